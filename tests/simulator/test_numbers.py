@@ -129,7 +129,7 @@ def test_an_infinity_that_is_given_or_filled_in_is_none() -> None:
     ("float32", "int32", 3e9, "S403", True), ("float32", "int32", 2.5, "", False),
 ])
 def test_what_a_conversion_loses(source: str, result: str, value: float, code: str, lost: bool) -> None:
-    from tilelang_npu.ops.dtypes import DType
+    from tilelang_npu.target.dtypes import DType
 
     a, b = np.zeros(2 * SIZE, source), np.zeros(2 * SIZE, DType(result).numpy)
     a[70] = value

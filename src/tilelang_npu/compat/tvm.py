@@ -12,7 +12,7 @@ from typing import Any
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.declared import Call, Op, decl_buffer
-from tilelang_npu.ops.dtypes import DType as DataType
+from tilelang_npu.target.dtypes import DType as DataType
 
 __all__ = ["DataType", "TVMError", "error", "tir"]
 

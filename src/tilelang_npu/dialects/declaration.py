@@ -45,7 +45,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.effects import EffectsOp, Fields, check_effects, state_effects
 from tilelang_npu.dialects.fields import accessors
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType, dtype
 
 Rule = Callable[[Any], None]
 Count = Callable[[int], tuple[int, ...]]

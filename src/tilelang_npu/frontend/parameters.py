@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from tilelang_npu.errors import Location
-from tilelang_npu.ops import DType
-from tilelang_npu.traced.symbols import Dimension
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.language.elements import element_type
+from tilelang_npu.language.functions import PrimFunc, Unresolved
+from tilelang_npu.language.missing import Unsupported
+from tilelang_npu.language.types import Tensor
+from tilelang_npu.target.dtypes import DType
+from tilelang_npu.traced import source
+from tilelang_npu.traced.locations import span
+from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 @dataclass(frozen=True)
@@ -27,3 +35,92 @@ class Parameter:
     dtype: DType
     shape: tuple[Dimension, ...] | None
     location: Location
+
+
+def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int]) -> tuple[Parameter, ...]:
+    """The parameters of a kernel as its author declares them.
+
+    Args:
+        function: the kernel.
+        found: its definition.
+        lengths: of the first axis of tensors, by parameter, in place of those declared.
+
+    Raises:
+        TileError: T140, T150, T151, a parameter without an annotation, or with one that is no tensor's and no number's.
+    """
+    return tuple(_lengthened(_parameter(function, found, argument), lengths) for argument in _arguments(found))
+
+
+def symbols_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    """Names of the symbolic dimensions that the parameters have, each once, in order."""
+    return tuple(dict.fromkeys(
+        name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
+
+
+def _arguments(found: source.Source) -> list[ast.arg]:
+    given = found.node.args
+    for extra, what in ((given.vararg, "*"), (given.kwarg, "**"), (given.kwonlyargs[0] if given.kwonlyargs else None, "*, ")):
+        if extra is not None:
+            raise TileError(f"a kernel has positional parameters only, not `{what}{extra.arg}`", code="T151",
+                            location=span(extra, found.file, found.lines), help="declare each parameter by name")
+    if given.defaults:
+        raise TileError("a kernel's parameters have no defaults", code="T151",
+                        location=span(given.defaults[0], found.file, found.lines),
+                        help="make it a parameter of the factory")
+    return [*given.posonlyargs, *given.args]
+
+
+def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> Parameter:
+    location = span(argument, found.file, found.lines)
+    name = argument.arg
+    annotation = function.annotations.get(name)
+    try:
+        if annotation is None:
+            raise TileError(f"parameter {name!r} has no annotation", code="T151",
+                            help=f"write {name}: T.Tensor(shape, dtype), or {name}: T.int32 for a number")
+        if isinstance(annotation, Tensor):
+            dtype = element_type(annotation.dtype, f"parameter {name!r}")
+            return Parameter(name, "tensor", dtype, shape_of(name, annotation.shape), location)
+        if isinstance(annotation, Unsupported):
+            annotation.refuse(location)
+        if isinstance(annotation, Unresolved):
+            msg = f"the annotation of {name!r} names {annotation.name!r}, which is not known where the kernel is defined"
+            raise TileError(msg, code="T151", help="make it a parameter of the factory that holds the kernel: under "
+                            "`from __future__ import annotations` a function keeps only names that its body uses")
+        plain = {"int": "int32", "float": "float32", "bool": "bool"}
+        spelling = plain.get(annotation.__name__) if isinstance(annotation, type) else annotation
+        if not isinstance(spelling, str):
+            raise TileError(f"parameter {name!r} is annotated with {annotation!r}", code="T151",
+                            help="write T.Tensor(shape, dtype), or an element type such as T.int32 for a number")
+        return Parameter(name, "scalar", element_type(spelling, f"parameter {name!r}"), None, location)
+    except TileError as error:
+        raise error.at(location) from None
+
+
+def _lengthened(parameter: Parameter, lengths: Mapping[str, int]) -> Parameter:
+    if parameter.name not in lengths or parameter.shape is None:
+        return parameter
+    return replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
+
+
+def shape_of(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
+    """A declared shape as sizes.
+
+    Raises:
+        TileError: T150, T151, a size that is no positive integer.
+    """
+    sizes: list[Dimension] = []
+    for axis, size in enumerate(shape):
+        if isinstance(size, Sym):
+            sizes.append(size)
+            continue
+        if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
+            raise TileError(f"size {size!r} of axis {axis} of {name!r} is not an integer", code="T151",
+                            help="use // instead of /, or T.symbolic(name) for a size that a call binds")
+        if int(size) <= 0:
+            raise TileError(f"size {int(size)} of axis {axis} of {name!r} is not positive", code="T150",
+                            help="check the sizes that the factory was called with")
+        sizes.append(int(size))
+    if not sizes:
+        raise TileError(f"tensor {name!r} has no axes", code="T151", help="a single element is T.Tensor((1,), dtype)")
+    return tuple(sizes)

@@ -17,7 +17,7 @@ from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.dialects import detect
-from tilelang_npu.frontend.parameters import Parameter
+from tilelang_npu.frontend.parameters import Parameter, declared, shape_of, symbols_of
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
 from tilelang_npu.language.elements import element_type
@@ -134,9 +134,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     found, names = function.definition or (source.find(function.function), {})
     chosen = detect(found.node) if dialect == "auto" else ("npuir" if dialect == "gpu" else dialect)
     location = span(found.node, found.file, found.lines)
-    parameters = tuple(_lengthened(_parameter(function, found, argument), lengths or {}) for argument in _arguments(found))
-    symbols = tuple(dict.fromkeys(
-        name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
+    parameters = declared(function, found, lengths or {})
+    symbols = symbols_of(parameters)
     entry = _entry(parameters, symbols)
     builder = Builder(chosen, entry, location)
     scopes = Scopes(function.function, "kernel")
@@ -168,70 +167,6 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
 def _located(op: Any, location: Location) -> Any:
     op.location = location_attribute(location)
     return op
-
-
-def _arguments(found: source.Source) -> list[ast.arg]:
-    given = found.node.args
-    for extra, what in ((given.vararg, "*"), (given.kwarg, "**"), (given.kwonlyargs[0] if given.kwonlyargs else None, "*, ")):
-        if extra is not None:
-            raise TileError(f"a kernel has positional parameters only, not `{what}{extra.arg}`", code="T151",
-                            location=span(extra, found.file, found.lines), help="declare each parameter by name")
-    if given.defaults:
-        raise TileError("a kernel's parameters have no defaults", code="T151",
-                        location=span(given.defaults[0], found.file, found.lines),
-                        help="make it a parameter of the factory")
-    return [*given.posonlyargs, *given.args]
-
-
-def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> Parameter:
-    location = span(argument, found.file, found.lines)
-    name = argument.arg
-    annotation = function.annotations.get(name)
-    try:
-        if annotation is None:
-            raise TileError(f"parameter {name!r} has no annotation", code="T151",
-                            help=f"write {name}: T.Tensor(shape, dtype), or {name}: T.int32 for a number")
-        if isinstance(annotation, Tensor):
-            dtype = element_type(annotation.dtype, f"parameter {name!r}")
-            return Parameter(name, "tensor", dtype, _shape(name, annotation.shape), location)
-        if isinstance(annotation, Unsupported):
-            annotation.refuse(location)
-        if isinstance(annotation, Unresolved):
-            msg = f"the annotation of {name!r} names {annotation.name!r}, which is not known where the kernel is defined"
-            raise TileError(msg, code="T151", help="make it a parameter of the factory that holds the kernel: under "
-                            "`from __future__ import annotations` a function keeps only names that its body uses")
-        plain = {"int": "int32", "float": "float32", "bool": "bool"}
-        spelling = plain.get(annotation.__name__) if isinstance(annotation, type) else annotation
-        if not isinstance(spelling, str):
-            raise TileError(f"parameter {name!r} is annotated with {annotation!r}", code="T151",
-                            help="write T.Tensor(shape, dtype), or an element type such as T.int32 for a number")
-        return Parameter(name, "scalar", element_type(spelling, f"parameter {name!r}"), None, location)
-    except TileError as error:
-        raise error.at(location) from None
-
-
-def _lengthened(parameter: Parameter, lengths: Mapping[str, int]) -> Parameter:
-    if parameter.name not in lengths or parameter.shape is None:
-        return parameter
-    return replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
-
-
-def _shape(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
-    sizes: list[Dimension] = []
-    for axis, size in enumerate(shape):
-        if isinstance(size, Sym):
-            sizes.append(size)
-            continue
-        if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
-            raise TileError(f"size {size!r} of axis {axis} of {name!r} is not an integer", code="T151",
-                            help="use // instead of /, or T.symbolic(name) for a size that a call binds")
-        if int(size) <= 0:
-            raise TileError(f"size {int(size)} of axis {axis} of {name!r} is not positive", code="T150",
-                            help="check the sizes that the factory was called with")
-        sizes.append(int(size))
-    if not sizes:
-        raise TileError(f"tensor {name!r} has no axes", code="T151", help="a single element is T.Tensor((1,), dtype)")
-    return tuple(sizes)
 
 
 def _is_static(parameter: Parameter) -> bool:
@@ -289,7 +224,7 @@ class _OwnTensors:
             TileError: T140, a dimension that no parameter has; T150, T151, no sizes of a tensor.
         """
         builder = self._builder
-        parameter = Parameter("tensor", "tensor", element, _shape("tensor", tuple(sizes)), builder.location)
+        parameter = Parameter("tensor", "tensor", element, shape_of("tensor", tuple(sizes)), builder.location)
         argument = builder.entry.insert_arg(_argument_type(parameter), self._first + len(self.made))
         memory = argument if _is_static(parameter) else _in_shape(builder, parameter, argument)
         assert parameter.shape is not None

@@ -13,6 +13,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from tilelang_npu.dispatch import dispatched as _dispatched
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import doors as _doors
 from tilelang_npu.language import eager, elements, functions, launch, missing, scalar, types
@@ -111,6 +112,8 @@ for _module in (eager, elements, functions, launch, missing, scalar, symbols, ty
     _doors(vars(_module))
     globals().update((name, value) for name, value in vars(_module).items()
                      if isinstance(value, FunctionType) and globals().get(name) is inspect.unwrap(value))
+globals().update((name, _dispatched(name, value)) for name, value in vars(scalar).items()
+                 if isinstance(value, FunctionType) and globals().get(name) is value)
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
@@ -149,6 +152,10 @@ _TILE: dict[str, str] = {
 
 def _find(name: str) -> Any:  # whatever has the name
     """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
+    return _dispatched(name, _loaded(name))
+
+
+def _loaded(name: str) -> Any:  # as _find
     if name in _HOMES:
         home, attribute = _HOMES[name]
         module = import_module(f"{__name__}.{home}")

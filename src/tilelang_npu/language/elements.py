@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
+from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
@@ -47,6 +48,9 @@ class ScalarType(DType):
         """``value`` as this element type: an operation on a traced value, else a Python number rounded to the type."""
         if isinstance(value, str) and self.is_float:
             value = float(value)  # "inf", "-inf" and "nan" have no literal
+        interpreted = interpreting()
+        if interpreted is not None:
+            return interpreted.call("cast", (value, DType(str(self))), {})
         current = active()
         if current is not None:
             return current.cast(value, DType(str(self)))

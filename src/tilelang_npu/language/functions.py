@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType, FunctionType
 from typing import Any, NoReturn, overload
 
+from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import Location, TileError, caller, door
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.running import Trace
@@ -105,6 +106,9 @@ class Macro:
         self.hygienic = hygienic
 
     def __call__(self, *arguments: object, **keywords: object) -> Any:  # what its author returns
+        interpreted = interpreting()
+        if interpreted is not None:
+            return interpreted.inline(self.function, arguments, keywords, hygienic=self.hygienic)
         return Trace.running(f"the macro {self.function.__name__!r}").inline(self, arguments, keywords)
 
     def __repr__(self) -> str:

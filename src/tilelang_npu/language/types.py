@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.symbols import Sym
@@ -26,6 +27,9 @@ class Tensor:
     def __new__(cls, shape: Any, dtype: Any = "float32", data: object = None, **_: object) -> Any:  # or a buffer: T.view
         if data is None:
             return super().__new__(cls)
+        interpreted = interpreting()
+        if interpreted is not None:
+            return interpreted.call("view", (data, shape, dtype), {})
         from tilelang_npu.language.movement import view_of  # here: it loads the IR framework
 
         return view_of(data, shape, dtype)

@@ -7,7 +7,7 @@ cost model and the documentation look it up here and nowhere else. This package 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType, dtype
 
 if TYPE_CHECKING:
     from tilelang_npu.ops.spec import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Composite, declare, steps
 from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
 

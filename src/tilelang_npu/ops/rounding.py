@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 
 MODES = ("rint", "round", "floor", "ceil", "trunc", "odd", "truncwithoverflow")
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 
 if TYPE_CHECKING:
     import numpy as np

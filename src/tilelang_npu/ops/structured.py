@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.ops import rearrange
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Contract, Refused, Shape, Structured, declare
 
 Meaning = Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], None]

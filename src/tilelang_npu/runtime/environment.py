@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "BREAK", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "JOBS", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM",
+    "AGAINST", "BREAK", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM",
     "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check",
     "jobs", "most_ops",
 ]
@@ -52,12 +52,14 @@ BREAK = EnvVar("TILELANG_NPU_BREAK", "block in which breakpoint() of a kernel st
 WITHOUT = EnvVar("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
 MAX_OPS = EnvVar("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
 JOBS = EnvVar("TILELANG_NPU_JOBS", "threads that compute the blocks of a launch; by their size, if it is not set")
+INTERPRET = EnvVar("TILELANG_NPU_INTERPRET", "1: execute kernels as Python, without compiling them")
+AGAINST = EnvVar("TILELANG_NPU_AGAINST_INTERPRETER", "1: compute every call compiled and interpreted, and raise where they differ")
 TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
 SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
 VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, BREAK, WITHOUT,
-             MAX_OPS, JOBS, TRACEBACK)
+             INTERPRET, AGAINST, MAX_OPS, JOBS, TRACEBACK)
 
 _PREFIX = "TILELANG_NPU_"
 

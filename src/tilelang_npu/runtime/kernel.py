@@ -31,6 +31,7 @@ from tilelang_npu.traced.author import user_location
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.comparison import Agreement
     from tilelang_npu.runtime.explanation import Explanation
     from tilelang_npu.runtime.factory import MadeBy, Settings
     from tilelang_npu.runtime.memory_report import MemoryReport
@@ -216,7 +217,14 @@ class JITKernel:
         if same := self._same_arrays(call):
             return self._with_same(same)._called_for(self, args)
         checker = listeners.checker()
-        if checker is None:
+        if checker is None and environment.AGAINST.is_on():
+            from tilelang_npu.interpreter.checking import copied
+            from tilelang_npu.runtime.comparison import against_interpreter
+
+            before = copied(call.values)
+            self._run(call)
+            against_interpreter(self, before, call)
+        elif checker is None:
             self._run(call)
         else:
             self.last_launch = checker.look_at(self, call)
@@ -350,6 +358,32 @@ class JITKernel:
                 raise
 
         return self._in_place(self._as_one.get(tuple(same.items()), make))
+
+    def check(self, *args: Any, **named: Any) -> Agreement:
+        """Run the kernel compiled and interpreted on copies of the arguments, and compare the results: bit by bit for integers,
+        within what rounding explains for floats.
+
+        Returns:
+            what was found; it is true where the results agree, and printed it says where they do not.
+
+        Raises:
+            TileError: what a call raises.
+        """
+        from tilelang_npu.runtime.comparison import check
+
+        return check(self, self.positional(args, named))
+
+    def interpret(self, *args: Any, **named: Any) -> Any:
+        """Execute the kernel as Python, without its compiled form; arguments and results are those of a call.
+
+        A debugger, ``print`` and any other Python work inside of it (docs/debugging.md).
+
+        Raises:
+            TileError: T734, the kernel comes from a pickle; what the kernel does wrong, at its line.
+        """
+        from tilelang_npu.runtime.interpreted import InterpretedKernel
+
+        return InterpretedKernel(self.prim_func, self._settings, self._lengths)(*args, **named)
 
     def for_arguments(self, *args: Any) -> JITKernel:
         """The kernel that a call with these arguments runs: another one where arrays are longer than declared (in the npuir

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tilelang_npu.compat.carver.arch import AscendArch
 from tilelang_npu.math import cdiv
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 
 __all__ = [
     "ElementwiseTemplate", "FlashAttentionTemplate", "GEMVTemplate", "GeneralReductionTemplate", "Hint", "MatmulTemplate",

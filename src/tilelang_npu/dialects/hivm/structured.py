@@ -33,7 +33,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, Rule, element_type
 from tilelang_npu.dialects.fields import integers_in, places
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType, dtype
 
 # An op that works on data reads its shape: no type without a rank fits any of these.
 TENSOR_OR_MEMREF = OfClass((MemRefType, TensorType), "Tensor or Memref")

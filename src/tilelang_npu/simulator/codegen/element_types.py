@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import ANY, Interval
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 
 
 def element_of(kind: Attribute) -> DType:

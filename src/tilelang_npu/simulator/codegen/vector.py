@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported

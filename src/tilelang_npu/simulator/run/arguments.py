@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.target.dtypes import DType
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
 from tilelang_npu.simulator.machine.shared_bytes import copies
 

@@ -19,7 +19,7 @@ from tilelang_npu.dialects.hacc import ArgTypeAttr
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.ops.dtypes import dtype
+from tilelang_npu.target.dtypes import dtype
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.element_types import element_of

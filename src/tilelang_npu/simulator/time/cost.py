@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilelang_npu.ops.dtypes import dtype
+from tilelang_npu.target.dtypes import dtype
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
 from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Sorting, Transfer
 from tilelang_npu.target import BLOCK, Chip, Move

@@ -1,0 +1,46 @@
+"""Executes kernels as Python: the author's function runs block by block, with NumPy arrays for buffers.
+
+It shares no code with the compiler and with the simulator, and says independently of them what a kernel means. Nothing is compiled,
+so a debugger, ``print`` and any other Python work inside of a kernel.
+
+- :mod:`.rewrite`: the small rewrite of the syntax tree that Python needs;
+- :mod:`.values`, :mod:`.memory`: numbers with element types; buffers, slices, elements;
+- :mod:`.launch`, :mod:`.cores`, :mod:`.channels`: blocks, and cores side by side;
+- :mod:`.points`: ``T.Parallel`` on arrays;
+- :mod:`.table` and what it loads: the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu.interpreter.launch import Launch, Source
+from tilelang_npu.interpreter.memory import Buffer
+from tilelang_npu.interpreter.values import Scalar
+from tilelang_npu.target.dtypes import DType
+
+__all__ = ["Source", "interpret"]
+
+
+def interpret(source: Source, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:
+    """Execute a kernel; it writes the arrays.
+
+    Args:
+        source: its function.
+        arguments: by parameter, a NumPy array or a number, and its element type.
+        dialect: ``npuir`` or ``ascendc``.
+
+    Raises:
+        TileError: what the kernel does wrong, at the author's line; what Python raises in the author's own code.
+    """
+    given: dict[str, Any] = {}
+    for name, (value, kind) in arguments.items():
+        if isinstance(value, np.ndarray):
+            given[name] = Buffer(value, kind, "gm", name)
+            given[name].named, given[name].own = True, False
+        else:
+            given[name] = Scalar(kind.numpy.type(value), kind)
+    Launch(source, given, dialect).run()

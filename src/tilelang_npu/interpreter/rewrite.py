@@ -1,0 +1,307 @@
+"""The small rewrite of a kernel's syntax tree that lets Python execute it.
+
+Lines, names and expressions stay the author's, so that a debugger stops where they are. What is changed is what the language means
+otherwise than Python:
+
+====================================  ================================================================================
+``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True):`` around ``with b as (c, v): ...``
+``for i in LOOP: ...``                 ``for i in K.loop(LOOP): ...``
+``for i in T.Parallel(n): ...``        ``for p in K.parallel(T.Parallel(n), True):`` around ``with p as i: ...``
+``while TEST: ...``                    ``for w in K.endless():`` around ``if not TEST: break`` and ``...``
+``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; likewise ``T.Then`` and ``T.Else``
+``x = VALUE``, ``x += VALUE``          ``x = K.assign("x", locals().get("x"), VALUE)``: a ``T.alloc_var`` changes, an element is read
+``a if TEST else b``                   ``K.choose(TEST, lambda: a, lambda: b)``; likewise ``T.if_then_else``
+``a and b``, ``not a``                 ``K.both(lambda: a, lambda: b)``, ``K.negation(a)``
+``if TEST: ...`` in ``T.Parallel``     ``for b in K.cases(TEST):`` around ``if b: ...`` and ``else: ...``
+``T.loop_break()``                     ``break``
+====================================  ================================================================================
+
+A loop's variable that has the name of something bound outside of the loop means that again after the loop (upstream's lexical
+scoping, where Python would keep the last iteration's value).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins as python
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+K = "__kernel__"
+"""The name under which the rewritten source finds the interpreter."""
+_OUTER = "__kernel_with_its_closure__"
+_BRANCHES = ("Scope", "Then", "Else", "If", "rs")
+_JUMPS = (ast.Break, ast.Continue, ast.Return)
+
+
+def _called(node: ast.AST) -> str:
+    """The last name of what is called: ``Parallel`` of ``T.Parallel(8)``; an empty string where nothing is."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
+def _kernel(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Name(K, ast.Load()), name, ast.Load()), list(arguments), [])
+
+
+def _lambda(body: ast.expr) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+
+
+def _names(target: ast.expr | None) -> list[str]:
+    """The names that a target binds."""
+    return [] if target is None else [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _at(node: ast.AST, made: Any) -> Any:
+    """A new statement or expression at the author's place."""
+    return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+class Rewriter(ast.NodeTransformer):
+    """Rewrites the body of one function."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self._bound: list[str] = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
+        self._reads = {part.id for part in ast.walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        self._in_parallel = False
+        self._count = 0
+
+    def _fresh(self, what: str) -> str:
+        self._count += 1
+        return f"__{what}_{self._count}"
+
+    def _body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements rewritten; names that they bind leave scope with them."""
+        outer = list(self._bound)
+        made: list[ast.stmt] = []
+        for statement in statements:
+            found = self.visit(statement)
+            made.extend(found if isinstance(found, list) else [found])
+            if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+                for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                    self._bound += _names(target)
+        self._bound = outer
+        return made
+
+    # --- loops -----------------------------------------------------------------------------------------------------------
+
+    def visit_For(self, node: ast.For) -> Any:
+        names = _names(node.target)
+        hidden = [name for name in names if name in self._bound and name != "_"]
+        parallel = _called(node.iter) == "Parallel"
+        source = self.visit(node.iter)
+        outer, self._in_parallel = self._in_parallel, self._in_parallel or parallel
+        self._bound += names
+        body = self._body(node.body)
+        del self._bound[len(self._bound) - len(names):]
+        self._in_parallel = outer
+        if parallel:
+            on_arrays = not any(isinstance(part, (*_JUMPS, ast.While, ast.With)) for part in ast.walk(node))
+            one = self._fresh("pass")
+            frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), node.target)], body)
+            made: ast.stmt = ast.For(ast.Name(one, ast.Store()), _kernel("parallel", source, ast.Constant(on_arrays)),
+                                     [_at(node, frame)], [])
+        else:
+            made = ast.For(node.target, _kernel("loop", source), body, [self.visit(part) for part in node.orelse])
+        loop = _at(node, made)
+        if not hidden:
+            return loop
+        kept = self._fresh("hidden")
+        save = ast.Assign([ast.Name(kept, ast.Store())], _kernel("values", _locals(), *map(ast.Constant, hidden)))
+        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in hidden]
+        back = ast.Assign([ast.Tuple(targets, ast.Store()) if len(targets) > 1 else targets[0]],
+                          ast.Name(kept, ast.Load()) if len(targets) > 1 else
+                          ast.Subscript(ast.Name(kept, ast.Load()), ast.Constant(0), ast.Load()))
+        return [_at(node, save), loop, _at(node, back)]
+
+    def visit_While(self, node: ast.While) -> Any:
+        test = self.visit(node.test)
+        leave = ast.If(_kernel("negation", test), [ast.Break()], [])
+        return _at(node, ast.For(ast.Name(self._fresh("round"), ast.Store()), _kernel("endless"),
+                                 [_at(node, leave), *self._body(node.body)], []))
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if _called(node.value) == "loop_break":
+            return _at(node, ast.Break())
+        return self.generic_visit(node)
+
+    # --- frames and branches ---------------------------------------------------------------------------------------------
+
+    def visit_With(self, node: ast.With) -> Any:
+        item, *others = node.items
+        body: list[ast.stmt] = [_at(node, ast.With(others, node.body))] if others else node.body
+        source, target = self.visit(item.context_expr), item.optional_vars
+        name = _called(item.context_expr)
+        names = _names(target)
+        self._bound += names
+        made = self._body(body)
+        del self._bound[len(self._bound) - len(names):]
+        if name == "Kernel":
+            count = len(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else int(target is not None)
+            last = names[-1] if names else "_"
+            used = count > 1 and last != "_" and last in self._reads
+            one = self._fresh("block")
+            frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), target)], made)
+            return _at(node, ast.For(ast.Name(one, ast.Store()),
+                                     _kernel("blocks", source, ast.Constant(count), ast.Constant(used)), [_at(node, frame)], []))
+        if name in _BRANCHES and target is None:
+            here = self._fresh("here")
+            inside = ast.If(ast.Name(here, ast.Load()), made, [])
+            return _at(node, ast.With([ast.withitem(_kernel("frame", source), ast.Name(here, ast.Store()))], [_at(node, inside)]))
+        return _at(node, ast.With([ast.withitem(source, target)], made))
+
+    def visit_If(self, node: ast.If) -> Any:
+        test = self.visit(node.test)
+        body, other = self._body(node.body), self._body(node.orelse)
+        if not self._in_parallel or any(isinstance(part, _JUMPS) for part in ast.walk(node)):
+            return _at(node, ast.If(test, body, other))
+        one = self._fresh("case")
+        inside = ast.If(ast.Name(one, ast.Load()), body, other)
+        return _at(node, ast.For(ast.Name(one, ast.Store()), _kernel("cases", test), [_at(node, inside)], []))
+
+    # --- expressions -----------------------------------------------------------------------------------------------------
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        test, chosen, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
+        return _at(node, _kernel("choose", test, _lambda(chosen), _lambda(other)))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if _called(node) == "if_then_else" and len(node.args) == 3 and not node.keywords:
+            test, chosen, other = (self.visit(part) for part in node.args)
+            return _at(node, _kernel("choose", test, _lambda(chosen), _lambda(other)))
+        return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        parts = [_lambda(self.visit(part)) for part in node.values]
+        return _at(node, _kernel("both" if isinstance(node.op, ast.And) else "either", *parts))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        made = self.generic_visit(node)
+        assert isinstance(made, ast.UnaryOp)
+        return _at(node, _kernel("negation", made.operand)) if isinstance(node.op, ast.Not) else made
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) == 1:
+            return self.generic_visit(node)
+        sides = [self.visit(side) for side in (node.left, *node.comparators)]
+        parts = [_lambda(ast.Compare(left, [op], [right])) for left, op, right in zip(sides, node.ops, sides[1:], strict=False)]
+        return _at(node, _kernel("both", *parts))
+
+    # --- assignments -----------------------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        value = self.visit(node.value)
+        targets = [self.visit(target) for target in node.targets]
+        if len(targets) == 1 and isinstance(targets[0], ast.Name):
+            name = targets[0].id
+            return _at(node, ast.Assign(targets, _kernel("assign", ast.Constant(name), _value_of(name), value)))
+        if all(isinstance(target, ast.Subscript) for target in targets):
+            return _at(node, ast.Assign(targets, value))
+        # several targets: one value, assigned to each of the names in turn
+        held = self._fresh("value")
+        made: list[ast.stmt] = [ast.Assign([ast.Name(held, ast.Store())], _kernel("read", value))]
+        for target in targets:
+            parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else None
+            if parts is None or any(isinstance(part, ast.Starred) for part in parts):
+                made.append(ast.Assign([target], ast.Name(held, ast.Load())))
+                continue
+            temporaries = [self._fresh("part") for _ in parts]
+            made.append(ast.Assign([ast.Tuple([ast.Name(one, ast.Store()) for one in temporaries], ast.Store())],
+                                   ast.Name(held, ast.Load())))
+            for part, one in zip(parts, temporaries, strict=True):
+                value = ast.Name(one, ast.Load())
+                if isinstance(part, ast.Name):
+                    value = _kernel("assign", ast.Constant(part.id), _value_of(part.id), value)
+                made.append(ast.Assign([part], value))
+        return [_at(node, statement) for statement in made]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        value = self.visit(node.value)
+        if not isinstance(node.target, ast.Name):
+            return _at(node, ast.AugAssign(self.visit(node.target), node.op, value))
+        name = node.target.id
+        made = ast.BinOp(ast.Name(name, ast.Load()), node.op, value)
+        return _at(node, ast.Assign([node.target], _kernel("assign", ast.Constant(name), _value_of(name), made)))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return node
+        return self.visit_Assign(_at(node, ast.Assign([node.target], node.value)))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node  # a helper inside of a kernel is Python's own
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node
+
+    def rewritten(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The function's statements."""
+        return self._body(body)
+
+
+def _locals() -> ast.Call:
+    return ast.Call(ast.Name("locals", ast.Load()), [], [])
+
+
+def _value_of(name: str) -> ast.expr:
+    """The present value of a name, or None where it has none yet."""
+    return ast.Call(ast.Attribute(_locals(), "get", ast.Load()), [ast.Constant(name)], [])
+
+
+def compiled(node: ast.FunctionDef, file: str, free: Sequence[str]) -> CodeType:
+    """The code of the rewritten function.
+
+    Args:
+        node: the function's definition; its decorators, annotations and defaults play no part.
+        file: the author's file, for tracebacks and debuggers.
+        free: names that the function takes from its closure.
+    """
+    body = Rewriter(node).rewritten(deepcopy(node.body))
+    arguments = ast.arguments(
+        [ast.arg(each.arg) for each in node.args.posonlyargs], [ast.arg(each.arg) for each in node.args.args],
+        ast.arg(node.args.vararg.arg) if node.args.vararg else None, [ast.arg(each.arg) for each in node.args.kwonlyargs],
+        [None for _ in node.args.kwonlyargs], ast.arg(node.args.kwarg.arg) if node.args.kwarg else None, [])
+    inner = _at(node, ast.FunctionDef(node.name, arguments, body or [ast.Pass()], [], None))
+    if hasattr(inner, "type_params"):
+        inner.type_params = []
+    outer = ast.FunctionDef(_OUTER, ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
+                            [inner, ast.Return(ast.Name(node.name, ast.Load()))], [], None)
+    if hasattr(outer, "type_params"):
+        outer.type_params = []
+    module = ast.fix_missing_locations(ast.copy_location(ast.Module([_at(node, outer)], []), node))
+    code = compile(module, file, "exec", dont_inherit=True)
+    holder = next(part for part in code.co_consts if isinstance(part, CodeType))
+    return next(part for part in holder.co_consts if isinstance(part, CodeType) and part.co_name == node.name)
+
+
+def executable(function: FunctionType, node: ast.FunctionDef, file: str, names: Mapping[str, Any], cells: Mapping[str, Any],
+               builtins: Mapping[str, Any], interpreter: Any) -> FunctionType:
+    """The rewritten function as one that Python calls.
+
+    Args:
+        function: the author's function, which gives closure, globals and defaults.
+        node, file: its definition.
+        names: values of further names, which stand before those of the module.
+        cells: values that stand in place of what closure cells hold, by name.
+        builtins: what stands in place of Python's builtins.
+        interpreter: what the rewritten source calls.
+    """
+    free = list(function.__code__.co_freevars)
+    code = compiled(node, file, free)
+    own = dict(zip(free, function.__closure__ or (), strict=True))
+    closure = tuple(CellType(cells[name]) if name in cells else own[name] for name in code.co_freevars)
+    namespace = {**function.__globals__, **names, K: interpreter}
+    namespace["__builtins__"] = {**_builtins_of(function), **builtins}
+    made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _builtins_of(function: FunctionType) -> dict[str, Any]:
+    found = function.__globals__.get("__builtins__")
+    if isinstance(found, dict):
+        return dict(found)
+    return dict(vars(python))

@@ -1,0 +1,149 @@
+"""What one core of an interpreted launch knows: its numbers, its memory, its place in the kernel."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.dispatch import THREAD
+from tilelang_npu.errors import Location
+
+if TYPE_CHECKING:
+    from tilelang_npu.interpreter.launch import Launch
+    from tilelang_npu.interpreter.memory import Buffer
+    from tilelang_npu.interpreter.points import Points
+
+KERNEL_CODE: set[CodeType] = set()
+"""Code objects of the functions that are interpreted: a frame of one of them is at the author's line."""
+
+
+class Core:
+    """A core that executes the kernel's function, or all cores of all blocks in turn where nothing tells them apart.
+
+    Attributes:
+        launch: what the cores of a launch share.
+        kind: ``cube``, ``vector``, or ``all`` where one core stands for those of a block.
+        vector: the number of the Vector core in its block.
+        block: the number of the block; None before its first.
+        points: the ``T.Parallel`` that is executed on arrays; None elsewhere.
+        in_parallel: whether the body of a ``T.Parallel`` is executed.
+        scope: the core of the enclosing ``T.Scope``, or None.
+        pipes: the enclosing ``T.rs``, innermost last.
+        loops: of each enclosing loop the place where it stands and the number of its iteration.
+        conditions: of each enclosing ``T.If`` whether it holds.
+        allocated: how many buffers each allocating statement has made.
+        addressed: per memory, the bytes that ``T.annotate_address`` placed buffers in.
+        grids: of each ``T.Kernel`` that it came to, the block counts.
+        kernel: the number of the ``T.Kernel`` that it executes; None for all.
+        only: the block that it executes; None for all.
+        made_tensors: how many global tensors it has made.
+        scale: the factor of ``T.set_deq_scale``; None without one.
+    """
+
+    def __init__(self, launch: Launch, kind: str, vector: int = 0) -> None:
+        self.launch, self.kind, self.vector = launch, kind, vector
+        self.block: int | None = None
+        self.points: Points | None = None
+        self.in_parallel = False
+        self.scope: str | None = None
+        self.pipes: list[str] = []
+        self.loops: list[list[Any]] = []
+        self.conditions: list[Any] = []
+        self.scale: float | None = None
+        self.grids: list[tuple[int, ...]] = []
+        self.kernel: int | None = None
+        self.only: int | None = None
+        self.made_tensors = 0
+        self.begin_block()
+
+    def begin_block(self) -> None:
+        """Forget the buffers of the block before."""
+        self.allocated: dict[object, int] = {}
+        self.addressed: dict[str, Any] = {}
+
+    @property
+    def dialect(self) -> str:
+        """``npuir`` or ``ascendc``."""
+        return self.launch.dialect
+
+    def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Carry out a language function."""
+        from tilelang_npu.interpreter.table import operation
+
+        return operation(name)(*arguments, **keywords)
+
+    def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
+        """Call the function of a macro, rewritten as the kernel is."""
+        outer = None if hygienic else next(self.frames(), None)
+        names = {} if outer is None else dict(outer.f_locals)
+        return self.launch.rewritten(function, names)(*arguments, **keywords)
+
+    # --- what this core executes -----------------------------------------------------------------------------------------
+
+    def executes(self, kind: str) -> bool:
+        """Whether an operation of the ``cube`` or the ``vector`` cores is executed here."""
+        return self.kind in ("all", kind)
+
+    def touches(self, buffer: Buffer, *, writes: bool = False) -> bool:
+        """Before an access: wait for the cores whose earlier work the kernel's order puts first. Whether the access is made here:
+        a store to memory that cores share is one core's."""
+        if self.kind == "all":
+            return True
+        if buffer.space == "local" or (buffer.own and buffer.space != "gm"):
+            return True
+        if writes and self.kind != (self.scope or "vector"):
+            return False
+        self.launch.schedule.take_turn(self, self.position())
+        return True
+
+    def take_turn(self) -> None:
+        """Wait until all cores have done what stands before this place in the kernel."""
+        if self.kind != "all":
+            self.launch.schedule.take_turn(self, self.position())
+
+    # --- places ----------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def frames() -> Iterator[Any]:
+        """The Python frames of the kernel and of its macros, innermost first."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code in KERNEL_CODE:
+                yield frame
+            frame = frame.f_back  # type: ignore[assignment]
+
+    def location(self) -> Location | None:
+        """The author's line that is executed."""
+        frame = next(self.frames(), None)
+        return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno)
+
+    def site(self) -> tuple[int, ...]:
+        """The lines that are executed, from the kernel's to that of the innermost macro."""
+        return tuple(frame.f_lineno for frame in self.frames())[::-1]
+
+    def position(self) -> tuple[int, ...]:
+        """The place in the kernel's order of execution: lines and iterations, compared from the outermost."""
+        found: tuple[int, ...] = ()
+        for place, iteration in self.loops:
+            found += (*place, iteration)
+        return found + self.site()
+
+    @contextmanager
+    def loop(self) -> Iterator[list[Any]]:
+        """A loop: the number of its iteration is the second item of the list."""
+        entry: list[Any] = [self.site() if self.kind != "all" else (), -1]
+        self.loops.append(entry)
+        try:
+            yield entry
+        finally:
+            if entry in self.loops:
+                del self.loops[self.loops.index(entry):]
+
+
+def current() -> Core:
+    """The core that this thread executes."""
+    found: Core = THREAD.running
+    return found

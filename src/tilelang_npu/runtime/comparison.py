@@ -1,0 +1,148 @@
+"""A call computed both ways, compiled and interpreted, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import Location, TileError, doors
+from tilelang_npu.interpreter import checking
+from tilelang_npu.runtime.binding import BoundCall
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["Agreement", "Difference", "against_interpreter", "check"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a compiled result is not what the interpreter computes.
+
+    Attributes:
+        tensor: the parameter's name.
+        index: the first element that differs.
+        count, total: how many elements differ, and how many there are.
+        compiled, interpreted: the two values of that element.
+        explained: by how much rounding explains a difference there; 0 for integers.
+        line: the statement that wrote the element last, as the interpreter executed it; None where nothing did.
+        block: the block that did.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    count: int
+    total: int
+    compiled: Any
+    interpreted: Any
+    explained: float
+    line: Location | None
+    block: int | None
+
+    def __str__(self) -> str:
+        place = f"{self.tensor}[{', '.join(map(str, self.index))}]"
+        wrote = f", written at {self.line} by block {self.block}" if self.line is not None else ", which no statement writes"
+        rounding = f"; rounding explains {self.explained:.3g}" if self.explained else ""
+        return (f"{place} is {self.compiled} compiled and {self.interpreted} interpreted{rounding}{wrote}; "
+                f"{self.count} of {self.total} elements differ")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What a comparison found.
+
+    Attributes:
+        kernel: the kernel's name.
+        differences: one for each tensor that differs.
+        rounding: by tensor that is equal within rounding and not bit by bit: the largest difference.
+    """
+
+    kernel: str
+    differences: tuple[Difference, ...] = ()
+    rounding: dict[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        if self.differences:
+            lines = [f"{self.kernel}: the compiled result is not the interpreter's", *map(str, self.differences)]
+            return "\n  ".join(lines)
+        if self.rounding:
+            most = ", ".join(f"{name} by {value:.3g}" for name, value in self.rounding.items())
+            return (f"{self.kernel}: compiled and interpreted are equal within rounding ({most}): sums are added in another order, "
+                    "or a function is rounded otherwise")
+        return f"{self.kernel}: compiled and interpreted are equal bit by bit"
+
+
+def check(kernel: JITKernel, args: Sequence[Any]) -> Agreement:
+    """Run a kernel compiled and interpreted on copies of the arguments, and compare; the arguments stay as they are."""
+    call = kernel.signature.bind([np.array(arg, copy=True) if isinstance(arg, np.ndarray) else arg for arg in args])
+    before = [np.array(value, copy=True) if isinstance(value, np.ndarray) else value for value in call.values]
+    kernel._run(call)
+    return compare(kernel, before, call)
+
+
+def against_interpreter(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> None:
+    """Compare what a run has written with what the interpreter computes.
+
+    Args:
+        kernel: the kernel that has run.
+        before: what its arguments held before.
+        call: its arguments now.
+
+    Raises:
+        TileError: S501, they differ.
+    """
+    found = compare(kernel, before, call)
+    if not found:
+        raise TileError(str(found), code="S501", location=found.differences[0].line,
+                        help="look at both with kernel.interpret(...) under a debugger; please report a kernel that has no race")
+
+
+def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreement:
+    """What the interpreter makes of the arguments that a run had, beside what the run made of them."""
+    from tilelang_npu.runtime.interpreted import execute
+
+    parameters = kernel.signature.parameters
+    count = len(parameters) - len([name for name in parameters if name.name == "tensor" and name.location is None])
+
+    def interpreted() -> list[Any]:
+        values = checking.copied(before)
+        execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect)
+        return values
+
+    wanted = interpreted()
+    differences: list[Difference] = []
+    rounding: dict[str, float] = {}
+    spreads: list[Any] | None = None
+    for position, parameter in enumerate(parameters[:count]):
+        got, expected = call.values[position], wanted[position]
+        if not isinstance(got, np.ndarray) or position in kernel.signature.workspaces:
+            continue
+        far = checking.differs(got, expected)
+        if not far.any():
+            continue
+        explained: Any = 0.0
+        if parameter.dtype.is_float:
+            if spreads is None:
+                spreads = checking.spread(interpreted, wanted)
+            explained = checking.allowance(expected, spreads[position])
+            apart = checking.distance(got, expected)
+            rounding[parameter.name] = float(np.nanmax(np.where(np.isfinite(apart), apart, 0)))
+            far = far & ~(apart <= explained)
+            if not far.any():
+                continue
+        index = tuple(int(part) for part in np.argwhere(far)[0])
+        line, block = checking.writer(lambda: interpreted(), before, position, index)
+        differences.append(Difference(
+            parameter.name, index, int(far.sum()), got.size, got[index], expected[index],
+            float(np.broadcast_to(explained, got.shape)[index]), line, block))
+        rounding.pop(parameter.name, None)
+    return Agreement(kernel.name, tuple(differences), rounding)
+
+
+doors(globals())
