@@ -21,7 +21,7 @@ from tilelang_npu.compat.outcomes import Case, of_error
 from tilelang_npu.runtime import environment, listeners
 
 __all__: list[str] = []
-pytest_plugins = ["tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
+pytest_plugins = ["tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
 
 _LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
 _IMPORTS: dict[str, BaseException] = {}  # the exception of each file that could not be imported, by node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.kernel_labels import labelled
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import Outcome, add_numbers, add_schedule, add_without, chosen, execute
+from tilelang_npu.cli.script import Outcome, add_interpreter, add_numbers, add_schedule, add_without, chosen, execute
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "own_arguments", "run"]
 
 _VALUED = ("--chip", "--html", "--json", "--mlir", "--schedule", "--trace", "--without", *VALUED)
-_FLAGS = ("--all-stages", "--numbers", "--profile", *FLAGS)
+_FLAGS = ("--against-interpreter", "--all-stages", "--interpret", "--numbers", "--profile", *FLAGS)
 
 
 def add_to(commands: Any) -> None:
@@ -47,6 +47,7 @@ def add_to(commands: Any) -> None:
     add_schedule(parser)
     add_numbers(parser)
     add_without(parser)
+    add_interpreter(parser)
     parser.set_defaults(command=run, arguments=[])
 
 
@@ -74,7 +75,9 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def run(args: argparse.Namespace) -> int:
     """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
     session = sanitizer_of(args)
-    with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without):
+    _refuse_beside_interpreter(args)
+    with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without, interpret=args.interpret,
+                against=args.against_interpreter):
         outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
     sys.stdout.flush()
     labels = labelled(outcome.record.tallies)
@@ -100,6 +103,22 @@ def run(args: argparse.Namespace) -> int:
         print(outcome.complaint, file=sys.stderr)
     found = 0 if session is None else conclude(session, args.report, outcome.error)
     return outcome.code or found
+
+
+_OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedule", "numbers", "without")
+"""Options that are about compiled kernels."""
+
+
+def _refuse_beside_interpreter(args: argparse.Namespace) -> None:
+    """Refuse options that would do nothing beside ``--interpret``.
+
+    Raises:
+        TileError: T417, there is one.
+    """
+    idle = next((name for name in _OF_COMPILED if getattr(args, name)), None)
+    if args.interpret and idle is not None:
+        raise TileError(f"--{idle} does nothing beside --interpret, which compiles no kernel", code="T417",
+                        help=f"remove one of the two; --against-interpreter takes --{idle}")
 
 
 def _summary(tally: Tally, label: str) -> str:

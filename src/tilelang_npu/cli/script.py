@@ -25,7 +25,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked
 
-__all__ = ["Outcome", "add_numbers", "add_schedule", "add_without", "chosen", "execute"]
+__all__ = ["Outcome", "add_interpreter", "add_numbers", "add_schedule", "add_without", "chosen", "execute"]
 
 
 @dataclass
@@ -67,17 +67,31 @@ def add_without(parser: argparse.ArgumentParser) -> None:
                         help=f"compile without an optimisation; may be given several times: {', '.join(OPTIMISATIONS)}")
 
 
+def add_interpreter(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--interpret`` and ``--against-interpreter``."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--interpret", action="store_true",
+                       help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
+    group.add_argument("--against-interpreter", action="store_true",
+                       help="compute every call compiled and interpreted; end with the first element that differs, the line that"
+                       " wrote it, and by how much")
+
+
 @contextlib.contextmanager
 def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: bool = False,
-           without: Sequence[str] = ()) -> Iterator[None]:
+           without: Sequence[str] = (), interpret: bool = False, against: bool = False) -> Iterator[None]:
     """Make ``--chip`` the chip of kernels that name none, ``--schedule`` the order in which kernels run; watch ``--numbers``;
-    compile ``--without`` some optimisations.
+    compile ``--without`` some optimisations; ``--interpret`` kernels, or compare them ``--against-interpreter``.
 
     Raises:
         TileError: T701 there is no such chip; T413 there is no such schedule, or numbers are to be watched in it; T712
             there is no such optimisation.
     """
     given = {}
+    if interpret:
+        given[environment.INTERPRET.name] = "1"
+    if against:
+        given[environment.AGAINST.name] = "1"
     if numbers:
         given[environment.NUMBERS.name] = "1"
     if chip is not None:

@@ -52,6 +52,8 @@ def add_to(commands: Any) -> None:
                         help=f"where: {HELP} (threads); a cluster sees DIR under the same path")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for a script or a test (300)")
     parser.add_argument("--json", metavar="FILE", help="write the outcomes to a file")
+    parser.add_argument("--against-interpreter", action="store_true",
+                        help="compute every call of a kernel compiled and interpreted; where they differ the numbers are wrong")
     parser.add_argument("--restart", action="store_true", help="forget what an interrupted survey has found")
     parser.set_defaults(command=survey)
 
@@ -68,7 +70,8 @@ def survey(args: argparse.Namespace) -> int:
     if args.restart:
         state.unlink(missing_ok=True)
     state.parent.mkdir(parents=True, exist_ok=True)
-    run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)))
+    run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)),
+               against=args.against_interpreter)
     done = run.known()
     left = [file for file in files if str(file.relative_to(root)) not in done]
     with (opened(args.executor or "threads", max(1, args.jobs)) as pool,
@@ -140,12 +143,14 @@ class _Run:
         timeout: seconds for a script or a test.
         state: the file of the cases.
         threads: threads of the arithmetic libraries in each process.
+        against: whether every call is compared with the interpreter.
     """
 
     root: Path
     timeout: float
     state: Path
     threads: int
+    against: bool = False
 
     def __post_init__(self) -> None:
         self.stopped = False
@@ -192,7 +197,7 @@ class _Run:
         count = str(self.threads)
         path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
         return {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "PYTHONUNBUFFERED": "1",
-                "PYTHONPATH": path, "MPLBACKEND": "Agg", **more}
+                "PYTHONPATH": path, "MPLBACKEND": "Agg", **({environment.AGAINST.name: "1"} if self.against else {}), **more}
 
     def _process(self, words: Sequence[str], output: Any, errors: Any, cwd: Path, alive: Callable[[], float],
                  **more: str) -> int | None:

@@ -13,8 +13,8 @@ from tilelang_npu.interpreter.state import Core, current
 from tilelang_npu.interpreter.table import OPERATIONS, tiles
 from tilelang_npu.target.dtypes import DType, dtype
 
-_POISON = 0xA5
-"""The byte of memory that nothing has written; as a float each element is NaN instead, where the type has one."""
+_POISON = 0xFF
+"""The byte of memory that nothing has written: -1 as an integer, NaN as a float."""
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
@@ -26,9 +26,7 @@ def poisoned(shape: Sequence[int], kind: DType) -> np.ndarray[Any, Any]:
     """An array of elements that no kernel means."""
     if kind.is_float:
         return np.full(tuple(shape), np.nan, kind.numpy)
-    made = np.empty(tuple(shape), kind.numpy)
-    made.view(np.uint8)[...] = _POISON if not kind.is_bool else 1
-    return made
+    return np.full(tuple(shape), 1 if kind.is_bool else -1).astype(kind.numpy)
 
 
 def allocate(shape: Any, kind: Any, space: str) -> Buffer:

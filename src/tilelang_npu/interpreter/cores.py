@@ -63,6 +63,7 @@ class Schedule:
         self._of_block: dict[int | None, list[Core]] = {}
         self._ended = threading.Event()
         self._failure: BaseException | None = None
+        self._context = copy_context()
         self.raised: Counter[tuple[object, ...]] = Counter()
         self.consumed: Counter[tuple[object, ...]] = Counter()
 
@@ -154,7 +155,7 @@ class Schedule:
         self._alive += made
         for task in made:
             self._by_core[id(task.core)] = task
-            threading.Thread(target=self._execute, args=(task, copy_context()), daemon=True,
+            threading.Thread(target=self._execute, args=(task, self._context.copy()), daemon=True,
                              name=f"{task.core.kind}-{task.core.block}").start()
 
     def _execute(self, task: _Task, context: Context) -> None:

@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
 from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import TileError
@@ -44,6 +45,7 @@ from tilelang_npu.interpreter.values import (
 )
 from tilelang_npu.target.dtypes import DType
 
+_BLAS = threadpoolctl.ThreadpoolController()
 Find = Callable[[FunctionType], tuple[ast.FunctionDef, str]]
 
 _FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
@@ -116,6 +118,10 @@ class Launch:
         Raises:
             TileError: what the kernel does wrong, at its line.
         """
+        with _BLAS.limit(limits=1):  # tiles are too small to be worth several threads
+            self._run()
+
+    def _run(self) -> None:
         named = self._names_used(self.source.function, self.source.node, self.source.file, set())
         self._vector_number = _reads_vector_number(self.source.node) or any(
             _reads_vector_number(node) for node in self._macros)

@@ -119,10 +119,12 @@ class Memory:
                  for start, size, whole in zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)]
         if any(start < 0 for start in self.offsets):
             raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "no start is negative", "T502")
+        if 0 in sizes:  # all of it lies beyond the end
+            return np.empty((0,) * len(self.kept), self.buffer.array.dtype), (0,) * len(self.kept)
         return self._cut(sizes), tuple(sizes[axis] for axis in self.kept)
 
     def _cut(self, sizes: Sequence[int]) -> np.ndarray[Any, Any]:
-        places = tuple(slice(start, start + size) if axis in self.kept else min(start, start + size - 1) if size else slice(0, 0)
+        places = tuple(slice(start, start + size) if axis in self.kept else start
                        for axis, (start, size) in enumerate(zip(self.offsets, sizes, strict=True)))
         found = self.buffer.array[places]
         return found if found.ndim == len(self.kept) else found.reshape([sizes[axis] for axis in self.kept])

@@ -79,6 +79,7 @@ class Settings:
             tuple(switches),
             environment.MODE.text(),
             environment.WITHOUT.text(),
+            environment.INTERPRET.is_on(),
         )
 
 
@@ -381,6 +382,12 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
 
 
 def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
+    if environment.INTERPRET.is_on():
+        from tilelang_npu.runtime.interpreted import InterpretedKernel
+
+        environment.check()
+        interpreted: Any = InterpretedKernel(func, settings)  # which compiles when it is asked for more than a run
+        return interpreted
     from tilelang_npu.runtime.kept_kernels import keep, kept, key_of
     from tilelang_npu.runtime.kernel import JITKernel
 

@@ -1,0 +1,42 @@
+"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, ``--tilelang-against-interpreter`` computes each
+call compiled and interpreted, and fails a test whose results differ.
+
+Without either the plugin does nothing, and imports nothing but pytest.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+__all__: list[str] = []
+
+_VARIABLES = {"--tilelang-interpret": "TILELANG_NPU_INTERPRET", "--tilelang-against-interpreter": "TILELANG_NPU_AGAINST_INTERPRETER"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("tilelang_npu")
+    group.addoption("--tilelang-interpret", action="store_true",
+                    help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
+    group.addoption("--tilelang-against-interpreter", action="store_true",
+                    help="compute every call of a kernel compiled and interpreted, and fail tests in which they differ")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the variables, which every kernel asks, in this process and in those that it starts."""
+    chosen = [option for option in _VARIABLES if config.getoption(option)]
+    if len(chosen) > 1:
+        raise pytest.UsageError("--tilelang-against-interpreter does both: leave out --tilelang-interpret")
+    for option in chosen:
+        before = os.environ.get(_VARIABLES[option])
+        os.environ[_VARIABLES[option]] = "1"
+        config.add_cleanup(lambda name=_VARIABLES[option], value=before: _put_back(name, value))
+
+
+def _put_back(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
