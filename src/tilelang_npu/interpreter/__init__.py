@@ -5,7 +5,7 @@ so a debugger, ``print`` and any other Python work inside of a kernel.
 
 - :mod:`.rewrite`: the small rewrite of the syntax tree that Python needs;
 - :mod:`.values`, :mod:`.memory`: numbers with element types; buffers, slices, elements;
-- :mod:`.launch`, :mod:`.cores`, :mod:`.channels`: blocks, and cores side by side;
+- :mod:`.launch`, :mod:`.core`, :mod:`.cores`: blocks, and cores side by side;
 - :mod:`.points`: ``T.Parallel`` on arrays;
 - :mod:`.table` and what it loads: the operations.
 """
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.launch import Launch, Source
+from tilelang_npu.interpreter.launch import WATCHED, Launch, Source, Write
 from tilelang_npu.interpreter.memory import Buffer
-from tilelang_npu.interpreter.values import Scalar
+from tilelang_npu.interpreter.values import RANDOM, Index, Scalar
 from tilelang_npu.target.dtypes import DType
 
-__all__ = ["Source", "interpret"]
+__all__ = ["RANDOM", "WATCHED", "Index", "Source", "Write", "interpret"]
 
 
 def interpret(source: Source, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:

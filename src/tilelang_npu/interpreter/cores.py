@@ -3,9 +3,11 @@
 Where a kernel names its cores (a Vector core's number, ``T.Scope``, flags between cores), the Cube core and the Vector cores of a
 block each execute the whole function, and each does the operations that are its own. Accesses to memory that cores share are made
 in the order of the kernel's statements: a core that comes to one waits until no other core can come to an earlier one. A core that
-waits for a flag lets the others go on, so that flags order what the statements do not.
+waits for a flag lets the others go on, so that flags order what the statements do not. Blocks follow one another; where all cores
+of a block wait, the next block begins.
 
-Blocks follow one another; where all cores of a block wait for the cores of other blocks, the next block begins.
+A tile that a core reads before the kernel's order writes it is a channel: the k-th read of each reading statement waits until every
+element has been written k times, and an element is written for the k-th time once each reading statement has read k - 1 times.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextvars import Context, copy_context
-from typing import TYPE_CHECKING
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
-    from tilelang_npu.interpreter.state import Core
+    from tilelang_npu.interpreter.core import Core
+    from tilelang_npu.interpreter.memory import Buffer, Memory
 
 
 class _Stopped(BaseException):
@@ -28,13 +33,7 @@ class _Stopped(BaseException):
 
 
 class _Task:
-    """A core and its thread.
-
-    Attributes:
-        position: where the core stands in the kernel's order; it waits for its turn there.
-        ready: what it waits for beside its turn; None where that is nothing.
-        reason: what it waits for, for a message.
-    """
+    """A core and its thread; ``position`` is where it waits in the kernel's order, ``ready`` what it waits for beside its turn."""
 
     def __init__(self, core: Core, number: int) -> None:
         self.core, self.number = core, number
@@ -45,7 +44,7 @@ class _Task:
 
     def order(self) -> tuple[int, tuple[int, ...], int]:
         """By block, then by place in the kernel, then the Cube core first."""
-        return self.core.block or 0, self.position, self.number
+        return self.core.block, self.position, self.number
 
 
 class Schedule:
@@ -54,13 +53,17 @@ class Schedule:
     Args:
         blocks: the cores of each block; a block's cores are made when it begins.
         body: what a core executes.
+
+    Attributes:
+        raised: how often each core has raised each flag, by (block, kind, number, flag, mode).
+        consumed: how often each core has waited for each flag.
     """
 
     def __init__(self, blocks: Iterator[list[Core]], body: Callable[[Core], None]) -> None:
         self._blocks, self._body = blocks, body
         self._alive: list[_Task] = []
-        self._by_core: dict[int, _Task] = {}
-        self._of_block: dict[int | None, list[Core]] = {}
+        self._by_core: dict[Core, _Task] = {}
+        self._of_block: dict[int, list[Core]] = {}
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._context = copy_context()
@@ -82,18 +85,19 @@ class Schedule:
         if self._failure is not None:
             raise self._failure
 
-    def take_turn(self, core: Core, position: tuple[int, ...]) -> None:
-        """Wait until no core stands before ``position``."""
-        self._wait(core, position, None, "")
-
-    def wait(self, core: Core, ready: Callable[[], bool], reason: str) -> None:
-        """Wait until ``ready`` holds."""
-        self._wait(core, core.position(), ready, reason)
-
-    # --- flags -----------------------------------------------------------------------------------------------------------
+    def wait(self, core: Core, ready: Callable[[], bool] | None, reason: str) -> None:
+        """Wait until no other core can come to an earlier place, and until ``ready`` holds."""
+        task = self._by_core[core]
+        task.position, task.ready, task.reason = core.position(), ready, reason
+        if self._next() is task:
+            return
+        self._pass_on()
+        task.wake.acquire()
+        if self._failure is not None:
+            raise _Stopped
 
     def raise_flag(self, core: Core, flag: int, mode: int) -> None:
-        """Raise a flag: once all peers have, it is there for those that the mode names."""
+        """Raise a flag: it is there for those that the mode names once all cores that it comes from together have raised it."""
         self.raised[core.block, core.kind, core.vector, flag, mode] += 1
 
     def wait_for_flag(self, core: Core, flag: int, total: int) -> None:
@@ -104,29 +108,16 @@ class Schedule:
         self.consumed[key] = wanted
 
     def _raised_for(self, core: Core, flag: int, total: int) -> int:
-        """How often a flag was raised for a core."""
-        other = "vector" if core.kind == "cube" else "cube"
-        of_block = self._of_block[core.block]
-        senders = [one for one in of_block if one.kind == other]
-        found = min((self.raised[one.block, one.kind, one.vector, flag, 2] for one in senders), default=0)
-        found += min((self.raised[one.block, one.kind, one.vector, flag, 1] for one in of_block if one.kind == core.kind),
-                     default=0)
+        """How often a flag was raised for a core: by the cores of the other kind in its block (mode 2), by those of its kind there
+        (mode 1), and by those of its kind in all blocks (mode 0)."""
+        def together(cores: list[Core], mode: int) -> int:
+            return min((self.raised[one.block, one.kind, one.vector, flag, mode] for one in cores), default=0)
+
+        here = self._of_block[core.block]
         alike = [one for cores in self._of_block.values() for one in cores if one.kind == core.kind]
-        if len(alike) == total:
-            found += min(self.raised[one.block, one.kind, one.vector, flag, 0] for one in alike)
-        return found
-
-    # --- threads ---------------------------------------------------------------------------------------------------------
-
-    def _wait(self, core: Core, position: tuple[int, ...], ready: Callable[[], bool] | None, reason: str) -> None:
-        task = self._by_core[id(core)]
-        task.position, task.ready, task.reason = position, ready, reason
-        if self._next() is task:
-            return
-        self._pass_on()
-        task.wake.acquire()
-        if self._failure is not None:
-            raise _Stopped
+        return (together([one for one in here if one.kind != core.kind], 2)
+                + together([one for one in here if one.kind == core.kind], 1)
+                + (together(alike, 0) if len(alike) == total else 0))
 
     def _next(self) -> _Task | None:
         able = [task for task in self._alive if task.ready is None or task.ready()]
@@ -134,56 +125,83 @@ class Schedule:
 
     def _pass_on(self) -> None:
         """Wake the core whose turn it is; begin the next block where none can go on."""
-        if self._ended.is_set():
-            return
-        found = self._next()
-        while found is None:
-            cores = next(self._blocks, None)
-            if cores is None:
-                if self._alive:
-                    self._stop(_deadlock(self._alive))
-                else:
-                    self._ended.set()
-                return
-            self._begin(cores)
+        while not self._ended.is_set():
             found = self._next()
-        found.wake.release()
+            if found is not None:
+                found.wake.release()
+                return
+            cores = next(self._blocks, None)
+            if cores is not None:
+                self._begin(cores)
+            elif self._alive:
+                notes = [f"{task.core.kind} core {task.core.vector} of block {task.core.block} waits for {task.reason} at line "
+                         f"{task.position[-1]}" for task in self._alive]
+                self._stop(TileError("cores wait for each other", code="S301", notes=notes,
+                                     help="raise each flag as often as it is waited for"))
+            else:
+                self._ended.set()
 
     def _begin(self, cores: list[Core]) -> None:
         self._of_block[cores[0].block] = cores
-        made = [_Task(core, number) for number, core in enumerate(cores)]
-        self._alive += made
-        for task in made:
-            self._by_core[id(task.core)] = task
-            threading.Thread(target=self._execute, args=(task, self._context.copy()), daemon=True,
-                             name=f"{task.core.kind}-{task.core.block}").start()
+        for number, core in enumerate(cores):
+            task = self._by_core[core] = _Task(core, number)
+            self._alive.append(task)
+            threading.Thread(target=self._context.copy().run, args=(self._execute, task), daemon=True).start()
 
-    def _execute(self, task: _Task, context: Context) -> None:
+    def _execute(self, task: _Task) -> None:
         task.wake.acquire()
         try:
             if self._failure is None:
                 THREAD.running = task.core
-                context.run(self._body, task.core)
-        except _Stopped:
-            pass
+                self._body(task.core)
         except BaseException as problem:  # noqa: BLE001  (told to the thread that launched)
             self._stop(problem)
-        finally:
-            self._alive.remove(task)
-            self._by_core.pop(id(task.core), None)
-        if self._failure is None:
-            self._pass_on()
+        self._alive.remove(task)
+        self._pass_on()
 
     def _stop(self, problem: BaseException) -> None:
         """End all threads."""
-        if self._failure is None:
-            self._failure = problem
+        self._failure = self._failure or problem
         for task in self._alive:
             task.wake.release()
         self._ended.set()
 
 
-def _deadlock(waiting: list[_Task]) -> TileError:
-    notes = [f"{task.core.kind} core {task.core.vector} of block {task.core.block} waits for {task.reason} at line "
-             f"{task.position[-1] if task.position else '?'}" for task in waiting]
-    return TileError("cores wait for each other", code="S301", notes=notes, help="raise each flag as often as it is waited for")
+class Channels:
+    """The channels of a launch, by the statement that allocates their buffer."""
+
+    def __init__(self) -> None:
+        self._sites: dict[object, set[tuple[int, ...]]] = {}
+        self._of: dict[Buffer, tuple[Any, dict[tuple[int, ...], int]]] = {}
+
+    def open(self, key: object, site: tuple[int, ...]) -> None:
+        """Make what a statement allocates a channel, which the statement at ``site`` reads."""
+        self._sites.setdefault(key, set()).add(site)
+
+    def is_open(self, key: object) -> bool:
+        """Whether the buffers of an allocating statement are channels."""
+        return key in self._sites
+
+    def _state(self, buffer: Buffer) -> tuple[Any, dict[tuple[int, ...], int]]:
+        """How often each element of a channel was written, and how often each statement has read it."""
+        return self._of.setdefault(buffer, (np.zeros(buffer.array.shape, np.int64), dict.fromkeys(self._sites[buffer.key], 0)))
+
+    def reads(self, core: Core, memory: Memory) -> None:
+        """Before a core reads a channel: wait for what it is to read."""
+        written, reads = self._state(memory.buffer.root)
+        wanted, places = reads.get(core.site(), 0) + 1, _places(memory)
+        core.launch.schedule.wait(core, lambda: bool((written[places] >= wanted).all()), f"{memory.describe()} to be written")
+        reads[core.site()] = wanted
+
+    def writes(self, core: Core, memory: Memory) -> None:
+        """Before a core fills a channel, or a part of it: wait until it was read."""
+        if self.is_open(memory.buffer.root.key):
+            written, reads = self._state(memory.buffer.root)
+            places = _places(memory)
+            core.launch.schedule.wait(core, lambda: min(reads.values()) >= written[places].max(initial=0),
+                                      f"{memory.describe()} to be read")
+            written[places] += 1
+
+
+def _places(memory: Memory) -> Any:
+    return tuple(slice(start, start + size) for start, size in zip(memory.offsets, memory.sizes, strict=True))

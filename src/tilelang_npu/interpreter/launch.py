@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -16,42 +17,47 @@ import numpy as np
 import threadpoolctl
 
 from tilelang_npu.dispatch import THREAD
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import Location, TileError
 from tilelang_npu.interpreter import points
-from tilelang_npu.interpreter.checking import WATCHED
-from tilelang_npu.interpreter.channels import Channels
-from tilelang_npu.interpreter.cores import Schedule
+from tilelang_npu.interpreter.core import KERNEL_CODE, Core, current, fail
+from tilelang_npu.interpreter.cores import Channels, Schedule
 from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Variable, integer
 from tilelang_npu.interpreter.rewrite import executable
-from tilelang_npu.interpreter.state import KERNEL_CODE, Core, current
 from tilelang_npu.interpreter.values import (
     BOOL,
     FLOAT32,
     INT32,
     Index,
-    NeedsPoints,
     Operators,
     Scalar,
     absolute,
     binary,
     cast,
-    compare,
-    is_literal,
     is_scalar,
     power,
-    scalar,
     select,
     truth,
 )
 from tilelang_npu.target.dtypes import DType
 
 _BLAS = threadpoolctl.ThreadpoolController()
-Find = Callable[[FunctionType], tuple[ast.FunctionDef, str]]
-
 _FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
                     "sync_all"})
 _CUBE = frozenset({"gemm", "gemm_v0", "mma", "npu_gemm", "npuir_dot", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
                    "load_nd2nz", "npuir_load_nd2nz"})
+
+
+@dataclass(frozen=True)
+class Write:
+    """A statement that has written an element: its line, its block, the tile that it wrote."""
+
+    line: Location | None
+    block: int
+    tile: str
+
+
+WATCHED: ContextVar[tuple[str, tuple[int, ...], list[Write]] | None] = ContextVar("tilelang_npu_watched_element", default=None)
+"""An element, by parameter and index, and the statements that write it."""
 
 
 class NeedsCores(Exception):
@@ -63,17 +69,16 @@ class Source:
     """A kernel's function and how to read others.
 
     Attributes:
-        function: the author's function.
-        node, file: its definition.
-        names: values of names that its source finds beside those of its closure and module.
+        function, node, file: the author's function and its definition.
         find: gives the definition and the file of another function.
+        names: values of names that its source finds beside those of its closure and module.
         resolve: gives a closure's value as a call knows it: sizes in place of symbolic dimensions.
     """
 
     function: FunctionType
     node: ast.FunctionDef
     file: str
-    find: Find
+    find: Callable[[FunctionType], tuple[ast.FunctionDef, str]]
     names: Mapping[str, Any] = field(default_factory=dict)
     resolve: Callable[[Any], Any] = lambda value: value
 
@@ -83,158 +88,110 @@ class Launch:
 
     Attributes:
         dialect: ``npuir`` or ``ascendc``.
+        arguments: buffers and scalars by parameter.
         roles: of each allocating statement, the memory that the use of its buffers decides.
-        schedule: the cores that are executed side by side; None where one stands for all.
+        shared: buffers that cores share, by block and allocating statement.
+        probing: whether the first block is executed to see what buffers are used for.
+        fifo: whether tiles from L0C go to the Vector cores through queues, as cores wait for later statements of each other.
         channels: tiles that a core reads before the kernel's order writes them.
+        schedule: the cores that are executed side by side.
+        blocks, vectors: how many blocks the launch has, and Vector cores a block.
+        written: the buffers on the chip that something has written.
     """
 
     schedule: Schedule
 
     def __init__(self, source: Source, arguments: Mapping[str, Any], dialect: str) -> None:
-        self.source, self.dialect = source, dialect
-        self.arguments = dict(arguments)
+        self.source, self.dialect, self.arguments = source, dialect, dict(arguments)
         self.roles: dict[object, str] = {}
+        self.shared: dict[object, Any] = {}
+        self.probing = self.fifo = False
         self.channels = Channels()
-        self.shared: dict[object, Buffer] = {}
-        self.probing = False
-        self.first: list[tuple[Any, Any]] | None = []
-        self.fifo = False
-        self.written: dict[int, Buffer] = {}
+        self.blocks, self.vectors = 0, 1
+        self.written: set[Buffer] = set()
+        self._before: list[tuple[Any, Any]] | None = []
         self._queues: dict[object, list[Any]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._own: list[Buffer] = []
-        self.vectors = 1
-        self.blocks = 0
-        watched, self._watched = WATCHED.get(), None
-        if watched is not None:
-            tensors = [value for value in self.arguments.values() if isinstance(value, Buffer)]
-            self._watched = (tensors[watched[0]], *watched[1:]) if watched[0] < len(tensors) else None
-
-    # --- the kernel ------------------------------------------------------------------------------------------------------
+        self._tensors: list[Buffer] = []
 
     def run(self) -> None:
-        """Execute the kernel.
+        """Execute the kernel."""
+        nodes = list(self._definitions(self.source.function, self.source.node, set()))
+        named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
+        apart = any(map(_reads_vector_number, nodes))
+        with _BLAS.limit(limits=1), np.errstate(all="ignore"):  # tiles are too small to be worth several threads
+            if not named & _FLAGS and not (apart and named & _CUBE):
+                try:
+                    self._as_one(Core(self, "all"))
+                    return
+                except NeedsCores:
+                    self.fifo = True
+                    for array, content in self._before or ():
+                        array[...] = content
+                    self._before = None
+            self._apart(2 if apart else 1)
 
-        Raises:
-            TileError: what the kernel does wrong, at its line.
-        """
-        with _BLAS.limit(limits=1):  # tiles are too small to be worth several threads
-            self._run()
-
-    def _run(self) -> None:
-        named = self._names_used(self.source.function, self.source.node, self.source.file, set())
-        self._vector_number = _reads_vector_number(self.source.node) or any(
-            _reads_vector_number(node) for node in self._macros)
-        apart = bool(named & _FLAGS) or (self._vector_number and bool(named & _CUBE))
-        if not apart:
-            try:
-                self._run_as_one()
-                return
-            except NeedsCores:
-                self._put_back()
-                self.fifo = True
-        self._run_apart(2 if self._vector_number else 1)
-
-    def _names_used(self, function: FunctionType, node: ast.FunctionDef, file: str, seen: set[FunctionType]) -> set[str]:
-        """The names that the kernel and its macros mention."""
-        if not seen:
-            self._macros: list[ast.FunctionDef] = []
-        seen.add(function)
-        found = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-        found |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        for name in list(found):
-            macro = _value_of_name(function, name, self.source.names)
+    def _definitions(self, function: FunctionType, node: ast.FunctionDef, seen: set[FunctionType]) -> Iterator[ast.FunctionDef]:
+        """The definitions of the kernel and of its macros."""
+        yield node
+        closure = {name: cell.cell_contents for name, cell in _filled(function)}
+        for name in {getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)}:
+            macro = self.source.names.get(name, closure.get(name, function.__globals__.get(name)))
             inner = getattr(macro, "function", None)
             if isinstance(inner, FunctionType) and hasattr(macro, "hygienic") and inner not in seen:
-                below, place = self.source.find(inner)
-                self._macros.append(below)
-                found |= self._names_used(inner, below, place, seen)
-        return found
+                seen.add(inner)
+                yield from self._definitions(inner, self.source.find(inner)[0], seen)
 
-    def _run_as_one(self) -> None:
-        core = Core(self, "all")
+    def _as_one(self, core: Core) -> Core:
         before, THREAD.running = THREAD.running, core
         try:
-            with np.errstate(all="ignore"):
-                self._call()
+            self._call()
         finally:
             THREAD.running = before
+        return core
 
-    def _run_apart(self, vectors: int) -> None:
-        self.vectors = vectors
-        self._find_roles()
-        for number in itertools.count():
-            launched = self._blocks_of(number)
-            if launched is None:
-                return
-            total = math.prod(launched)
-            self.blocks = total
-            self.schedule = Schedule(self._cores(total, vectors, number), self._execute)
+    def _apart(self, vectors: int) -> None:
+        self.vectors, self.probing = vectors, True
+        kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, Buffer)}
+        for name, array in kept.items():
+            self.arguments[name].array = array.copy()
+        with contextlib.suppress(Exception):  # the first block, to see what buffers are used for: its order is no real core's
+            self._as_one(Core(self, "all", only=0))
+        for name, array in kept.items():
+            self.arguments[name].array = array
+        self.probing = False
+        for number, grid in enumerate(self._as_one(Core(self, "all", kernel=-1)).grids):
+            self.blocks = math.prod(grid)
             self.shared.clear()
+            self.schedule = Schedule(self._cores(number), self._execute)
             self.schedule.run()
 
-    def _cores(self, blocks: int, vectors: int, number: int) -> Iterator[list[Core]]:
-        for block in range(blocks):
-            made = [Core(self, "cube"), *(Core(self, "vector", vector) for vector in range(vectors))]
-            for core in made:
-                core.block, core.kernel = block, number
-            yield made
+    def _cores(self, kernel: int) -> Iterator[list[Core]]:
+        for block in range(self.blocks):
+            yield [Core(self, "cube", 0, block, kernel),
+                   *(Core(self, "vector", number, block, kernel) for number in range(self.vectors))]
 
     def _execute(self, core: Core) -> None:
         with np.errstate(all="ignore"):
             self._call()
 
-    def _blocks_of(self, number: int) -> tuple[int, ...] | None:
-        """The grid of the kernel's ``number``-th launch; None where it has fewer."""
-        core = Core(self, "all")
-        core.kernel = -1
-        before, THREAD.running = THREAD.running, core
-        try:
-            with np.errstate(all="ignore"):
-                self._call()
-        finally:
-            THREAD.running = before
-        return core.grids[number] if number < len(core.grids) else None
-
-    def _find_roles(self) -> None:
-        """Execute the first block on copies, to see which buffers are operands of products."""
-        self.probing = True
-        kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, Buffer)}
-        core = Core(self, "all")
-        core.only = 0
-        before, THREAD.running = THREAD.running, core
-        try:
-            for name, array in kept.items():
-                self.arguments[name].array = array.copy()
-            with np.errstate(all="ignore"), contextlib.suppress(Exception):  # values and order are those of no real core
-                self._call()
-        finally:
-            THREAD.running = before
-            self.probing = False
-            for name, array in kept.items():
-                self.arguments[name].array = array
-
     def _call(self) -> None:
-        made = self.rewritten(self.source.function, self.source.names, self.source.node, self.source.file)
-        made(**self.arguments)
+        self.rewritten(self.source.function, self.source.names)(**self.arguments)
 
-    def rewritten(self, function: FunctionType, names: Mapping[str, Any] = {}, node: ast.FunctionDef | None = None,
-                  file: str = "") -> FunctionType:
-        """A function of the kernel in the form that Python executes."""
-        found = self._functions.get(function) if not names or node is not None else None
+    def rewritten(self, function: FunctionType, names: Mapping[str, Any]) -> FunctionType:
+        """A function of the kernel in the form that Python executes; ``names`` are further names that it finds."""
+        own = function is self.source.function
+        found = self._functions.get(function)
         if found is None:
-            if node is None:
-                node, file = self.source.find(function)
-            given = dict(names) if node is not self.source.node else {
-                name: self.source.resolve(value) for name, value in names.items()}
-            cells = {name: self.source.resolve(cell.cell_contents) for name, cell in
-                     zip(function.__code__.co_freevars, function.__closure__ or (), strict=True) if _is_filled(cell)}
-            given |= {name: self.source.resolve(value) for name in function.__code__.co_names
-                      if (value := function.__globals__.get(name)) is not None and name not in given
-                      and self.source.resolve(value) is not value}
-            found = executable(function, node, file, given, cells, BUILTINS, KERNEL)
+            node, file = (self.source.node, self.source.file) if own else self.source.find(function)
+            resolve = self.source.resolve
+            given = {name: resolve(value) for name, value in names.items()}
+            given |= {name: resolved for name in function.__code__.co_names if name not in given
+                      and (resolved := resolve(value := function.__globals__.get(name))) is not value}
+            cells = {name: resolve(cell.cell_contents) for name, cell in _filled(function)}
+            found = executable(function, node, file, given, cells, BUILTINS, Kernel)
             KERNEL_CODE.add(found.__code__)
-            if not names or node is self.source.node:
+            if own or not names:
                 self._functions[function] = found
         return found
 
@@ -242,143 +199,97 @@ class Launch:
         """The tiles that the Cube core has sent by the statement that is executed, and that were not received."""
         return self._queues.setdefault((core.block, core.site()), [])
 
-    def note(self, memory: Memory) -> None:
-        """Note that a buffer is written: reading one that nothing has written means waiting for another core."""
-        root = memory.buffer.root
-        if id(root) not in self.written and root.space != "gm":
-            self.written[id(root)] = root
-
-    # --- what cores share ------------------------------------------------------------------------------------------------
-
     def own_tensor(self, core: Core, shape: Sequence[int], kind: DType) -> Buffer:
         """A global tensor that each launch makes, the same one for all cores."""
-        core.made_tensors += 1
-        place = core.made_tensors
-        while len(self._own) < place:
-            self._own.append(Buffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor"))
-        return self._own[place - 1]
+        core.tensors += 1
+        if len(self._tensors) < core.tensors:
+            self._tensors.append(Buffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor"))
+        return self._tensors[core.tensors - 1]
 
     def before_write(self, memory: Memory) -> None:
-        """Keep what a global tensor holds, as long as the launch may begin again with the cores side by side; note who writes an
-        element that is watched."""
+        """Note a write. What a global tensor holds is kept as long as the launch may begin again with its cores side by side."""
         buffer = memory.buffer
-        if self._watched is not None and buffer.root is self._watched[0]:
-            index = self._watched[1]
-            places = zip(memory.offsets, memory.sizes, index, strict=True)
-            if all(start <= place < start + size for start, size, place in places):
-                self._watched[2].append((current().location(), current().block))
-        if self.first is not None and buffer.space == "gm" and all(array is not buffer.array for array, _ in self.first):
-            self.first.append((buffer.array, buffer.array.copy()))
+        if buffer.space != "gm":
+            self.written.add(buffer.root)
+            return
+        watched = WATCHED.get()
+        if watched is not None and buffer.label == watched[0] and all(
+                start <= at < start + size for start, size, at in zip(memory.offsets, memory.sizes, watched[1], strict=True)):
+            tile = ", ".join(f"{start}:{start + size}" for start, size in zip(memory.offsets, memory.sizes, strict=True))
+            watched[2].append(Write(current().location(), current().block, f"{buffer.label}[{tile}]"))
+        if self._before is not None and all(array is not buffer.array for array, _ in self._before):
+            self._before.append((buffer.array, buffer.array.copy()))
 
     def first_block_is_over(self) -> None:
         """From here on the launch does not begin again."""
-        self.first = None
-
-    def _put_back(self) -> None:
-        for array, content in self.first or ():
-            array[...] = content
-        self.first = None
+        self._before = None
 
 
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  (an empty cell raises)
-    except ValueError:
-        return False
-    return True
-
-
-def _value_of_name(function: FunctionType, name: str, names: Mapping[str, Any]) -> Any:
-    """What a name means in a function, where that is known before it runs."""
-    if name in names:
-        return names[name]
-    for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if free == name and _is_filled(cell):
-            return cell.cell_contents
-    return function.__globals__.get(name)
+def _filled(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The cells of a closure that have a value."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):
+            cell.cell_contents  # noqa: B018  (an empty cell raises)
+            yield name, cell
 
 
 def _reads_vector_number(node: ast.FunctionDef) -> bool:
-    """Whether the kernel reads the number of its Vector core, which is the last name of ``with T.Kernel(..., is_npu=True) as``."""
+    """Whether the kernel reads the number of its Vector core, the name after those of the blocks in ``with T.Kernel(...) as``."""
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
-    for frame in (part for part in ast.walk(node) if isinstance(part, ast.With)):
-        for item in frame.items:
-            call, target = item.context_expr, item.optional_vars
-            if isinstance(call, ast.Call) and isinstance(target, (ast.Tuple, ast.List)) and getattr(
-                    call.func, "attr", getattr(call.func, "id", "")) == "Kernel":
-                axes = len(call.args)
-                last = target.elts[-1]
-                if len(target.elts) == axes + 1 and isinstance(last, ast.Name) and last.id in read:
-                    return True
-    return False
+    items = [item for part in ast.walk(node) if isinstance(part, ast.With) for item in part.items]
+    return any(isinstance(item.context_expr, ast.Call) and isinstance(item.optional_vars, (ast.Tuple, ast.List))
+               and getattr(item.context_expr.func, "attr", getattr(item.context_expr.func, "id", "")) == "Kernel"
+               and len(item.optional_vars.elts) == len(item.context_expr.args) + 1
+               and isinstance(last := item.optional_vars.elts[-1], ast.Name) and last.id in read for item in items)
 
 
 # --- what the rewritten source calls -----------------------------------------------------------------------------------------
-
-
-class _Block:
-    """One block: ``with`` gives the numbers of the block."""
-
-    def __init__(self, core: Core, values: Any) -> None:
-        self._core, self._values = core, values
-
-    def __enter__(self) -> Any:
-        return self._values
-
-    def __exit__(self, *_: object) -> None:
-        self._core.loops.clear()
 
 
 class Kernel:
     """The name ``__kernel__`` of the rewritten source."""
 
     @staticmethod
-    def blocks(frame: Any, names: int, used: bool) -> Iterator[_Block]:
-        """The blocks that the core executes of a ``T.Kernel``."""
+    def blocks(frame: Any, names: int, used: bool) -> Iterator[contextlib.AbstractContextManager[Any]]:
+        """The blocks that the core executes of a ``T.Kernel``, each a context manager that gives the block's numbers."""
         core = current()
-        launch = core.launch
         grid = tuple(integer(count) for count in frame.blocks)
-        if any(count <= 0 for count in grid):
-            raise TileError(f"T.Kernel: block counts {grid}", code="T406", location=core.location(),
-                            help="a size or a number among the arguments makes the grid empty")
+        if min(grid) <= 0:
+            raise fail(f"T.Kernel: block counts {grid}", "a size or a number among the arguments makes the grid empty", "T406")
         core.grids.append(grid)
-        if core.kernel is not None and len(core.grids) - 1 != core.kernel:
+        if core.kernel not in (None, len(core.grids) - 1):
             return  # another core's, or only the grids are asked for
-        numbers = [core.block] if core.kind != "all" else range(math.prod(grid))
-        vectors = range(2) if core.kind == "all" and used and not launch.probing else [core.vector]
-        for block in numbers if core.only is None else [core.only]:
+        alone = core.kind != "all"
+        vectors = [core.vector] if alone or not used or core.launch.probing else [0, 1]
+        for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:
             place, rest = [], block
             for count in grid:
                 rest, index = divmod(rest, count)
                 place.append(Index(index))
             for vector in vectors:
-                core.block = block
-                core.begin_block()
-                values: Any = place if names <= len(grid) else [*place, Index(vector) if used else 0]
-                yield _Block(core, values[0] if names <= 1 and len(values) == 1 else tuple(values))
-            if core.kind == "all":
-                launch.first_block_is_over()
+                core.block, core.allocated, core.addressed = block, {}, {}
+                values = tuple(place) if names <= len(grid) else (*place, Index(vector) if used else 0)
+                yield contextlib.nullcontext(values[0] if len(values) == 1 else values)
+            if not alone:
+                core.launch.first_block_is_over()
 
     @staticmethod
     def loop(source: Any) -> Iterator[Any]:
         """The iterations of a ``for``."""
-        core = current()
-        kind = getattr(source, "kind", None)
+        kind, extents = getattr(source, "kind", None), getattr(source, "extents", ())
+        values: Any = source
         if kind == "Parallel":
-            for one in points.passes(core, [integer(size) for size in source.extents], on_arrays=False):
+            for one in points.passes(current(), [integer(size) for size in extents], on_arrays=False):
                 with one as place:
                     yield place
             return
         if kind == "Persistent":
-            values: Any = _persistent(source)
+            values = _persistent(source)
         elif kind == "grid":
-            values = (tuple(map(Index, place)) if len(place) > 1 else Index(place[0])
-                      for place in np.ndindex(*(integer(size) for size in source.extents)))
+            values = map(_numbers, np.ndindex(*(integer(size) for size in extents)))
         elif kind is not None:
-            values = map(Index, range(*(integer(bound) for bound in source.extents)))
-        else:
-            values = source
-        with core.loop() as entry:
+            values = map(Index, range(*(integer(bound) for bound in extents)))
+        with current().loop() as entry:
             for value in values:
                 entry[1] += 1
                 yield value
@@ -386,18 +297,17 @@ class Kernel:
     @staticmethod
     def parallel(source: Any, on_arrays: bool) -> Iterator[points.Pass]:
         """The executions of the body of a ``T.Parallel``."""
-        extents = getattr(source, "extents", None)
-        if getattr(source, "kind", None) != "Parallel" or extents is None:
+        if getattr(source, "kind", None) != "Parallel":
             return (points.Pass(current(), [value], None) for value in source)
-        return points.passes(current(), [integer(size) for size in extents], on_arrays=on_arrays)
+        return points.passes(current(), [integer(size) for size in source.extents], on_arrays=on_arrays)
 
     @staticmethod
-    def endless() -> Iterator[int]:
+    def endless() -> Iterator[None]:
         """The iterations of a ``while``, which leaves the loop itself."""
         with current().loop() as entry:
-            for number in itertools.count():
-                entry[1] = number
-                yield number
+            while True:
+                entry[1] += 1
+                yield
 
     cases = staticmethod(points.cases)
 
@@ -406,29 +316,17 @@ class Kernel:
     def frame(opened: Any) -> Iterator[bool]:
         """A ``with`` of the language; whether its body is executed."""
         core, kind = current(), type(opened).__name__
-        if kind == "Scope":
-            outer, core.scope = core.scope, opened.core
-            try:
-                yield core.executes(opened.core)
-            finally:
-                core.scope = outer
-        elif kind == "rs":
-            core.pipes.append(opened.pipe)
-            try:
-                yield True
-            finally:
-                core.pipes.pop()
-        elif kind == "If":
-            core.conditions.append(bool(opened.condition))
-            try:
-                yield True
-            finally:
-                core.conditions.pop()
-        elif kind in ("Then", "Else"):
+        if kind in ("Then", "Else"):
             yield core.conditions[-1] is (kind == "Then")
+        elif kind == "Scope":
+            outer, core.scope = core.scope, opened.core
+            yield core.executes(opened.core)
+            core.scope = outer
         else:
-            with opened as value:
-                yield value if value is not None else True
+            stack: list[Any] = core.pipes if kind == "rs" else core.conditions
+            stack.append(opened.pipe if kind == "rs" else bool(opened.condition))
+            yield True
+            stack.pop()
 
     @staticmethod
     def values(names: Mapping[str, Any], *wanted: str) -> Any:
@@ -452,38 +350,32 @@ class Kernel:
         """What a name means after an assignment."""
         if isinstance(old, Variable) and old.named and not (isinstance(value, Buffer) and not value.named):
             if isinstance(value, Memory) and not isinstance(value, Variable):
-                raise TileError(f"{name} is a T.alloc_var scalar, and {value.describe()} is none", code="T141",
-                                location=current().location(), help="another name holds the buffer")
+                raise fail(f"{name} is a T.alloc_var scalar, and {value.describe()} is none", "another name holds it", "T141")
             old.store(value)
             return old
         found = Kernel.read(value)
         for place, part in enumerate(found if isinstance(found, (list, tuple)) else [found]):
             if isinstance(part, Buffer) and not part.named:
-                part.label = name if part is found else f"{name}_{place}"
-                part.named = True
+                part.label, part.named = name if part is found else f"{name}_{place}", True
         return found
-
-    # --- expressions -----------------------------------------------------------------------------------------------------
 
     @staticmethod
     def choose(condition: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """``chosen if condition else other``: one side is evaluated, in the type where both meet."""
-        if not isinstance(condition, Operators) or isinstance(condition, Index):
+        if not isinstance(condition, Operators):
             return chosen() if condition else other()
         test = truth(condition)
         if np.ndim(test.value):
-            a = points.under(test, True, chosen)
-            b = points.under(test, False, other)
-            return select(test, a, b)
-        taken, left = (chosen, other) if test.value else (other, chosen)
-        value = taken()
-        try:
-            beside = left()
-        except (TileError, ArithmeticError, LookupError, ValueError, TypeError):
-            return value  # what is not taken may have no value; then the other side has its own type
-        if not (is_scalar(value) and is_scalar(beside)):
-            return value
-        return select(True, value, beside)
+            return select(test, points.under(test, True, chosen), points.under(test, False, other))
+        value, beside = (chosen if test.value else other)(), None
+        with contextlib.suppress(TileError, ArithmeticError, LookupError, ValueError, TypeError):
+            beside = (other if test.value else chosen)()  # what is not taken may have no value
+        return select(True, value, beside) if is_scalar(value) and is_scalar(beside) else value
+
+    @staticmethod
+    def number(kind: type, value: Any) -> Any:
+        """``int(value)``, ``float(value)`` or ``bool(value)``: of a scalar of the kernel an int32, a float32 or a truth value."""
+        return cast(value, {int: INT32, float: FLOAT32, bool: BOOL}[kind]) if isinstance(value, Operators) else kind(value)
 
     @staticmethod
     def both(*parts: Callable[[], Any]) -> Any:
@@ -498,9 +390,7 @@ class Kernel:
     @staticmethod
     def negation(value: Any) -> Any:
         """``not value``."""
-        if not isinstance(value, Operators):
-            return not value
-        return Scalar(np.logical_not(truth(value).value), BOOL)
+        return Scalar(np.logical_not(truth(value).value), BOOL) if isinstance(value, Operators) else not value
 
 
 def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
@@ -509,8 +399,7 @@ def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
         if isinstance(result, Operators):
             test = truth(result)
             if np.ndim(test.value):
-                rest = truth(points.under(test, not stops, part))
-                result = binary("or" if stops else "and", test, rest)
+                result = binary("or" if stops else "and", test, truth(points.under(test, not stops, part)))
                 continue
             if bool(test.value) is stops:
                 return test
@@ -520,24 +409,22 @@ def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
     return result
 
 
+def _numbers(place: Sequence[int]) -> Any:
+    """Loop variables: one number, or a tuple of them."""
+    return tuple(map(Index, place)) if len(place) > 1 else Index(place[0])
+
+
 def _persistent(source: Any) -> Iterator[Any]:
     """The tiles of a ``T.Persistent`` that a block takes: wave by wave, in bands of the last axis."""
     *domain, wave, group = (integer(size) for size in source.extents)
-    total = math.prod(domain)
     group = min(group, domain[-1])
     group = group if domain[-1] % group == 0 else 1
-    first = integer(source.index)
-    for linear in range(first, total, wave):
-        rest = linear
+    for rest in range(integer(source.index), math.prod(domain), wave):
         place: list[int] = []
         for size in (group, *domain[-2::-1]):
             rest, index = divmod(rest, size)
             place.insert(0, index)
-        place.append(rest * group + place.pop())
-        yield tuple(map(Index, place)) if len(place) > 1 else Index(place[0])
-
-
-KERNEL = Kernel()
+        yield _numbers([*place[:-1], rest * group + place[-1]])
 
 
 # --- Python's builtins on scalars ----------------------------------------------------------------------------------------
@@ -545,41 +432,18 @@ KERNEL = Kernel()
 
 def _of_scalars(function: Callable[..., Any], meaning: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if any(isinstance(value, Operators) for value in arguments) and not keywords:
-            return meaning(*arguments)
-        return function(*arguments, **keywords)
+        on_scalars = any(isinstance(value, (Operators, Index)) for value in arguments) and not keywords
+        return meaning(*arguments) if on_scalars else function(*arguments, **keywords)
 
     return call
 
 
 def _fold(name: str) -> Callable[..., Any]:
-    def fold(*values: Any) -> Any:
-        result, *rest = values
-        for value in rest:
-            result = binary(name, result, value)
-        return result
-
-    return fold
-
-
-def _range(*bounds: Any) -> Any:
-    return map(Index, range(*(integer(bound) for bound in bounds)))
-
-
-class _Type(type):
-    """A builtin type that casts scalars of the kernel."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls.__mro__[1])
-
-
-def _length(value: Any) -> Any:
-    return len(value) if not isinstance(value, Memory) else value.shape[0]
+    return lambda *values: list(itertools.accumulate(values, lambda left, right: binary(name, left, right)))[-1]
 
 
 BUILTINS: dict[str, Any] = {
     "min": _of_scalars(builtins.min, _fold("min")), "max": _of_scalars(builtins.max, _fold("max")),
-    "abs": _of_scalars(builtins.abs, absolute), "pow": _of_scalars(builtins.pow, power), "range": _range, "len": _length,
-}
+    "abs": _of_scalars(builtins.abs, absolute), "pow": _of_scalars(builtins.pow, power),
+    "range": lambda *bounds: [Index(place) for place in range(*(integer(bound) for bound in bounds))]}
 """What stands in place of Python's builtins in a kernel."""
-del compare, cast, FLOAT32, INT32, NeedsPoints, is_literal, scalar

@@ -8,31 +8,18 @@ a global tensor may hang over the tensor's end.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilelang_npu.errors import TileError
-from tilelang_npu.interpreter.state import current
-from tilelang_npu.interpreter.values import (
-    INDEX,
-    Index,
-    NeedsPoints,
-    Operators,
-    Scalar,
-    convert,
-    is_literal,
-    scalar,
-)
+from tilelang_npu.interpreter.core import current, fail
+from tilelang_npu.interpreter.table import OPERATIONS, tiles
+from tilelang_npu.interpreter.values import INDEX, Operators, Scalar, convert, is_literal, scalar
 from tilelang_npu.target.dtypes import DType
+from tilelang_npu.target.dtypes import dtype as element_type
 
-ON_CHIP = frozenset({"ub", "l1", "l0a", "l0b", "l0c", "shared", "fragment", "local"})
-
-
-def fail(message: str, advice: str, code: str = "T111") -> TileError:
-    """An error at the author's line."""
-    return TileError(message, code=code, location=current().location(), help=advice)
+Array = np.ndarray[Any, Any]
 
 
 class Memory:
@@ -40,8 +27,7 @@ class Memory:
 
     Attributes:
         buffer: the whole buffer.
-        offsets: the first element along each axis of the buffer.
-        sizes: the number of elements along each axis of the buffer.
+        offsets, sizes: the first element and the number of elements along each axis of the buffer.
         kept: the axes of the buffer that it has; the others have one element.
     """
 
@@ -50,6 +36,13 @@ class Memory:
     sizes: tuple[int, ...]
     kept: tuple[int, ...]
     __array_ufunc__ = None
+    shape = property(lambda self: self.extents)
+    dtype = property(lambda self: self.buffer.element)
+    kind = property(lambda self: self.buffer.element)
+    name = property(lambda self: self.buffer.label)
+    space = property(lambda self: self.buffer.memory)
+    ndim = property(lambda self: len(self.kept))
+    data = property(lambda self: self)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -57,88 +50,80 @@ class Memory:
         return tuple(self.sizes[axis] for axis in self.kept)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """As ``extents``."""
-        return self.extents
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.kept)
-
-    @property
-    def dtype(self) -> DType:
-        """Element type."""
-        return self.buffer.element
-
-    @property
-    def kind(self) -> DType:
-        """Element type."""
-        return self.buffer.element
-
-    @property
-    def name(self) -> str:
-        """The author's name for the buffer."""
-        return self.buffer.label
-
-    @property
-    def space(self) -> str:
-        """The memory that it is in."""
-        return self.buffer.memory
-
-    @property
     def count(self) -> int:
         """Number of elements."""
         return math.prod(self.extents)
-
-    @property
-    def data(self) -> Memory:
-        """What ``T.Tensor(shape, dtype, A.data)`` takes."""
-        return self
 
     def describe(self) -> str:
         """Name, shape and element type, for a message."""
         return f"{self.name} [{', '.join(map(str, self.extents))}] {self.kind}"
 
-    def view(self) -> np.ndarray[Any, Any]:
+    def view(self) -> Array:
         """The elements, as an array that shares the buffer's memory.
 
         Raises:
             TileError: T130, a part of it lies outside of the buffer.
         """
-        settle(self.buffer)
+        self.buffer.receive()
         for axis, (start, size, whole) in enumerate(zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)):
             if start < 0 or start + size > whole:
                 raise fail(f"elements {start} to {start + size - 1} are outside axis {axis} of {self.buffer.describe()}",
                            f"valid are 0 to {whole - 1}", "T130")
         return self._cut(self.sizes)
 
-    def inside(self) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
+    def inside(self) -> tuple[Array, tuple[int, ...]]:
         """The elements that lie in the buffer, as an array that shares its memory, and their number along each kept axis."""
         sizes = [max(0, min(size, whole - start))
                  for start, size, whole in zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)]
-        if any(start < 0 for start in self.offsets):
+        if min(self.offsets, default=0) < 0:
             raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "no start is negative", "T502")
         if 0 in sizes:  # all of it lies beyond the end
-            return np.empty((0,) * len(self.kept), self.buffer.array.dtype), (0,) * len(self.kept)
+            return np.empty((0,) * self.ndim, self.buffer.array.dtype), (0,) * self.ndim
         return self._cut(sizes), tuple(sizes[axis] for axis in self.kept)
 
-    def _cut(self, sizes: Sequence[int]) -> np.ndarray[Any, Any]:
-        places = tuple(slice(start, start + size) if axis in self.kept else start
-                       for axis, (start, size) in enumerate(zip(self.offsets, sizes, strict=True)))
-        found = self.buffer.array[places]
-        return found if found.ndim == len(self.kept) else found.reshape([sizes[axis] for axis in self.kept])
+    def _cut(self, sizes: Sequence[int]) -> Array:
+        found: Array = self.buffer.array[tuple(
+            slice(start, start + size) if axis in self.kept else start
+            for axis, (start, size) in enumerate(zip(self.offsets, sizes, strict=True)))]
+        return found
 
-    def peek(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What a sent array has for this tile."""
-        return array
+    def with_axes(self, kept: Sequence[int]) -> Memory:
+        """The same tile with other axes."""
+        return Region(self.buffer, self.offsets, self.sizes, kept)
 
-    def __array__(self, kind: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def squeezed(self) -> Memory:
+        """The tile without axes of one element; one stays where all have one."""
+        kept = [axis for axis in self.kept if self.sizes[axis] != 1]
+        return self.with_axes(kept or list(self.kept[-1:]) or [len(self.sizes) - 1])
+
+    def resized(self, extents: Sequence[int]) -> Memory:
+        """The tile with other extents of its axes."""
+        sizes = list(self.sizes)
+        for axis, size in zip(self.kept, extents, strict=True):
+            sizes[axis] = size
+        return Region(self.buffer, self.offsets, sizes, self.kept)
+
+    def right_aligned(self, sizes: Sequence[int]) -> Memory:
+        """The tile at the first element whose last axes have ``sizes``, and whose other axes have one element."""
+        rank, given = len(self.offsets), list(sizes)
+        while len(given) > rank and given[0] == 1:
+            given.pop(0)
+        if len(given) > rank:
+            raise fail(f"{len(given)} sizes for {self.describe()}", "give one size per axis", "T131")
+        return Region(self.buffer, self.offsets, [1] * (rank - len(given)) + given, range(rank))
+
+    def flat(self) -> Array:
+        """The buffer's elements from the first one of the tile on, in row-major order, as a view."""
+        self.buffer.receive()
+        array = self.buffer.array
+        return array.reshape(-1)[int(np.ravel_multi_index(self.offsets, array.shape)):]
+
+    def __array__(self, kind: Any = None, copy: bool | None = None) -> Array:
         found = self.view()
         return found.astype(kind) if kind is not None else found.copy() if copy else found
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("load", "buffer", "array"):
+        if name.startswith("_") or name in ("load", "buffer", "array", "offsets", "sizes", "kept"):
             raise AttributeError(name)
         return getattr(self.view(), name)
 
@@ -163,41 +148,38 @@ class Buffer(Memory):
     """A global tensor or a buffer on the chip.
 
     Attributes:
-        array: its elements.
-        element: its element type.
+        array, element, label: its elements, their type, the author's name for it.
         memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``, or ``shared`` and ``fragment`` where its use decides.
-        label: the author's name for it.
-        named: whether an assignment has given it that name.
-        root: the buffer whose memory it sees under another shape or type; itself for all others.
+        named: whether an assignment has given it its name.
         own: whether each core has its own.
+        root: the buffer whose memory it sees under another shape or type; itself for all others.
         key: the statement that allocated it, and how often it had.
-        pending: tiles that another core sends, which have not been received.
+        pending: tiles that another core sends, which have not been received: the queue, the tile, the conversion.
     """
 
-    def __init__(self, array: np.ndarray[Any, Any], kind: DType, space: str, label: str = "buffer") -> None:
-        self.array, self.element, self.memory, self.label = array, kind, space, label
+    def __init__(self, array: Array, element: DType, memory: str, label: str = "buffer", key: object = None) -> None:
+        self.array, self.element, self.memory, self.label, self.key = array, element, memory, label, key
         self.named, self.own = False, True
         self.root = self.buffer = self
-        self.key: object = None
-        self.pending: list[tuple[Any, Memory, Any]] = []
+        self.pending: list[tuple[list[Any], Memory, Any]] = []
 
-    @property
-    def offsets(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (0,) * self.array.ndim
+    offsets = property(lambda self: (0,) * self.array.ndim)
+    sizes = property(lambda self: self.array.shape)
+    kept = property(lambda self: tuple(range(self.array.ndim)))
 
-    @property
-    def sizes(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(Index(size) for size in self.array.shape) if self.space == "gm" else self.array.shape
-
-    @property
-    def kept(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(range(self.array.ndim))
-
-    def seen(self, array: np.ndarray[Any, Any], kind: DType) -> Buffer:
+    def seen(self, array: Array, element: DType) -> Buffer:
         """The same memory under another shape or type; ``array`` is a view of it."""
-        made = Buffer(array, kind, self.space, self.label)
+        made = Buffer(array, element, self.memory, self.label)
         made.root, made.own = self.root, self.own
         return made
+
+    def receive(self) -> None:
+        """Wait for the tiles that are under way from another core."""
+        pending, self.root.pending = self.root.pending, []
+        for queue, target, converted in pending:
+            if not queue:
+                current().launch.schedule.wait(current(), lambda queue=queue: bool(queue), f"a tile for {target.describe()}")
+            target.view()[...] = converted(queue.pop(0))
 
 
 class Variable(Buffer, Operators):
@@ -207,8 +189,8 @@ class Variable(Buffer, Operators):
         lanes: its values inside a ``T.Parallel`` that runs on arrays, one for each point; None where the loop has stored none.
     """
 
-    def __init__(self, kind: DType) -> None:
-        super().__init__(np.zeros(1, kind.numpy), kind, "local", "variable")
+    def __init__(self, element: DType) -> None:
+        super().__init__(np.zeros(1, element.numpy), element, "local", "variable")
         self.lanes: Scalar | None = None
 
     __hash__ = object.__hash__
@@ -225,15 +207,14 @@ class Variable(Buffer, Operators):
 
     def store(self, value: Any) -> None:
         """Assign it."""
-        points = current().points
-        made = stored(value, self.kind)
+        points, made = current().points, stored(value, self.kind)
         if points is None:
             self.array[0] = made
         else:
             points.assign(self, made)
 
     def __getitem__(self, items: Any) -> Any:
-        return self if items in (0, (0,)) else super().__getitem__(items)
+        return self
 
     def __setitem__(self, items: Any, value: Any) -> None:
         self.store(value)
@@ -265,17 +246,9 @@ class Element(Operators):
     def __init__(self, buffer: Buffer, indices: Sequence[Any]) -> None:
         self.buffer, self.indices = buffer, tuple(indices)
 
-    @property
-    def kind(self) -> DType:
-        """Element type."""
-        return self.buffer.element
-
-    dtype = kind
-
-    @property
-    def name(self) -> str:
-        """The author's name for the buffer."""
-        return self.buffer.label
+    kind = property(lambda self: self.buffer.element)
+    dtype = property(lambda self: self.buffer.element)
+    name = property(lambda self: self.buffer.label)
 
     def describe(self) -> str:
         """Text for a message."""
@@ -284,28 +257,24 @@ class Element(Operators):
     def load(self) -> Scalar:
         """The element's value."""
         run = current()
-        settle(self.buffer)
+        self.buffer.receive()
         run.touches(self.buffer)
-        if run.points is not None and any(isinstance(index, Scalar) for index in self.indices):
-            return Scalar(run.points.load(self.buffer, self.indices), self.kind)
         if run.points is not None:
-            run.points.note_load(self.buffer, self.indices)
+            return Scalar(run.points.load(self.buffer, self.indices), self.kind)
         return Scalar(self.buffer.array[self._place()], self.kind)
 
     def store(self, value: Any) -> None:
         """Write the element."""
         run = current()
-        settle(self.buffer)
+        self.buffer.receive()
         if not run.touches(self.buffer, writes=True):
             return
-        run.launch.note(self.buffer)
-        if self.buffer.space == "gm":
-            run.launch.before_write(self.buffer if run.points is not None else memory_of(self))
-        if run.points is not None:
-            run.points.store(self.buffer, self.indices, stored(value, self.kind))
-            return
+        run.launch.before_write(self.buffer if run.points is not None else memory_of(self))
         made = stored(value, self.kind)
-        self.buffer.array[self._place()] = made
+        if run.points is not None:
+            run.points.store(self.buffer, self.indices, made)
+        else:
+            self.buffer.array[self._place()] = made
 
     def start(self) -> tuple[int, ...]:
         """The place as integers.
@@ -336,18 +305,7 @@ def stored(value: Any, kind: DType) -> Any:
     if is_literal(value):
         return kind.numpy.type(value) if not kind.is_integer else np.asarray(int(value)).astype(kind.numpy)[()]
     run = current()
-    mode = "rint" if run.in_parallel and run.dialect == "npuir" else "trunc"
-    return convert(scalar(value).value, kind, mode)
-
-
-def settle(buffer: Buffer) -> None:
-    """Receive the tiles of a buffer that are under way from another core."""
-    pending, buffer.root.pending = buffer.root.pending, []
-    for queue, target, convert_to in pending:
-        run = current()
-        if not queue:
-            run.launch.schedule.wait(run, lambda queue=queue: bool(queue), f"a tile for {target.describe()}")
-        target.view()[...] = convert_to(target.peek(queue.pop(0)))
+    return convert(scalar(value).value, kind, "rint" if run.in_parallel and run.dialect == "npuir" else "trunc")
 
 
 def integer(value: Any) -> int:
@@ -359,12 +317,13 @@ def integer(value: Any) -> int:
     """
     if type(value) is int:
         return value
-    if isinstance(value, (bool, np.bool_, float, np.floating)) or not hasattr(value, "__index__"):
-        raise fail(f"an index or a size is an integer, not {value!r}", "use // instead of /, or T.cast(x, 'int32')", "T110")
-    try:
-        return value.__index__()
-    except TypeError as problem:
-        raise fail(str(problem), "use // instead of /, or T.cast(x, 'int32')", "T110") from None
+    if not isinstance(value, (bool, np.bool_, float, np.floating)) and hasattr(value, "__index__"):
+        try:
+            found: int = value.__index__()
+            return found
+        except TypeError:
+            pass
+    raise fail(f"an index or a size is an integer, not {value!r}", "use // instead of /, or T.cast(x, 'int32')", "T110")
 
 
 def subscript(memory: Memory, items: Sequence[Any]) -> Element | Region:
@@ -375,11 +334,9 @@ def subscript(memory: Memory, items: Sequence[Any]) -> Element | Region:
     sizes, kept = list(memory.sizes), list(memory.kept)
     for axis, item in zip(memory.kept, items, strict=False):
         if isinstance(item, slice):
-            if item.step not in (None, 1):
-                raise fail("a slice with a step is not supported", "copy the rows one by one in a loop", "T141")
             start = 0 if item.start is None else integer(item.start)
             stop = sizes[axis] if item.stop is None else integer(item.stop)
-            if stop - start < 0 or start < 0:
+            if stop < start or start < 0 or item.step not in (None, 1):
                 raise fail(f"slice {start}:{stop} of axis {axis} of {memory.describe()}", "a slice is start:end", "T130")
             offsets[axis], sizes[axis] = offsets[axis] + start, stop - start
         else:
@@ -394,13 +351,9 @@ def subscript(memory: Memory, items: Sequence[Any]) -> Element | Region:
 
 def _place(item: Any) -> Any:
     """An index: an integer, or a scalar with one for each point."""
-    if type(item) is int:
-        return item
     if isinstance(item, Operators):
         found = scalar(item)
-        if np.ndim(found.value):
-            if not found.kind.is_integer:
-                raise fail(f"an index is an integer, not {found.kind}", "use // instead of /", "T110")
+        if np.ndim(found.value) and found.kind.is_integer:
             return found if found.kind is INDEX else Scalar(found.value.astype(np.int64), INDEX)
     return integer(item)
 
@@ -411,6 +364,7 @@ def memory_of(value: Any, what: str = "an operand") -> Memory:
     Raises:
         TileError: T110, it is neither.
     """
+    value = value.origin if isinstance(value, Scalar) and value.origin is not None else value
     if isinstance(value, Memory) and not isinstance(value, Variable):
         return value
     if isinstance(value, Element):
@@ -419,5 +373,114 @@ def memory_of(value: Any, what: str = "an operand") -> Memory:
     raise fail(f"{what} must be a buffer or a slice, not {value!r}", "write a buffer, A[i:j, :] or A[i, j]", "T110")
 
 
-__all__ = ["ON_CHIP", "Buffer", "Element", "Memory", "NeedsPoints", "Region", "Variable", "fail", "integer", "memory_of", "stored",
-           "subscript"]
+# --- allocations ---------------------------------------------------------------------------------------------------------
+
+_POISON = 0xFF
+"""The byte of memory that nothing has written: -1 as an integer, NaN as a float."""
+
+
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """A shape as integers; one size may stand alone."""
+    return tuple(integer(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+
+
+def allocate(shape: Any, kind: Any, space: str) -> Buffer:
+    """A buffer that holds nothing yet. Cores that are executed side by side share those of the Cube core's memories."""
+    core, element, sizes = current(), element_type(kind), sizes_of(shape)
+    array = np.full(sizes, np.nan if element.is_float else 1 if element.is_bool else -1).astype(element.numpy)
+    site = (core.site(), space)
+    number = core.allocated[site] = core.allocated.get(site, 0) + 1
+    key = (*site, number)
+    if core.kind == "all":
+        return Buffer(array, element, space, key=key)
+    space = core.launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
+    made = Buffer(array, element, space, key=key)
+    if space in ("ub", "local"):
+        return made
+    made.own = False
+    return core.launch.shared.setdefault((core.block, key), made)
+
+
+for _name, _space in (("shared", "shared"), ("fragment", "fragment"), ("ub", "ub"), ("L1", "l1"), ("L0A", "l0a"), ("L0B", "l0b"),
+                      ("L0C", "l0c"), ("local", "local")):
+    OPERATIONS[f"alloc_{_name}"] = lambda shape, dtype, scope="", space=_space: allocate(
+        shape, dtype, "l1" if scope == "shared.l1" else space)
+
+
+@tiles("alloc_global")
+def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> Buffer:
+    """A tensor in GM that the launch makes for itself."""
+    return current().launch.own_tensor(current(), sizes_of(shape), element_type(dtype))
+
+
+def _alloc_var(kind: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> Variable:
+    made = Variable(element_type(kind))
+    values = [value for value in arguments if not isinstance(value, str)]
+    if values or init is not None:
+        made.store(values[0] if values else init)
+    return made
+
+
+OPERATIONS["alloc_var"] = _alloc_var
+
+
+@tiles("annotate_address")
+def annotate_address(address_map: Mapping[Buffer, int]) -> None:
+    """Place buffers at byte addresses of their memories; they may overlap."""
+    core = current()
+    for buffer, address in address_map.items():
+        space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
+        private = space == "ub" or core.kind == "all"
+        where: Any = core.addressed if private else core.launch.shared
+        memory = where.setdefault((None if private else core.block, space), np.full(2 << 20, _POISON, np.uint8))
+        before = buffer.array
+        buffer.array = memory[address:address + before.nbytes].view(before.dtype).reshape(before.shape)
+
+
+@tiles("annotate_layout", "func_attr")
+def without_effect(*_: Any, **__: Any) -> None:
+    """Says nothing of values."""
+
+
+# --- the same memory under another shape or type -----------------------------------------------------------------------------
+
+
+@tiles("reinterpretcast")
+def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
+    """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type."""
+    flat = src.array.reshape(-1).view(np.uint8)
+    if dst.array.nbytes > flat.size:
+        raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}", "give it no more bytes", "T110")
+    dst.array = flat[:dst.array.nbytes].view(dst.array.dtype).reshape(dst.array.shape)
+    dst.root, dst.own = src.root, src.own
+
+
+@tiles("view")
+def view(src: Any, shape: Any = None, dtype: Any = None) -> Buffer:
+    """The buffer under another shape, its bits read as another element type."""
+    found = memory_of(src)
+    array, element = found.view(), found.kind if dtype is None else element_type(dtype)
+    if not array.flags.c_contiguous:
+        raise fail(f"{found.describe()} has gaps between its rows", "copy it into a buffer of that shape")
+    bits, sizes = array.reshape(-1).view(element.numpy), found.extents if shape is None else sizes_of(shape)
+    if bits.size != math.prod(sizes):
+        raise fail(f"{found.describe()} has not as many elements as {list(sizes)}", "give a shape of as many elements")
+    return found.buffer.seen(bits.reshape(sizes), element)
+
+
+@tiles("vbitcast", "npuir_bitcast")
+def bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+    """The same bits as another element type of the same width."""
+    found = memory_of(src) if size is None else memory_of(src).right_aligned(sizes_of(size))
+    return found.buffer.seen(found.view().view(element_type(dtype).numpy), element_type(dtype))
+
+
+@tiles("reshape", "npuir_reshape")
+def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
+    """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one."""
+    other = shape if dst is None else dst
+    if not isinstance(other, Memory):
+        return view(src, other)
+    if current().executes("cube" if other.space in ("l1", "l0c") else "vector"):
+        other.view()[...] = memory_of(src).view().reshape(other.extents)
+    return None

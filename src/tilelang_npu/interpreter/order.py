@@ -1,4 +1,4 @@
-"""Events, flags and barriers; output of a run."""
+"""Events, flags and barriers; the order of tiles; output of a run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_npu.interpreter.core import Core, current
 from tilelang_npu.interpreter.memory import Memory, Variable, integer, memory_of
-from tilelang_npu.interpreter.state import Core, current
-from tilelang_npu.interpreter.table import OPERATIONS, tiles
-from tilelang_npu.interpreter.values import binary, compare, is_literal, scalar, select
+from tilelang_npu.interpreter.table import tiles
+from tilelang_npu.interpreter.values import binary, is_literal, scalar
 
 
 @tiles("barrier_all", "pipe_barrier", "set_flag", "wait_flag", "init_flag", "clear_flag",
@@ -18,79 +18,48 @@ def order_of_pipes(*_: Any, **__: Any) -> None:
     """Orders the pipes of one core, which the interpreter executes one operation after the other."""
 
 
-def _total(core: Core) -> int:
-    """Number of cores of this kind in the launch."""
-    return core.launch.blocks * (core.launch.vectors if core.kind == "vector" else 1)
-
-
-def _is_here(core: Core, pipe: str = "") -> bool:
-    """Whether a flag's operation is this core's: that of the ``T.Scope``, or the only one that has the pipe."""
+def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False) -> None:
+    """Raise a flag with a mode, or wait for it, where it is this core's: of the ``T.Scope``, or the only one that has the pipe."""
+    core = current()
     name = str(pipe).upper().removeprefix("PIPE_")
     kind = core.scope or {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}.get(name)
-    return kind is None or core.executes(kind)
+    if core.kind == "all" or (kind is not None and not core.executes(kind)):
+        return
+    schedule, launch = core.launch.schedule, core.launch
+    if mode is not None:
+        schedule.raise_flag(core, integer(flag), mode)
+    if waits:
+        schedule.wait_for_flag(core, integer(flag), launch.blocks * (launch.vectors if core.kind == "vector" else 1))
 
 
-@tiles("set_cross_flag")
-def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
-    """Raise a flag to other cores."""
-    core = current()
-    if core.kind != "all" and _is_here(core, pipe):
-        core.launch.schedule.raise_flag(core, integer(flag), mode)
+def _own_pipe() -> str:
+    return current().pipes[-1] if current().pipes else ""
 
 
-@tiles("wait_cross_flag")
-def wait_cross_flag(flag: Any, pipe: str = "") -> None:
-    """Hold the core until a flag was raised."""
-    core = current()
-    if core.kind != "all" and _is_here(core, pipe):
-        core.launch.schedule.wait_for_flag(core, integer(flag), _total(core))
-
-
-@tiles("sync_block_set")
-def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
-    """Raise a flag to the other cores of the block."""
-    core = current()
-    if core.kind != "all" and _is_here(core, core.pipes[-1] if core.pipes else ""):
-        core.launch.schedule.raise_flag(core, integer(id), 2)
-
-
-@tiles("sync_block_wait")
-def sync_block_wait(id: Any) -> None:  # noqa: A002  (the language's name)
-    """Hold the core until another core of the block raised a flag."""
-    core = current()
-    if core.kind != "all" and _is_here(core, core.pipes[-1] if core.pipes else ""):
-        core.launch.schedule.wait_for_flag(core, integer(id), _total(core))
-
-
-def _meeting(id: Any, mode: int) -> None:  # noqa: A002  (as above)
-    core = current()
-    if core.kind != "all" and _is_here(core, core.pipes[-1] if core.pipes else ""):
-        core.launch.schedule.raise_flag(core, integer(id), mode)
-        core.launch.schedule.wait_for_flag(core, integer(id), _total(core))
-
-
-OPERATIONS["block_barrier"] = lambda id: _meeting(id, 0)  # noqa: A006  (the language's name)
-OPERATIONS["subblock_barrier"] = lambda id: _meeting(id, 1)  # noqa: A006  (as above)
+for _name, _call in {
+    "set_cross_flag": lambda pipe, flag, mode=2: _flag(flag, pipe, mode=mode),
+    "wait_cross_flag": lambda flag, pipe="": _flag(flag, pipe, waits=True),
+    "sync_block_set": lambda id: _flag(id, _own_pipe(), mode=2),
+    "sync_block_wait": lambda id: _flag(id, _own_pipe(), waits=True),
+    "block_barrier": lambda id: _flag(id, _own_pipe(), mode=0, waits=True),
+    "subblock_barrier": lambda id: _flag(id, _own_pipe(), mode=1, waits=True),
+}.items():
+    tiles(_name)(_call)
 
 
 @tiles("sync_all")
 def sync_all() -> None:
     """All cores of the launch wait for each other; inside ``T.Scope`` those of its kind."""
     core = current()
-    if core.kind == "all":
+    if core.kind == "all" or core.scope not in (None, core.kind):
         return
     launch, schedule = core.launch, core.launch.schedule
-    if core.scope is not None and core.kind != core.scope:
-        return
-    meeting = ("all", core.scope)
-    count = launch.blocks * (1 if core.scope == "cube" else launch.vectors if core.scope == "vector" else launch.vectors + 1)
-    schedule.consumed[meeting, core.block, core.kind, core.vector] += 1
-    number = schedule.consumed[meeting, core.block, core.kind, core.vector]
-    schedule.raised[meeting, number] += 1
-    schedule.wait(core, lambda: schedule.raised[meeting, number] >= count, "T.sync_all")
-
-
-# --- the order of tiles --------------------------------------------------------------------------------------------------
+    count = launch.blocks * {"cube": 1, "vector": launch.vectors, None: launch.vectors + 1}[core.scope]
+    own = ("sync_all", core.scope, core.block, core.kind, core.vector)
+    schedule.consumed[own] += 1
+    meeting = ("sync_all", core.scope, schedule.consumed[own])
+    schedule.raised[meeting] += 1
+    schedule.wait(core, lambda: schedule.raised[meeting] >= count, "T.sync_all")
 
 
 @tiles("use_swizzle")
@@ -102,14 +71,12 @@ def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: object = None,
         return None
     rows, columns = m // block_m, n // block_n
     along, across = (rows, columns) if dir == 0 else (columns, rows)
-    number = int(cid)
-    if number >= rows * columns:
+    if int(cid) >= rows * columns:
         return cid
-    band, inside = divmod(number, off * across)
+    band, inside = divmod(int(cid), off * across)
     width = min(off, along - band * off)
     first, second = band * off + inside % width, inside // width
-    if band % 2:
-        second = across - 1 - second
+    second = across - 1 - second if band % 2 else second
     row, column = (first, second) if dir == 0 else (second, first)
     return binary("add", binary("mul", cid, 0), row * columns + column)
 
@@ -117,32 +84,30 @@ def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: object = None,
 # --- output --------------------------------------------------------------------------------------------------------------
 
 
-def _is_printing(core: Core) -> bool:
+def _prints(core: Core) -> bool:
     return core.kind in ("all", core.scope or "vector")
 
 
 @tiles("print", "npuir_print")
 def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
     """Print a tile or a number."""
-    if _is_printing(current()):
-        value = obj.view() if isinstance(obj, Memory) and not isinstance(obj, Variable) else obj
-        print(msg, value)  # noqa: T201  (what the kernel asks for)
+    if _prints(current()):
+        print(msg, obj.view() if isinstance(obj, Memory) and not isinstance(obj, Variable) else obj)  # noqa: T201  (what the kernel asks for)
 
 
 @tiles("printf")
 def printf(format_str: str, *args: Any) -> None:
     """Print text with numbers in it."""
-    if _is_printing(current()):
+    if _prints(current()):
         values = tuple(value if isinstance(value, str) or is_literal(value) else scalar(value).value.item() for value in args)
-        print(format_str.replace("%ld", "%d").replace("%lu", "%d").replace("%u", "%d") % values, end="")  # noqa: T201  (as above)
+        for unknown in ("%ld", "%lu", "%lld", "%u"):
+            format_str = format_str.replace(unknown, "%d")
+        print(format_str % values, end="")  # noqa: T201  (as above)
 
 
 @tiles("dump_tensor")
 def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Any = ()) -> None:
     """Print the first elements of a tile."""
-    if _is_printing(current()):
+    if _prints(current()):
         values = np.asarray(memory_of(tensor).view()).reshape(-1)[:dump_size]
         print(f"dump {desc}:", values.reshape(tuple(shape_info)) if len(shape_info) else values)  # noqa: T201  (as above)
-
-
-del compare, select

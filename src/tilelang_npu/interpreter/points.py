@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.state import Core, current
-from tilelang_npu.interpreter.values import BOOL, INDEX, Index, NeedsPoints, Scalar, truth
+from tilelang_npu.errors import TileError
+from tilelang_npu.interpreter.core import Core, current, fail
+from tilelang_npu.interpreter.values import INDEX, Index, NeedsPoints, Scalar, truth
 
 if TYPE_CHECKING:
     from tilelang_npu.interpreter.memory import Buffer, Variable
@@ -56,10 +57,6 @@ class Points:
         if places is not None:
             return self._spread(buffer.array[places], key, order).copy()
         return buffer.array[self._arrays(buffer, indices)]
-
-    def note_load(self, buffer: Buffer, indices: Sequence[Any]) -> None:
-        """An element that is the same for all points is read."""
-        self._note(buffer, self._key(indices), writes=False)
 
     def store(self, buffer: Buffer, indices: Sequence[Any], value: Any) -> None:
         """Store an element for each point."""
@@ -168,8 +165,6 @@ class Points:
         Raises:
             TileError: T130, an index lies outside of its axis.
         """
-        from tilelang_npu.interpreter.memory import fail
-
         found = []
         for axis, (index, size) in enumerate(zip(indices, buffer.array.shape, strict=True)):
             places = np.asarray(index.value if isinstance(index, Scalar) else int(index))
@@ -213,8 +208,6 @@ class Pass:
         return self._indices[0] if len(self._indices) == 1 else tuple(self._indices)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        from tilelang_npu.errors import TileError
-
         self._core.points, self._core.in_parallel = None, False
         if self._points is None:
             return False
@@ -266,6 +259,3 @@ def under(condition: Scalar, branch: bool, evaluate: Any) -> Any:
         return evaluate()
     finally:
         points.mask = outer
-
-
-__all__ = ["BOOL", "NeedsPoints", "Points", "cases", "passes", "under"]

@@ -172,6 +172,8 @@ class Rewriter(ast.NodeTransformer):
         if _called(node) == "if_then_else" and len(node.args) == 3 and not node.keywords:
             test, chosen, other = (self.visit(part) for part in node.args)
             return _at(node, _kernel("choose", test, _lambda(chosen), _lambda(other)))
+        if isinstance(node.func, ast.Name) and node.func.id in ("int", "float", "bool") and len(node.args) == 1:
+            return _at(node, _kernel("number", node.func, self.visit(node.args[0])))
         return self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from tilelang_npu.interpreter.memory import Memory, Variable, fail
-from tilelang_npu.interpreter.points import under
-from tilelang_npu.interpreter.state import current
+from tilelang_npu.interpreter.core import current, fail
+from tilelang_npu.interpreter.memory import Memory, Variable
 from tilelang_npu.interpreter.table import OPERATIONS, known
 from tilelang_npu.interpreter.values import (
     BOOL,
-    FLOAT32,
     INDEX,
     INT32,
     INT64,
@@ -24,166 +23,115 @@ from tilelang_npu.interpreter.values import (
     binary,
     cast,
     compare,
+    erf,
     function,
     invert,
     is_literal,
     limits,
-    meet,
     power,
-    rounded,
     scalar,
     select,
-    to_float,
     truth,
 )
 from tilelang_npu.target.dtypes import dtype
 
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "erf": erf, "expm1": np.expm1, "reciprocal": lambda a: 1 / a}
+"""Functions of one float, by the name of the language."""
 
-def _on_tiles(arguments: tuple[Any, ...], count: int) -> bool:
-    """Whether a function of ``count`` scalars is called with a destination: then it is an operation on tiles."""
-    return len(arguments) > count or any(isinstance(value, Memory) and not isinstance(value, Variable) for value in arguments)
 
+def _either(name: str, count: int, meaning: Callable[..., Any], tile: str = "") -> None:
+    """Enter a function of ``count`` scalars; with a destination it is the operation ``tile`` on tiles."""
 
-def _of_one(name: str, meaning: Callable[[Any], Any], tile: str) -> None:
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if tile and (keywords or _on_tiles(arguments, 1)):
+        on_tiles = len(arguments) > count or any(isinstance(one, Memory) and not isinstance(one, Variable) for one in arguments)
+        if tile and (keywords or on_tiles):
             return OPERATIONS[f"v{tile}"](*arguments, **keywords)
         return meaning(*arguments)
 
     OPERATIONS[name] = call
 
 
-for _name in ("exp", "exp2", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-              "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "round", "trunc"):
-    _has_tiles = _name in ("exp", "exp2", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "atan", "tanh", "erf")
-    _of_one(_name, lambda value, name=_name: function(name, value),
-            {"log": "ln"}.get(_name, _name if _has_tiles else ""))
-_of_one("abs", absolute, "abs")
-_of_one("bitwise_not", invert, "not")
-OPERATIONS["fabs"], OPERATIONS["nearbyint"] = OPERATIONS["abs"], OPERATIONS["round"]
-
-
-def _of_two(name: str, meaning: Callable[[Any, Any], Any], tile: str) -> None:
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        if keywords or len(arguments) == 3:
-            return OPERATIONS[f"v{tile}"](*arguments, **keywords)
-        return meaning(*arguments)
-
-    OPERATIONS[name] = call
-
-
+for _name, _compute in FUNCTIONS.items():
+    if _name not in ("reciprocal", "expm1"):
+        _either(_name, 1, lambda value, compute=_compute: function(compute, value), {"log": "ln"}.get(_name, _name))
+for _name, _compute in (("floor", np.floor), ("ceil", np.ceil), ("round", np.rint), ("nearbyint", np.rint), ("trunc", np.trunc)):
+    _either(_name, 1, lambda value, compute=_compute: int(compute(value)) if is_literal(value)
+            else function(compute, value) if scalar(value).kind.is_float else value)
+for _name in ("abs", "fabs"):
+    _either(_name, 1, absolute, "abs")
+_either("bitwise_not", 1, invert, "not")
 for _name, _tile in (("min", "min"), ("max", "max"), ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor")):
-    _of_two(_name, lambda left, right, name=_name.removeprefix("bitwise_"): binary(name, left, right), _tile)
-_of_two("pow", power, "pow")
-
-for _name in ("floordiv", "truncdiv", "truncmod"):
-    OPERATIONS[_name] = lambda left, right, name=_name: binary(name, left, right)
-OPERATIONS["floormod"] = lambda left, right: binary("mod", left, right)
-OPERATIONS["shift_left"] = lambda value, amount: binary("lshift", value, amount)
-OPERATIONS["shift_right"] = lambda value, amount: binary("rshift", value, amount)
-
-
-@known("ceildiv")
-def ceildiv(left: Any, right: Any) -> Any:
-    """``left / right``, rounded up."""
-    return binary("floordiv", binary("add", left, binary("sub", right, 1)), right)
-
-
-@known("exp10")
-def exp10(value: Any) -> Any:
-    """10 to the power of the value."""
-    return 10.0**value if is_literal(value) else function("exp", binary("mul", value, math.log(10.0)))
-
-
-@known("hypot")
-def hypot(left: Any, right: Any) -> Any:
-    """``sqrt(left * left + right * right)``."""
-    return function("sqrt", binary("add", binary("mul", left, left), binary("mul", right, right)))
+    _either(_name, 2, lambda left, right, name=_tile: binary(name, left, right), _tile)
+_either("pow", 2, power, "pow")
+_either("sigmoid", 1, lambda value: binary("truediv", 1.0, binary("add", 1.0, function(np.exp, operator.neg(value)))), "sigmoid")
+_either("isnan", 1, lambda value: math.isnan(value) if is_literal(value) else compare("ne", value, value), "isnan")
+_either("isinf", 1, lambda value: compare("eq", absolute(value), math.inf), "isinf")
+_either("clamp", 3, lambda value, low, high: binary("min", binary("max", value, low), high), "clamp")
+OPERATIONS.update({
+    "floordiv": lambda left, right: binary("floordiv", left, right), "truncdiv": lambda left, right: binary("truncdiv", left, right),
+    "truncmod": lambda left, right: binary("truncmod", left, right), "floormod": lambda left, right: binary("mod", left, right),
+    "shift_left": lambda value, amount: binary("lshift", value, amount),
+    "shift_right": lambda value, amount: binary("rshift", value, amount),
+    "ceildiv": lambda left, right: binary("floordiv", binary("add", left, binary("sub", right, 1)), right),
+    "exp10": lambda value: 10.0**value if is_literal(value) else function(np.exp, binary("mul", value, math.log(10.0))),
+    "hypot": lambda a, b: function(np.sqrt, binary("add", binary("mul", a, a), binary("mul", b, b))),
+    "atan2": lambda left, right: function(np.arctan2, left, right), "copysign": lambda a, b: function(np.copysign, a, b),
+    "isfinite": lambda value: compare("lt", absolute(value), math.inf),
+    "cast": lambda value, dtype: cast(value, _element(dtype)), "Cast": lambda dtype, value: cast(value, _element(dtype)),
+    "And": lambda *operands: _logical("and", operands), "Or": lambda *operands: _logical("or", operands),
+    "Not": lambda operand: Scalar(np.logical_not(truth(operand).value), BOOL),
+    "any_of": lambda buffer: _folded(buffer, np.any), "all_of": lambda buffer: _folded(buffer, np.all),
+    "max_value": lambda dtype: _limit(dtype, 1), "min_value": lambda dtype: _limit(dtype, 0)})
 
 
-@known("atan2", "copysign")
-def atan2(left: Any, right: Any) -> Any:
-    """Replaced below: one function for each name."""
+def _element(kind: Any) -> Any:
+    return dtype(kind)
 
 
-def _float_of_two(name: str, meaning: Callable[..., Any]) -> None:
-    def call(left: Any, right: Any) -> Any:
-        if is_literal(left) and is_literal(right):
-            return float(meaning(left, right))
-        a, b, kind = meet(left, right)
-        if not kind.is_float:
-            a, b, kind = to_float(a, FLOAT32), to_float(b, FLOAT32), FLOAT32
-        return Scalar(rounded(meaning, kind, a, b), kind)
-
-    OPERATIONS[name] = call
+def _logical(name: str, operands: tuple[Any, ...]) -> Any:
+    result: Any = truth(operands[0])
+    for operand in operands[1:]:
+        result = binary(name, result, truth(operand))
+    return result
 
 
-_float_of_two("atan2", np.arctan2)
-_float_of_two("copysign", np.copysign)
+def _folded(buffer: Any, fold: Callable[..., Any]) -> Scalar:
+    current().take_turn()
+    return Scalar(np.bool_(fold(np.asarray(buffer) != 0)), BOOL)
 
 
-@known("isnan")
-def isnan(*arguments: Any) -> Any:
-    """Whether a scalar is not a number."""
-    if len(arguments) == 2:
-        return OPERATIONS["visnan"](*arguments)
-    value, = arguments
-    return math.isnan(value) if is_literal(value) else compare("ne", value, value)
-
-
-@known("isinf")
-def isinf(*arguments: Any) -> Any:
-    """Whether a scalar is an infinity."""
-    if len(arguments) == 2:
-        return OPERATIONS["visinf"](*arguments)
-    value, = arguments
-    return math.isinf(value) if is_literal(value) else compare("eq", absolute(value), math.inf)
-
-
-@known("isfinite")
-def isfinite(value: Any) -> Any:
-    """Whether a scalar is neither an infinity nor NaN."""
-    return math.isfinite(value) if is_literal(value) else compare("lt", absolute(value), math.inf)
-
-
-@known("sigmoid")
-def sigmoid(*arguments: Any, **keywords: Any) -> Any:
-    """``1 / (1 + exp(-value))``."""
-    if keywords or _on_tiles(arguments, 1):
-        return OPERATIONS["vsigmoid"](*arguments, **keywords)
-    negative = -arguments[0]
-    return binary("truediv", 1.0, binary("add", 1.0, function("exp", negative)))
-
-
-@known("clamp")
-def clamp(*arguments: Any, **keywords: Any) -> Any:
-    """A scalar between two others."""
-    if len(arguments) + len(keywords) == 4:
-        return OPERATIONS["vclamp"](*arguments, **keywords)
-    value, low, high = [*arguments, *keywords.values()]
-    return binary("min", binary("max", value, low), high)
+def _limit(kind: Any, end: int) -> Any:
+    found = dtype(kind)
+    info: Any = ml_dtypes.finfo
+    return float((info(found.numpy).min, info(found.numpy).max)[end]) if found.is_float else limits(found)[end]
 
 
 def _bits(value: Any) -> Scalar:
     found = scalar(value)
-    return Scalar(found.value.astype(np.int32), INT32) if found.kind is INDEX or is_literal(value) else found
+    return cast(found, INT32) if found.kind is INDEX or is_literal(value) else found
 
 
 @known("popcount")
 def popcount(value: Any) -> Any:
     """Number of bits of an integer that are set."""
-    found = _bits(value)
-    unsigned = np.asarray(found.value).view(f"u{found.value.dtype.itemsize}")
-    return Scalar(np.bitwise_count(unsigned).astype(np.int32), INT32)
+    return _count(value, lambda number, width: number.bit_count())
 
 
 @known("clz")
 def clz(value: Any) -> Any:
     """Number of zeros before the first set bit of an integer."""
+    return _count(value, lambda number, width: width - number.bit_length())
+
+
+def _count(value: Any, count: Callable[[int, int], int]) -> Scalar:
     found = _bits(value)
-    unsigned = np.asarray(found.value).view(f"u{found.value.dtype.itemsize}").astype(np.uint64)
-    length = np.vectorize(lambda number: int(number).bit_length(), otypes=[np.int32])(unsigned)
-    return Scalar((found.kind.bits - length).astype(np.int32), INT32)
+    width = found.kind.bits
+    made = np.vectorize(lambda number: count(int(number) & ((1 << width) - 1), width), otypes=[np.int32])(found.value)
+    return Scalar(made[()], INT32)
 
 
 @known("reinterpret")
@@ -193,88 +141,18 @@ def reinterpret(kind: Any, value: Any) -> Any:
     if found.kind is INDEX:
         found = cast(found, INT64 if wanted.bits == 64 else INT32)
     if found.kind.bits != wanted.bits:
-        raise fail(f"T.reinterpret: a value of type {found.kind} has no bits to read as {wanted}",
-                   "both types are equally wide; T.cast converts the value", "T110")
+        raise fail(f"T.reinterpret: a value of type {found.kind} has no bits to read as {wanted}", "T.cast converts it", "T110")
     return Scalar(np.asarray(found.value).view(wanted.numpy)[()], wanted)
-
-
-@known("max_value")
-def max_value(kind: Any) -> Any:
-    """The largest finite value of a type."""
-    found = dtype(kind)
-    info: Any = ml_dtypes.finfo
-    return float(info(found.numpy).max) if found.is_float else limits(found)[1]
-
-
-@known("min_value")
-def min_value(kind: Any) -> Any:
-    """The least finite value of a type."""
-    found = dtype(kind)
-    info: Any = ml_dtypes.finfo
-    return float(info(found.numpy).min) if found.is_float else limits(found)[0]
-
-
-@known("cast")
-def cast_to(value: Any, kind: Any) -> Any:
-    """A scalar as another type."""
-    return cast(value, dtype(kind))
-
-
-OPERATIONS["Cast"] = lambda kind, value: cast_to(value, kind)
 
 
 @known("if_then_else", "Select")
 def select_scalar(condition: Any, chosen: Any, other: Any) -> Any:
     """``chosen`` where the condition holds, else ``other``; both are evaluated."""
-    if isinstance(condition, bool):
-        return chosen if condition else other
-    return select(condition, chosen, other)
-
-
-@known("And")
-def all_hold(*operands: Any) -> Any:
-    """Whether all conditions hold."""
-    return _logical(operands, "and", True)
-
-
-@known("Or")
-def any_holds(*operands: Any) -> Any:
-    """Whether any condition holds."""
-    return _logical(operands, "or", False)
-
-
-def _logical(operands: tuple[Any, ...], name: str, start: bool) -> Any:
-    result: Any = start
-    for operand in operands:
-        result = truth(operand) if result is start else binary(name, truth(result), truth(operand))
-    return result
-
-
-@known("Not")
-def holds_not(operand: Any) -> Any:
-    """Whether the condition does not hold."""
-    return Scalar(np.logical_not(truth(operand).value), BOOL)
+    return (chosen if condition else other) if isinstance(condition, bool) else select(condition, chosen, other)
 
 
 @known("assert_")
 def assert_(condition: Any, message: str = "") -> None:
     """A condition on sizes."""
     if not bool(condition):
-        raise fail(f"the assertion does not hold{': ' if message else ''}{message}", "check the sizes", "T148")
-
-
-@known("any_of")
-def any_of(buffer: Any) -> Any:
-    """Whether any element differs from zero."""
-    current().take_turn()
-    return Scalar(np.bool_((np.asarray(buffer) != 0).any()), BOOL)
-
-
-@known("all_of")
-def all_of(buffer: Any) -> Any:
-    """Whether all elements differ from zero."""
-    current().take_turn()
-    return Scalar(np.bool_((np.asarray(buffer) != 0).all()), BOOL)
-
-
-del under
+        raise fail(f"the assertion does not hold: {message}", "check the sizes", "T148")

@@ -7,26 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.memory import Memory, Region, fail, integer, memory_of, stored
-from tilelang_npu.interpreter.movement import right_aligned, squeezed
+from tilelang_npu.interpreter.core import fail
+from tilelang_npu.interpreter.memory import Memory, integer, memory_of, stored
 from tilelang_npu.interpreter.table import tiles
 from tilelang_npu.interpreter.values import is_scalar
-from tilelang_npu.interpreter.vectors import ELEMENTWISE, _number, _place, is_here, leading
+from tilelang_npu.interpreter.vectors import ELEMENTWISE, is_here, leading
 
 Array = Any
-_BLOCK = 32
-"""Bytes of a block; a repeat is eight blocks (Ascend C operator reference)."""
-_BLOCKS = 8
+_BLOCK, _BLOCKS = 32, 8
+"""Bytes of a block, and blocks of a repeat (Ascend C operator reference)."""
 
 
-def _alike(*values: Any) -> list[Memory]:
-    """Operands with as many axes each: axes of one element are dropped where the ranks differ."""
-    memories = [memory_of(_place(value)) for value in values]
-    return memories if len({memory.ndim for memory in memories}) == 1 else [squeezed(memory) for memory in memories]
-
-
-def _cut(memories: Sequence[Memory], size: Any) -> list[Memory]:
-    return list(memories) if size is None else [right_aligned(memory, [integer(part) for part in size]) for memory in memories]
+def _whole(value: Any) -> int:
+    """A whole number, which may be written as a float."""
+    return int(value) if isinstance(value, float) else integer(value)
 
 
 def _inside(places: Array, count: int, what: str) -> Array:
@@ -37,42 +31,54 @@ def _inside(places: Array, count: int, what: str) -> Array:
     return found
 
 
+def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[Memory]:
+    """Operands with as many axes each (axes of one element are dropped where the ranks differ), with their real sizes."""
+    memories = [memory_of(value) for value in values]
+    if len({memory.ndim for memory in memories}) > 1:
+        memories = [memory.squeezed() for memory in memories]
+    return [memory if size is None else memory.right_aligned(size) for memory, size in zip(memories, sizes, strict=True)]
+
+
+def _move(sources: Sequence[Any], targets: Sequence[Any], compute: Callable[..., Any], size: Any = None,
+          larger: Callable[[list[int]], list[int]] = lambda sizes: sizes) -> None:
+    """An operation that writes arrays made of the sources' arrays; ``larger`` gives the destination's real sizes from the sources'."""
+    given = None if size is None else [integer(part) for part in size]
+    sizes = [given] * len(sources) + [None if given is None else larger(list(given))] * len(targets)
+    memories = _alike([*sources, *targets], sizes)
+    inputs, outputs = memories[:len(sources)], memories[len(sources):]
+    if is_here(*inputs, *outputs[1:], writes=outputs[0]):
+        made = compute(*[memory.view().copy() for memory in inputs])
+        for memory, values in zip(outputs, made if isinstance(made, tuple) else (made,), strict=True):
+            memory.view()[...] = values
+
+
 @tiles("gather", "vgather", "npuir_gather")
 def gather(src: Any, dst: Any, indices: Any, size: Any = None) -> None:
     """Elements of the last axis at given indices."""
-    source, target, places = _cut(_alike(src, dst, indices), size)
-    if is_here(source, places, writes=target):
-        rows = source.view()
-        target.view()[...] = np.take_along_axis(rows, _inside(places.view(), rows.shape[-1], "index"), -1)
+    _move([src, indices], [dst], lambda rows, at: np.take_along_axis(rows, _inside(at, rows.shape[-1], "index"), -1), size)
 
 
 @tiles("transpose", "vtranspose", "npuir_transpose")
 def transpose(src: Any, dst: Any, permutation: Sequence[int], size: Any = None) -> None:
     """The axes in another order."""
-    source, target = _cut(_alike(src, dst), size)
-    if is_here(source, writes=target):
-        target.view()[...] = source.view().transpose(tuple(permutation)).copy()
+    _move([src], [dst], lambda values: values.transpose(tuple(permutation)), size)
 
 
 @tiles("tile.transpose")
 def tile_transpose(dst: Any, src: Any) -> None:
     """The transposed matrix."""
-    source, target = _alike(src, dst)
-    if is_here(source, writes=target):
-        target.view()[...] = source.view().T.copy()
+    _move([src], [dst], lambda values: values.T)
 
 
 @tiles("cumsum", "vcumsum", "npuir_cumsum")
 def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
     """Sums of the elements up to each place of an axis; narrow floats are carried in float32."""
-    source, target = _alike(src, src if dst is None else dst)
-    if not is_here(source, writes=target):
-        return
-    values = source.view()
-    values = np.flip(values, dim) if reverse else values
-    carried = np.float32 if source.kind.is_float and source.kind.bits < 32 else values.dtype
-    made = np.add.accumulate(values.astype(carried), axis=dim, dtype=carried)
-    target.view()[...] = (np.flip(made, dim) if reverse else made).astype(target.kind.numpy)
+    def compute(values: Array) -> Array:
+        carried = values.dtype if values.dtype.kind in "iu" or values.dtype.itemsize >= 4 else np.float32
+        made = np.add.accumulate((np.flip(values, dim) if reverse else values).astype(carried), axis=dim, dtype=carried)
+        return np.flip(made, dim) if reverse else made
+
+    _move([src], [src if dst is None else dst], compute)
 
 
 @tiles("arange", "varange", "npuir_arange")
@@ -80,111 +86,70 @@ def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
     """``offset + i * strides[0] + j * strides[1] + ...``."""
     target = memory_of(dst)
     if is_here(writes=target):
-        given = [integer_of(part) for part in (strides if isinstance(strides, (list, tuple)) else [strides])]
+        given = [_whole(part) for part in (strides if isinstance(strides, (list, tuple)) else [strides])]
         places = np.indices(target.extents, dtype=np.int64)
-        total = sum((places[axis] * stride for axis, stride in enumerate(given)), start=np.int64(integer_of(offset)))
-        target.view()[...] = total.astype(target.kind.numpy)
-
-
-def integer_of(value: Any) -> int:
-    """A whole number, which may be written as a float."""
-    return int(value) if isinstance(value, float) else integer(value)
+        target.view()[...] = sum((places[axis] * stride for axis, stride in enumerate(given)), start=np.int64(_whole(offset)))
 
 
 @tiles("interleave", "vinterleave", "npuir_interleave")
 def interleave(src0: Any, src1: Any, dst: Any, channel_nums: int = 2, size: Any = None) -> None:
     """The elements of two tiles in turn along the last axis."""
-    a, b, target = _alike(src0, src1, dst)
-    if size is not None:
-        sizes = [integer(part) for part in size]
-        a, b, target = *_cut([a, b], sizes), _cut([target], [*sizes[:-1], 2 * sizes[-1]])[0]
-    if is_here(a, b, writes=target):
-        x, y = a.view().copy(), b.view().copy()
-        out = target.view()
-        out[..., 0::2], out[..., 1::2] = x, y
+    _move([src0, src1], [dst], lambda a, b: np.stack([a, b], -1).reshape(*a.shape[:-1], -1), size,
+          lambda sizes: [*sizes[:-1], 2 * sizes[-1]])
 
 
 @tiles("deinterleave", "vdeinterleave", "npuir_deinterleave")
 def deinterleave(src: Any, *targets: Any, channel_nums: int = 2, size: Any = None, index_mode: str = "ALL_CHANNELS") -> None:
     """The even and the odd elements of the last axis."""
-    source, *places = _alike(src, *targets)
-    if size is not None:
-        sizes = [integer(part) for part in size]
-        source, places = _cut([source], sizes)[0], _cut(places, [*sizes[:-1], sizes[-1] // 2])
-    if is_here(source, *places[1:], writes=places[0]):
-        values, first = source.view().copy(), 1 if index_mode == "CHANNEL_1" else 0
-        for number, place in enumerate(places):
-            place.view()[...] = values[..., first + number::2]
+    first = 1 if index_mode == "CHANNEL_1" else 0
+    _move([src], targets, lambda values: tuple(values[..., first + number::2] for number in range(len(targets))), size,
+          lambda sizes: [*sizes[:-1], sizes[-1] // 2])
 
 
 @tiles("concat", "vconcat", "npuir_concat")
 def concat(*operands: Any, dim: Any = None, size: Any = None) -> None:
     """Tiles one after another along an axis."""
-    values = list(operands)
-    if dim is None:
-        dim = values.pop()
-    *sources, target = _alike(*values)
-    axis = integer(dim) % target.ndim
-    if size is not None:
-        sizes = [integer(part) for part in size]
-        sources = _cut(sources, sizes)
-        sizes[axis] *= len(sources)
-        target = _cut([target], sizes)[0]
-    if is_here(*sources, writes=target):
-        target.view()[...] = np.concatenate([source.view() for source in sources], axis)
+    *sources, target = operands if dim is not None else operands[:-1]
+    axis = integer(operands[-1] if dim is None else dim) % memory_of(target).ndim
+    _move(sources, [target], lambda *values: np.concatenate(values, axis), size,
+          lambda sizes: [length * len(sources) if at == axis else length for at, length in enumerate(sizes)])
 
 
 @tiles("pad", "vpad", "npuir_pad")
 def pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = None) -> None:
     """A tile with a value before and after it along its axes."""
-    source, target = _alike(src, dst)
-    before, after = [integer_of(part) for part in low], [integer_of(part) for part in high]
-    if size is not None:
-        sizes = [integer(part) for part in size]
-        source = _cut([source], sizes)[0]
-        target = _cut([target], [a + b + c for a, b, c in zip(before, sizes, after, strict=False)])[0]
-    if is_here(source, writes=target):
-        values = source.view().copy()
-        out = target.view()
-        out[...] = stored(pad_value, target.kind)
-        out[tuple(slice(start, start + length) for start, length in zip(before, values.shape, strict=True))] = values
+    widths = [(_whole(before), _whole(after)) for before, after in zip(low, high, strict=True)]
+    value = stored(pad_value, memory_of(dst).kind)
+    _move([src], [dst], lambda values: np.pad(values, widths, constant_values=value), size,
+          lambda sizes: [sum(width) + length for width, length in zip(widths, sizes, strict=True)])
 
 
 @tiles("flip", "vflip", "npuir_flip")
 def flip(src: Any, dst: Any, axis: int, size: Any = None) -> None:
     """The last axis reversed."""
-    source, target = _cut(_alike(src, dst), size)
-    if is_here(source, writes=target):
-        target.view()[...] = np.flip(source.view(), axis).copy()
+    _move([src], [dst], lambda values: np.flip(values, axis), size)
 
 
-@tiles("tile.arith_progression")
-def arith_progression(buffer: Any, first_value: Any, diff_value: Any, count: Any = None) -> None:
+@tiles("tile.arith_progression", "tile.createvecindex")
+def arith_progression(buffer: Any = None, first_value: Any = None, diff_value: Any = 1, count: Any = None, **other: Any) -> None:
     """``first``, ``first + step``, ... in flat order."""
-    target = memory_of(buffer)
-    if not is_here(writes=target):
-        return
-    out = target.view().reshape(-1) if count is None else leading([target], count)[0]
-    first, step = (stored(value, target.kind) for value in (first_value, diff_value))
-    wide = np.float64 if target.kind.is_float else np.int64
-    made = (wide(first) + np.arange(out.size) * wide(step)).astype(target.kind.numpy)
-    if count is None:
-        target.view()[...] = made.reshape(target.extents)
-    else:
-        out[...] = made
-
-
-@tiles("tile.createvecindex")
-def createvecindex(dst: Any, firstValue: Any) -> None:
-    """``first``, ``first + 1``, ... in flat order."""
-    arith_progression(dst, firstValue, 1)
+    target = memory_of(other.get("dst", buffer))
+    if is_here(writes=target):
+        first, step = (stored(value, target.kind) for value in (other.get("firstValue", first_value), diff_value))
+        wide = np.float64 if target.kind.is_float else np.int64
+        size = target.count if count is None else integer(count)
+        made = (wide(first) + np.arange(size) * wide(step)).astype(target.kind.numpy)
+        if count is None:
+            target.view()[...] = made.reshape(target.extents)
+        else:
+            leading([target], count)[0][...] = made
 
 
 # --- gathers and sorts of Ascend C ---------------------------------------------------------------------------------------
 
 
-def _flat(memory: Memory) -> Array:
-    """The elements in row-major order: a view where the tile is dense."""
+def _elements(memory: Memory) -> Array:
+    """The elements of a tile in row-major order."""
     return memory.view().reshape(-1)
 
 
@@ -197,35 +162,30 @@ def _put(memory: Memory, values: Array) -> None:
 def gather_offsets(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) -> None:
     """Elements at byte offsets."""
     target, source, offsets = memory_of(dst), memory_of(src), memory_of(src_offset)
-    if not is_here(source, offsets, writes=target):
-        return
-    width = source.kind.numpy.itemsize
-    count = min(target.count, offsets.count)
-    places = _flat(offsets)[:count].astype(np.int64) + integer_of(src_base_addr)
-    if (places % width).any():
-        raise fail("a byte offset is no multiple of the element's size", "multiply indices by it", "T502")
-    values = _flat(source)
-    _put(target, values[_inside(places // width, values.size, "offset")])
+    if is_here(source, offsets, writes=target):
+        width, values = source.kind.numpy.itemsize, _elements(source)
+        places = _elements(offsets)[:target.count].astype(np.int64) + _whole(src_base_addr)
+        if (places % width).any():
+            raise fail("a byte offset is no multiple of the element's size", "multiply indices by it", "T502")
+        _put(target, values[_inside(places // width, values.size, "offset")])
 
 
-_PATTERNS = {"P0101": (0, 2), "P1010": (1, 2), "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4),
-             "P1111": (0, 1)}
+_PATTERNS = {"P0101": (0, 2), "P1010": (1, 2), "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4), "P1111": (0, 1)}
 
 
 @tiles("tile.gather_mask")
 def gather_mask(dst: Any, src: Any, src1Pattern: Any) -> None:
     """Every second or fourth element, or those at indices, packed; the indices are byte offsets afterwards."""
     target, source = memory_of(dst), memory_of(src)
-    if isinstance(src1Pattern, str):
-        if is_here(source, writes=target):
+    indices = None if isinstance(src1Pattern, str) else memory_of(src1Pattern)
+    if is_here(source, *([] if indices is None else [indices]), writes=target):
+        values = _elements(source)
+        if indices is None:
             first, step = _PATTERNS[src1Pattern]
-            _put(target, _flat(source)[first::step].copy())
-        return
-    indices = memory_of(src1Pattern)
-    if is_here(source, indices, writes=target):
-        values = _flat(source)
-        _put(target, values[_inside(_flat(indices), values.size, "index")])
-        indices.view()[...] = indices.view() * source.kind.numpy.itemsize
+            _put(target, values[first::step].copy())
+        else:
+            _put(target, values[_inside(_elements(indices), values.size, "index")])
+            indices.view()[...] = indices.view() * source.kind.numpy.itemsize
 
 
 def _descending(values: Array) -> Array:
@@ -235,23 +195,19 @@ def _descending(values: Array) -> Array:
 
 
 def _sort(dst: Any, src: Any, actual_num: Any, k: int | None) -> None:
-    target, source = memory_of(dst), memory_of(src)
+    target, source, real = memory_of(dst), memory_of(src), _whole(actual_num)
     if not is_here(source, writes=target):
         return
-    real = integer_of(actual_num)
-    values = _flat(source).copy()
+    values = _elements(source).copy()
     if not 0 < real <= values.size:
         raise fail(f"actual_num is {real} of {values.size} elements", "it is at most the length of the source", "T502")
-    if k is None:
-        values = values[:-(-real // 32) * 32]
+    values = values[:-(-real // 32) * 32] if k is None else values
     values[real:] = -np.inf
     _put(source, values)
     order = _descending(values)
     pairs = np.stack([values[order], order.astype(source.kind.numpy)], 1).reshape(-1)
-    if k is not None:
-        block = _BLOCK // source.kind.numpy.itemsize
-        pairs = pairs[:min(-(-2 * k // block) * block, target.count)]
-    _put(target, pairs)
+    block = _BLOCK // source.kind.numpy.itemsize
+    _put(target, pairs if k is None else pairs[:min(-(-2 * k // block) * block, target.count)])
 
 
 @tiles("tile.sort")
@@ -267,11 +223,11 @@ def topk(dst: Any, src: Any, K: int, actual_num: Any) -> None:
 
 
 @tiles("tile.merge_sort")
-def merge_sort(dst: Any, src0: Any, src1: Any, src2: Any = None, src3: Any = None) -> None:
+def merge_sort(dst: Any, *sources: Any, **named: Any) -> None:
     """2 to 4 sorted lists of pairs as one."""
-    target, sources = memory_of(dst), [memory_of(part) for part in (src0, src1, src2, src3) if part is not None]
-    if is_here(*sources, writes=target):
-        pairs = np.concatenate([_flat(source).reshape(-1, 2) for source in sources])
+    target, inputs = memory_of(dst), [memory_of(part) for part in (*sources, *named.values()) if part is not None]
+    if is_here(*inputs, writes=target):
+        pairs = np.concatenate([_elements(source).reshape(-1, 2) for source in inputs])
         _put(target, pairs[_descending(pairs[:, 0])])
 
 
@@ -279,72 +235,60 @@ def merge_sort(dst: Any, src0: Any, src1: Any, src2: Any = None, src3: Any = Non
 def sort32(dst: Any, src0: Any, src1: Any) -> None:
     """Each 32 elements sorted, as pairs of 8 bytes with an index."""
     target, source, indices = memory_of(dst), memory_of(src0), memory_of(src1)
-    if not is_here(source, indices, writes=target):
-        return
-    values, places = _flat(source), _flat(indices)
-    made = np.zeros((values.size, 8 // source.kind.numpy.itemsize), source.kind.numpy)
-    for group in range(0, values.size, 32):
-        order = group + _descending(values[group:group + 32])
-        made[group:group + 32, 0] = values[order]
-        made.view(np.uint32).reshape(-1, 2)[group:group + 32, 1] = places[order].astype(np.uint32)
-    _put(target, made)
+    if is_here(source, indices, writes=target):
+        values, places = _elements(source), _elements(indices)
+        made = np.zeros((values.size, 8 // source.kind.numpy.itemsize), source.kind.numpy)
+        for group in range(0, values.size, 32):
+            order = group + _descending(values[group:group + 32])
+            made[group:group + 32, 0] = values[order]
+            made.view(np.uint32).reshape(-1, 2)[group:group + 32, 1] = places[order].astype(np.uint32)
+        _put(target, made)
 
 
 @tiles("tile.compare")
 def compare_bits(dst: Any, src0: Any, src1: Any, mode: str) -> None:
     """Comparison of two elements; the result is a bit each, the lowest bit of a byte first."""
     target, left = memory_of(dst), memory_of(src0)
-    right = None if is_scalar(src1) else memory_of(src1)
-    if not is_here(left, *([right] if right is not None else []), writes=target):
-        return
-    other = _number(src1, left.kind) if right is None else _flat(right)
-    bits = np.packbits(ELEMENTWISE[str(mode).lower()](left.kind, _flat(left), other), bitorder="little")
-    if target.kind.numpy.itemsize == 1:
-        _put(target, bits.view(target.kind.numpy))
-    else:
-        target.view().reshape(-1).view(np.uint8)[:bits.size] = bits
+    tiles_read = [left] if is_scalar(src1) else [left, memory_of(src1)]
+    if is_here(*tiles_read, writes=target):
+        other = np.asarray(stored(src1, left.kind)) if is_scalar(src1) else _elements(tiles_read[1])
+        bits = np.packbits(ELEMENTWISE[str(mode).lower()](left.kind, _elements(left), other), bitorder="little")
+        if target.kind.numpy.itemsize == 1:
+            _put(target, bits.view(target.kind.numpy))
+        else:
+            target.view().reshape(-1).view(np.uint8)[:bits.size] = bits
 
 
 @tiles("tile.select")
 def select_bits(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> None:
     """The first input where the mask's bit is set, else the second."""
     target, mask, left = memory_of(dst), memory_of(selMask), memory_of(src0)
-    right = None if is_scalar(src1) else memory_of(src1)
-    if not is_here(mask, left, *([right] if right is not None else []), writes=target):
-        return
-    bits = np.unpackbits(np.ascontiguousarray(mask.view()).reshape(-1).view(np.uint8), bitorder="little")[:target.count]
-    other = _number(src1, left.kind) if right is None else _flat(right)
-    _put(target, np.where(bits.astype(bool), _flat(left), other).astype(target.kind.numpy))
+    others = [] if is_scalar(src1) else [memory_of(src1)]
+    if is_here(mask, left, *others, writes=target):
+        other = _elements(others[0]) if others else np.asarray(stored(src1, left.kind))
+        bits = np.unpackbits(np.ascontiguousarray(mask.view()).reshape(-1).view(np.uint8), bitorder="little")[:target.count]
+        _put(target, np.where(bits.astype(bool), _elements(left), other).astype(target.kind.numpy))
 
 
 def _enter_row_expand(name: str, operation: str) -> None:
     def row_expand(dst: Any, src0: Any, src1: Any, tmp: Any = None) -> None:
         target, left, rows = memory_of(dst), memory_of(src0), memory_of(src1)
-        if not is_here(left, rows, writes=target):
-            return
-        values, factors = left.view(), rows.view()
-        block = _BLOCK // rows.kind.numpy.itemsize
-        if (name.endswith("_experiment") and factors.shape == (values.shape[0], block) and values.shape[1] % block == 0):
-            factors = np.tile(factors, (1, values.shape[1] // block))
-        else:
-            factors = factors.reshape(values.shape[0], 1)
-        target.view()[...] = ELEMENTWISE[operation](left.kind, values, factors)
+        if is_here(left, rows, writes=target):
+            values, factors, block = left.view(), rows.view(), _BLOCK // rows.kind.numpy.itemsize
+            if name.endswith("_experiment") and factors.shape == (values.shape[0], block) and values.shape[1] % block == 0:
+                factors = np.tile(factors, (1, values.shape[1] // block))
+            else:
+                factors = factors.reshape(values.shape[0], 1)
+            target.view()[...] = ELEMENTWISE[operation](left.kind, values, factors)
 
-    tiles(name)(row_expand)
+    tiles(f"tile.row_expand_{name}")(row_expand)
 
 
-for _name, _operation in (("tile.row_expand_mul", "mul"), ("tile.row_expand_mul_experiment", "mul"),
-                          ("tile.row_expand_sub_experiment", "sub"), ("tile.row_expand_div_experiment", "div")):
-    _enter_row_expand(_name, _operation)
+for _name in ("mul", "mul_experiment", "sub_experiment", "div_experiment"):
+    _enter_row_expand(_name, _name[:3])
 
 
 # --- by repeats and strides ----------------------------------------------------------------------------------------------
-
-
-def _from_first(memory: Memory) -> Array:
-    """Flat memory of the buffer from the tile's first element on."""
-    array = memory.buffer.array
-    return array.reshape(-1)[int(np.ravel_multi_index(memory.offsets, array.shape)):]
 
 
 def _places(repeats: int, repeat_stride: int, block_stride: int, width: int) -> Array:
@@ -356,17 +300,14 @@ def _places(repeats: int, repeat_stride: int, block_stride: int, width: int) -> 
 
 def _by_repeats(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An instruction whose first argument is its destination: it gets flat arrays, and integers."""
-
     def enter(function: Callable[..., None]) -> Callable[..., None]:
         def call(*arguments: Any, **keywords: Any) -> None:
-            given = [*arguments, *keywords.values()]
-            memories = [memory_of(_place(value)) for value in given if not is_scalar(value) and hasattr(_place(value), "buffer")]
-            if not is_here(*memories[1:], writes=memories[0]):
-                return
-            values = [_from_first(memory_of(_place(value))) if not is_scalar(value) and hasattr(_place(value), "buffer")
-                      else value if isinstance(value, (str, bool, float)) or value is None or isinstance(value, (list, tuple))
-                      else integer(value) for value in given]
-            function(*values)
+            given = [memory_of(value) if hasattr(value, "buffer") or getattr(value, "origin", None) is not None else value
+                     for value in (*arguments, *keywords.values())]
+            memories = [value for value in given if isinstance(value, Memory)]
+            if is_here(*memories[1:], writes=memories[0]):
+                function(*[value.flat() if isinstance(value, Memory) else value
+                           if isinstance(value, (str, bool, float, list, tuple)) else integer(value) for value in given])
 
         tiles(*names)(call)
         return function
@@ -382,11 +323,14 @@ def _give(array: Array, places: Array, values: Array) -> None:
     array[_inside(places, array.size, "the instruction's element").reshape(-1)] = np.asarray(values).reshape(-1)
 
 
+def _total(values: Array, axis: int) -> Array:
+    return values.astype(np.float32).sum(axis, dtype=np.float32).astype(values.dtype)
+
+
 @_by_repeats("tile.brcb", "tile.brcb_experiment")
 def brcb(dst: Array, src: Array, repeats: int, block_stride: int, repeat_stride: int) -> None:
     """Each element spread over a block, 8 elements a repeat."""
-    width = dst.dtype.itemsize
-    values = _take(src, np.arange(repeats * _BLOCKS))
+    values, width = _take(src, np.arange(repeats * _BLOCKS)), dst.dtype.itemsize
     _give(dst, _places(repeats, repeat_stride, block_stride, width), np.repeat(values, _BLOCK // width))
 
 
@@ -398,69 +342,56 @@ def gatherb(dst: Array, src: Array, offsets: Array, repeats: int, block_stride: 
     _give(dst, _places(repeats, repeat_stride, block_stride, width), _take(src, starts[:, None] + np.arange(_BLOCK // width)))
 
 
-def _enter_whole(name: str, find: Callable[..., Any]) -> None:
+def _enter_whole(name: str, find: Callable[..., Any] | None) -> None:
+    """The sum or, without ``find``, the extreme of the first elements of each repeat."""
     def whole(dst: Array, src: Array, mask: int, repeats: int, result_stride: int, block_stride: int, repeat_stride: int,
               order: str = "ORDER_VALUE_INDEX") -> None:
         groups = _take(src, _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)[:, :mask])
-        found = find(groups.astype(np.float64), axis=1)
-        values = groups[np.arange(repeats), found]
-        if order == "ORDER_ONLY_VALUE":
-            _give(dst, np.arange(repeats) * result_stride, values)
+        at = np.arange(repeats) * result_stride
+        if find is None:
+            _give(dst, at, _total(groups, 1))
             return
-        indices = found.astype(f"u{src.dtype.itemsize}").view(src.dtype)
-        pair = (values, indices) if order == "ORDER_VALUE_INDEX" else (indices, values)
-        for lane, part in enumerate(pair):
-            _give(dst, np.arange(repeats) * 2 * result_stride + lane, part)
+        found = find(groups.astype(np.float64), axis=1)
+        values, indices = groups[np.arange(repeats), found], found.astype(f"u{src.dtype.itemsize}").view(src.dtype)
+        if order == "ORDER_ONLY_VALUE":
+            _give(dst, at, values)
+        else:
+            _give(dst, 2 * at, values if order == "ORDER_VALUE_INDEX" else indices)
+            _give(dst, 2 * at + 1, indices if order == "ORDER_VALUE_INDEX" else values)
 
-    _by_repeats(name)(whole)
-
-
-_enter_whole("tile.wholereducemax", np.argmax)
-_enter_whole("tile.wholereducemin", np.argmin)
-
-
-def _total(values: Array, axis: int) -> Array:
-    return values.astype(np.float32).sum(axis, dtype=np.float32)
-
-
-@_by_repeats("tile.wholereducesum")
-def wholereducesum(dst: Array, src: Array, mask: int, repeats: int, result_stride: int, block_stride: int, repeat_stride: int
-                   ) -> None:
-    """The sum of the first elements of each repeat."""
-    groups = _take(src, _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)[:, :mask])
-    _give(dst, np.arange(repeats) * result_stride, _total(groups, 1).astype(dst.dtype))
+    _by_repeats(f"tile.wholereduce{name}")(whole)
 
 
 def _enter_blocks(name: str, fold: Callable[..., Any]) -> None:
+    """The reduction of each block."""
     def of_blocks(dst: Array, src: Array, repeats: int, mask: int, result_stride: int, block_stride: int, repeat_stride: int
                   ) -> None:
-        block = _BLOCK // src.dtype.itemsize
-        places = _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)
+        block, places = _BLOCK // src.dtype.itemsize, _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)
         for part in range(-(-mask // block)):
             values = _take(src, places[:, part * block:min((part + 1) * block, mask)])
-            _give(dst, np.arange(repeats) * _BLOCKS * result_stride + part, fold(values, 1).astype(dst.dtype))
+            _give(dst, np.arange(repeats) * _BLOCKS * result_stride + part, fold(values, 1))
 
-    _by_repeats(name)(of_blocks)
+    _by_repeats(f"tile.block_reduce_{name}")(of_blocks)
 
 
-_enter_blocks("tile.block_reduce_max", np.max)
-_enter_blocks("tile.block_reduce_min", np.min)
-_enter_blocks("tile.block_reduce_sum", _total)
+_enter_whole("sum", None)
+for _name, _find, _fold in (("max", np.argmax, np.max), ("min", np.argmin, np.min)):
+    _enter_whole(_name, _find)
+    _enter_blocks(_name, _fold)
+_enter_blocks("sum", _total)
 
 
 @_by_repeats("tile.reduce_sum_mask_experiment")
 def reduce_sum_mask(dst: Array, src: Array, mask: int, repeats: int, repeat_stride: int) -> None:
     """The sum of the first elements of all repeats."""
-    values = _take(src, _places(repeats, repeat_stride, 1, src.dtype.itemsize)[:, :mask])
-    dst[0] = _total(values.reshape(1, -1), 1).astype(dst.dtype)[0]
+    dst[0] = _total(_take(src, _places(repeats, repeat_stride, 1, src.dtype.itemsize)[:, :mask]).reshape(1, -1), 1)[0]
 
 
 @_by_repeats("tile.sum_experiment")
 def sum_rows(dst: Array, src: Array, parameters: Sequence[Any]) -> None:
     """The sum of the first elements of each row."""
     rows, width, count = (integer(part) for part in parameters)
-    values = _take(src, np.arange(rows)[:, None] * width + np.arange(count))
-    _give(dst, np.arange(rows), _total(values, 1).astype(dst.dtype))
+    _give(dst, np.arange(rows), _total(_take(src, np.arange(rows)[:, None] * width + np.arange(count)), 1))
 
 
 @_by_repeats("tile.gathermask_experiment")
@@ -470,12 +401,11 @@ def gathermask(dst: Array, src: Array, pattern: Array, counter: bool, mask: int,
     block = _BLOCK // src.dtype.itemsize
     element = np.arange(mask if counter else _BLOCKS * block)
     bits = np.unpackbits(np.ascontiguousarray(pattern).view(np.uint8), bitorder="little")
-    chosen = []
+    chosen = [src[:0]]
     for repeat in range(repeats):
         held = _take(bits, repeat * pattern_stride * _BLOCK * 8 + element).astype(bool)
-        places = (repeat * repeat_stride + element // block * block_stride) * block + element % block
-        chosen.append(_take(src, places)[held])
-    packed = np.concatenate(chosen) if chosen else src[:0]
+        chosen.append(_take(src, (repeat * repeat_stride + element // block * block_stride) * block + element % block)[held])
+    packed = np.concatenate(chosen)
     _give(dst, np.arange(packed.size), packed)
 
 
@@ -502,14 +432,10 @@ def bilinear(dst: Array, src: Array, offsets: Array, weights: Array, mask: int, 
     lanes = (np.arange(_BLOCKS)[:, None] * block_stride * block + np.arange(block)).reshape(-1)[:mask]
     for row in range(down):
         total = np.zeros((_BLOCKS, block), src.dtype)
-        for step in range(across):
-            number = row * across + step
+        for number in range(row * across, (row + 1) * across):
             starts = _take(offsets, number * _BLOCKS + np.arange(_BLOCKS)).astype(np.int64) // src.dtype.itemsize
             values = _take(src, starts[:, None] + np.arange(block)).astype(np.float32)
             factor = _take(weights, number * _BLOCKS + np.arange(_BLOCKS))[:, None] if per_block else weights[number]
             product = (values * np.asarray(factor).astype(np.float32)).astype(src.dtype)
             total = (total.astype(np.float32) + product.astype(np.float32)).astype(src.dtype)
         _give(dst, row * down_stride + lanes, total.reshape(-1)[:mask])
-
-
-del Region

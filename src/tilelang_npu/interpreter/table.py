@@ -7,12 +7,11 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from tilelang_npu.errors import TileError
-from tilelang_npu.interpreter.state import current
+from tilelang_npu.interpreter.core import current, fail
 from tilelang_npu.interpreter.values import NeedsPoints
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
-_MODULES = ("scalars", "buffers", "movement", "vectors", "structured", "order")
+_MODULES = ("scalars", "memory", "movement", "vectors", "structured", "order")
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -21,22 +20,19 @@ def operation(name: str) -> Callable[..., Any]:
     Raises:
         TileError: T190, the interpreter does not know it.
     """
-    if not OPERATIONS:
+    if "sync_all" not in OPERATIONS:
         for module in _MODULES:
             import_module(f"tilelang_npu.interpreter.{module}")
-    found = OPERATIONS.get(name)
-    if found is None:
-        raise TileError(f"the interpreter does not know T.{name}", code="T190", location=current().location(),
-                        help="run the kernel compiled")
-    return found
+    if name not in OPERATIONS:
+        raise fail(f"the interpreter does not know T.{name}", "run the kernel compiled", "T190")
+    return OPERATIONS[name]
 
 
 def known(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function of scalars under these names."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            OPERATIONS[name] = function
+        OPERATIONS.update(dict.fromkeys(names, function))
         return function
 
     return enter
@@ -52,8 +48,7 @@ def tiles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 raise NeedsPoints
             return function(*arguments, **keywords)
 
-        for name in names:
-            OPERATIONS[name] = call
+        OPERATIONS.update(dict.fromkeys(names, call))
         return function
 
     return enter

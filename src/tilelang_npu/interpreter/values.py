@@ -5,9 +5,8 @@ side's type; an integer that does not fit there makes ``int32`` or ``int64``, a 
 Two types meet in the wider one, an integer and a float in the float, float16 and bfloat16 in float32, ``index`` and any integer in
 ``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
 
-The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with one axis for each axis of the loop: one element for
-each point ("lane"). An array has no truth value and no index; asking for one raises :class:`NeedsPoints`, and the loop is run
-again point by point.
+The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with an axis for each axis of the loop: one element for
+each point. An array has no truth value and no index; asking for one raises :class:`NeedsPoints`, and the loop runs point by point.
 """
 
 from __future__ import annotations
@@ -33,12 +32,8 @@ class NeedsPoints(Exception):
 class IndexKind:
     """The type of loop variables, block ids and sizes: 64-bit integers."""
 
-    numpy = np.dtype(np.int64)
-    bits = 64
-    is_float = False
-    is_integer = True
-    is_signed = True
-    is_bool = False
+    numpy: np.dtype[Any] = np.dtype(np.int64)
+    bits, is_float, is_integer, is_signed, is_bool = 64, False, True, True, False
 
     def __str__(self) -> str:
         return "index"
@@ -70,10 +65,8 @@ def finish(wide: Array, kind: Kind) -> Array:
     if random is None or kind.bits >= 64:
         return made
     back = made.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        inexact = np.isfinite(back) & (back != wide) & (random.random(wide.shape) < 0.5)
-        other = np.nextafter(made, np.where(wide > back, np.inf, -np.inf).astype(kind.numpy))
-    return np.where(inexact, other, made)
+    inexact = np.isfinite(back) & (back != wide) & (random.random(wide.shape) < 0.5)
+    return np.where(inexact, np.nextafter(made, np.where(wide > back, np.inf, -np.inf).astype(kind.numpy)), made)
 
 
 def to_float(values: Array, kind: Kind) -> Array:
@@ -95,9 +88,8 @@ def to_integer(values: Array, kind: Kind, mode: str = "trunc") -> Array:
     values = np.asarray(values)
     if values.dtype.kind in "iub":
         return values.astype(kind.numpy)
-    wide = integral(values.astype(np.float64), mode)
+    wide = np.nan_to_num(integral(values.astype(np.float64), mode), nan=0.0, posinf=np.inf, neginf=-np.inf)
     low, high = limits(kind)
-    wide = np.where(np.isnan(wide), 0.0, wide)
     inside = (wide >= float(low)) & (wide < float(high) + 1.0)  # float(2**63 - 1) is 2**63
     whole = np.where(inside, wide, 0.0).astype(np.uint64 if high > 2**63 else np.int64)
     return np.where(inside, whole, np.where(wide < 0, low, high).astype(whole.dtype)).astype(kind.numpy)
@@ -115,113 +107,57 @@ def integral(values: Array, mode: str) -> Array:
 
 
 def convert(values: Array, kind: Kind, mode: str = "trunc") -> Array:
-    """``values`` as elements of ``kind``; ``mode`` rounds floats that become integers."""
+    """Scalars as elements of ``kind``; ``mode`` rounds floats that become integers."""
+    if kind.is_bool:
+        return np.asarray(values) != 0
+    return to_float(values, kind) if kind.is_float else to_integer(values, kind, mode)
+
+
+def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
+    """Elements of a tile as the Vector core converts them: to a float by rounding, to an integer by saturating."""
     values = np.asarray(values)
+    whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
+    if values.dtype == kind.numpy and (mode == "rint" or whole):
+        return values
     if kind.is_bool:
         return values != 0
     if kind.is_float:
-        return to_float(values, kind)
-    return to_integer(values, kind, mode)
+        if values.dtype == kind.numpy:
+            return integral(values.astype(np.float32), mode).astype(kind.numpy)
+        narrower = kind.numpy.itemsize < values.dtype.itemsize or whole
+        return _directed(values, kind, mode) if mode != "rint" and narrower else to_float(values, kind)
+    if not whole:
+        return to_integer(values, kind, mode)
+    if values.dtype == np.bool_:
+        return values.astype(kind.numpy)
+    return np.clip(values.astype(object) if values.dtype == np.uint64 else values.astype(np.int64), *limits(kind)).astype(kind.numpy)
+
+
+def _directed(values: Array, kind: DType, mode: str) -> Array:
+    """Numbers in a narrower float type by another rule than to nearest even."""
+    exact = values.astype(np.float64)
+    nearest = exact.astype(np.float32).astype(kind.numpy) if kind.bits < 32 else exact.astype(kind.numpy)
+    back = nearest.astype(np.float64)
+    down = np.where(back > exact, np.nextafter(nearest, kind.numpy.type(-np.inf)), nearest)
+    up = np.where(back < exact, np.nextafter(nearest, kind.numpy.type(np.inf)), nearest)
+    if mode == "odd":
+        chosen = np.where(down.view(f"u{kind.numpy.itemsize}") & 1 == 1, down, up)
+    elif mode == "round":
+        half = up.astype(np.float64) - exact == exact - down.astype(np.float64)
+        chosen = np.where(half, np.where(exact >= 0, up, down), nearest)
+    else:
+        chosen = {"floor": down, "ceil": up}.get(mode, np.where(exact >= 0, down, up))
+    return np.where(np.isfinite(exact) & (back != exact), chosen, nearest).astype(kind.numpy)
 
 
 # --- scalars -------------------------------------------------------------------------------------------------------------
 
 
 class Operators:
-    """Python's operators for what has a scalar value in a kernel."""
+    """Python's operators for what has a scalar value in a kernel; the binary ones are entered below."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves the operation to these operators
-
-    def __add__(self, other: Any) -> Any:
-        return binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return binary("truediv", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return binary("truediv", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return binary("floordiv", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return binary("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return binary("mod", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return power(self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return power(other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return binary("and", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return binary("and", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return binary("or", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return binary("or", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return binary("xor", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return binary("xor", other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return binary("lshift", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return binary("lshift", other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return binary("rshift", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return binary("rshift", other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return compare("lt", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return compare("le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return compare("gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return compare("ge", self, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return compare("eq", self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return compare("ne", self, other)
 
     def __neg__(self) -> Any:
         return negate(self)
@@ -281,7 +217,7 @@ class Scalar(Operators):
         Raises:
             NeedsPoints: the value is an array over points.
         """
-        if isinstance(self.value, np.ndarray) and self.value.ndim:
+        if np.ndim(self.value):
             raise NeedsPoints
         return self.value
 
@@ -303,13 +239,21 @@ class Index(int):
     __slots__ = ()
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
-    for _prefix in ("", "r"):
-        _method = f"__{_prefix}{_name}__"
-        setattr(Index, _method, getattr(Operators, _method))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "invert", "abs"):
+def _enter(name: str, compute: Callable[[str, Any, Any], Any], *, both: bool) -> None:
+    """Enter a binary operator, and its reflection, for scalars and indices."""
+    for owner in (Operators, Index):
+        setattr(owner, f"__{name}__", lambda self, other: compute(name, self, other))
+        if both:
+            setattr(owner, f"__r{name}__", lambda self, other: compute(name, other, self))
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow"):
+    _enter(_name, lambda name, left, right: binary(name, left, right) if name != "pow" else power(left, right), both=True)
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _enter(_name, lambda name, left, right: compare(name, left, right), both=False)
+for _name in ("neg", "invert", "abs"):
     setattr(Index, f"__{_name}__", getattr(Operators, f"__{_name}__"))
-Index.__hash__ = int.__hash__  # type: ignore[method-assign]
+Index.__hash__ = int.__hash__  # type: ignore[method-assign]  # an equal hash for an equal number
 
 
 def scalar(value: Any) -> Scalar:
@@ -322,9 +266,9 @@ def scalar(value: Any) -> Scalar:
         return value
     if isinstance(value, Index):
         return Scalar(np.int64(value), INDEX)
-    read = getattr(value, "load", None)
-    if read is not None:
-        return read()
+    if hasattr(value, "load"):
+        found: Scalar = value.load()
+        return found
     if isinstance(value, (bool, np.bool_)):
         return Scalar(np.bool_(value), BOOL)
     if isinstance(value, (int, np.integer)):
@@ -348,17 +292,17 @@ def is_scalar(value: Any) -> bool:
 
 def promote(left: Kind, right: Kind) -> Kind:
     """The type in which two scalars meet."""
-    if left is right or left == right:
+    if left == right:
         return left
     if left.is_float != right.is_float:
         return left if left.is_float else right
-    if left.is_float:
-        return FLOAT32 if left.bits == right.bits else max(left, right, key=lambda kind: kind.bits)
-    if INDEX in (left, right):
+    if left.is_float and left.bits == right.bits:
+        return FLOAT32
+    if not left.is_float and INDEX in (left, right):
         return INDEX
     if left.bits == right.bits:
         return left if left.is_signed else right
-    return max(left, right, key=lambda kind: kind.bits)
+    return left if left.bits > right.bits else right
 
 
 def adopted(literal: Any, kind: Kind) -> Kind:
@@ -367,9 +311,7 @@ def adopted(literal: Any, kind: Kind) -> Kind:
         return kind if kind.is_float else FLOAT32
     if isinstance(literal, (bool, np.bool_)) or kind.is_float or kind is INDEX:
         return kind
-    if kind.is_bool:
-        return INT32
-    for candidate in (kind, INT32):
+    for candidate in (INT32,) if kind.is_bool else (kind, INT32):
         low, high = limits(candidate)
         if low <= literal <= high:
             return candidate
@@ -381,67 +323,59 @@ def meet(left: Any, right: Any) -> tuple[Array, Array, Kind]:
     if is_literal(left) and is_literal(right):
         left = scalar(left)
     if is_literal(left):
-        b = scalar(right)
-        kind = adopted(left, b.kind)
-        return _as(left, kind), convert(b.value, kind), kind
-    a = scalar(left)
+        b, a, kind = meet(right, left)
+        return a, b, kind
+    x = scalar(left)
     if is_literal(right):
-        kind = adopted(right, a.kind)
-        return convert(a.value, kind), _as(right, kind), kind
-    b = scalar(right)
-    kind = promote(a.kind, b.kind)
-    return convert(a.value, kind), convert(b.value, kind), kind
+        kind = adopted(right, x.kind)
+        return convert(x.value, kind), literal(right, kind), kind
+    y = scalar(right)
+    kind = promote(x.kind, y.kind)
+    return convert(x.value, kind), convert(y.value, kind), kind
 
 
-def _as(literal: Any, kind: Kind) -> Array:
+def literal(number: Any, kind: Kind) -> Array:
     """A Python number as a NumPy scalar of a type."""
     if kind.is_float:
-        return to_float(np.float64(literal), kind)[()]
-    return np.bool_(literal) if kind.is_bool else kind.numpy.type(int(literal))
+        return to_float(np.float64(number), kind)[()]
+    return np.bool_(number) if kind.is_bool else kind.numpy.type(int(number))
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------------------------
 
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
-    "floordiv": operator.floordiv, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "lshift": operator.lshift,
-    "rshift": operator.rshift, "min": min, "max": max,
-    "truncdiv": lambda a, b: math.trunc(a / b) if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-}
 
-
-def _shift(a: Array, b: Array, *, left: bool) -> Array:
-    """Shifts by the width or more, or by a negative amount, move every bit out."""
-    width = 8 * a.dtype.itemsize
-    inside = (b >= 0) & (b < width)
-    amount = np.where(inside, b, 0).astype(a.dtype)
-    if left:
-        return np.where(inside, np.left_shift(a, amount), 0).astype(a.dtype)
-    return np.where(inside, np.right_shift(a, amount), np.where(a < 0, -1, 0).astype(a.dtype)).astype(a.dtype)
-
-
-def _floored(a: Array, b: Array) -> Array:
-    return np.floor_divide(a, b)
-
-
-def _truncated(a: Array, b: Array) -> Array:
+def _truncated(a: Any, b: Any) -> Any:
+    """The quotient without its fraction."""
+    if isinstance(a, int):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     quotient = np.floor_divide(a, b)
     return np.where((quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0), quotient + 1, quotient).astype(a.dtype)
 
 
+def shifted(a: Array, b: Array, *, left: bool) -> Array:
+    """``a`` shifted by ``b``; by the width or more, or by a negative amount, every bit moves out."""
+    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
+    amount = np.where(inside, b, 0).astype(a.dtype)
+    out = np.where(a < 0, 0 if left else -1, 0)
+    return np.where(inside, np.left_shift(a, amount) if left else np.right_shift(a, amount), out).astype(a.dtype)
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
+    "floordiv": operator.floordiv, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "lshift": operator.lshift,
+    "rshift": operator.rshift, "min": min, "max": max, "truncdiv": _truncated, "truncmod": lambda a, b: a - _truncated(a, b) * b}
 _INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "min": np.minimum, "max": np.maximum, "floordiv": _floored, "mod": np.remainder, "truncdiv": _truncated,
-    "truncmod": lambda a, b: a - _truncated(a, b) * b,
-    "lshift": lambda a, b: _shift(a, b, left=True), "rshift": lambda a, b: _shift(a, b, left=False),
-}
+    "min": np.minimum, "max": np.maximum, "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _truncated,
+    "truncmod": lambda a, b: a - _truncated(a, b) * b, "lshift": lambda a, b: shifted(a, b, left=True),
+    "rshift": lambda a, b: shifted(a, b, left=False)}
 _FLOATS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "min": np.minimum, "max": np.maximum}
 
 
 def binary(name: str, left: Any, right: Any) -> Any:
     """``left name right`` for ``+ - * / // % & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``."""
-    if isinstance(left, (Index, int)) and isinstance(right, (Index, int)) and name in _PYTHON and name != "truediv":
+    if isinstance(left, int) and isinstance(right, int) and name != "truediv":
         found = _PYTHON[name](int(left), int(right))
         return Index(found) if isinstance(left, Index) or isinstance(right, Index) else found
     if not (is_scalar(left) and is_scalar(right)):
@@ -455,16 +389,12 @@ def binary(name: str, left: Any, right: Any) -> Any:
         a, b, kind = to_float(a, FLOAT32), to_float(b, FLOAT32), FLOAT32
     if kind.is_float:
         return Scalar(_on_floats(name, a, b, kind), kind)
-    if name not in _INTEGERS:
-        msg = f"operator {name} does not take {kind}"
-        raise TypeError(msg)
     return Scalar(_INTEGERS[name](a, b), kind, _span(name, left, right))
 
 
 def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
     if name in ("floordiv", "truncdiv"):
-        quotient = _on_floats("truediv", a, b, kind)
-        return np.floor(quotient) if name == "floordiv" else np.trunc(quotient)
+        return (np.floor if name == "floordiv" else np.trunc)(_on_floats("truediv", a, b, kind))
     if name in ("mod", "truncmod"):
         whole = _on_floats("floordiv" if name == "mod" else "truncdiv", a, b, kind)
         return _on_floats("sub", a, _on_floats("mul", whole, b, kind), kind)
@@ -477,23 +407,15 @@ def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
 
 
 def _span(name: str, left: Any, right: Any) -> tuple[int, int, int, int] | None:
-    """The span of a sum, a difference or a product of a span and a number."""
-    for side, other, turned in ((left, right, False), (right, left, True)):
-        span = side.span if isinstance(side, Scalar) else None
-        if span is None or not isinstance(other, int):
-            continue
-        axis, first, step, count = span
-        if name == "add":
-            return axis, first + int(other), step, count
-        if name == "sub" and not turned:
-            return axis, first - int(other), step, count
-        if name == "mul" and other > 0:
-            return axis, first * int(other), step * int(other), count
+    """The span of a sum, a difference or a product of a span and an integer."""
+    for side, other, reflected in ((left, right, False), (right, left, True)):
+        if isinstance(side, Scalar) and side.span is not None and isinstance(other, int):
+            axis, first, step, count = side.span
+            if name == "add" or (name == "sub" and not reflected):
+                return axis, first + (int(other) if name == "add" else -int(other)), step, count
+            if name == "mul" and other > 0:
+                return axis, first * int(other), step * int(other), count
     return None
-
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
@@ -501,11 +423,11 @@ def compare(name: str, left: Any, right: Any) -> Any:
     if not (is_scalar(left) and is_scalar(right)):
         return NotImplemented
     if is_literal(left) and is_literal(right):
-        return _COMPARE[name](left, right)
+        return getattr(operator, name)(left, right)
     if isinstance(left, int) and isinstance(right, int):
-        return Scalar(np.bool_(_COMPARE[name](int(left), int(right))), BOOL)
+        return Scalar(np.bool_(getattr(operator, name)(int(left), int(right))), BOOL)
     a, b, _ = meet(left, right)
-    return Scalar(_COMPARE[name](a, b), BOOL)
+    return Scalar(getattr(operator, name)(a, b), BOOL)
 
 
 def truth(value: Any) -> Scalar:
@@ -522,10 +444,8 @@ def select(condition: Any, chosen: Any, other: Any) -> Scalar:
 
 def negate(value: Any) -> Any:
     """``-value``; integers as ``0 - value``."""
-    if is_literal(value):
-        return -value
-    if isinstance(value, Index):
-        return Index(-int(value))
+    if isinstance(value, int) or is_literal(value):
+        return Index(-int(value)) if isinstance(value, Index) else -value
     found = scalar(value)
     return Scalar(-found.value, found.kind) if found.kind.is_float else binary("sub", 0, found)
 
@@ -548,21 +468,18 @@ def absolute(value: Any) -> Any:
 
 def power(left: Any, right: Any) -> Any:
     """``left ** right``: whole exponents of 0 to 8 multiply, 0.5 and -0.5 are square roots, others are computed in floats."""
-    if is_literal(left) and is_literal(right):
+    if is_literal(right) and is_literal(left):
         return left**right
     if is_literal(right) and right == int(right) and 0 <= right <= 8:
         if right == 0:
             return binary("add", binary("mul", left, 0), 1)
-        result = left if not is_literal(left) else scalar(left)
+        result = left
         for _ in range(int(right) - 1):
             result = binary("mul", result, left)
         return result
     if is_literal(right) and abs(right) == 0.5:
-        return function("sqrt" if right > 0 else "rsqrt", left)
-    a, b, kind = meet(left, right)
-    if not kind.is_float:
-        a, b, kind = to_float(a, FLOAT32), to_float(b, FLOAT32), FLOAT32
-    return Scalar(rounded(np.power, kind, a, b), kind)
+        return function((lambda a: np.sqrt(a)) if right > 0 else (lambda a: 1 / np.sqrt(a)), left)
+    return function(np.power, left, right)
 
 
 def rounded(compute: Callable[..., Array], kind: Kind, *values: Array) -> Array:
@@ -571,40 +488,26 @@ def rounded(compute: Callable[..., Array], kind: Kind, *values: Array) -> Array:
     return finish(np.asarray(compute(*[np.asarray(value).astype(wide) for value in values])), kind)[()]
 
 
-def erf(values: Array) -> Array:
-    """The error function, element by element in float64."""
-    return np.vectorize(math.erf, otypes=[np.float64])(values) if np.size(values) else np.asarray(values, np.float64)
-
-
-FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
-    "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "erf": erf, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
-    "expm1": np.expm1, "reciprocal": lambda a: 1 / a,
-}
-"""Functions of one float, by the name of the language."""
-_WHOLE = ("floor", "ceil", "round", "trunc")
-
-
-def function(name: str, value: Any) -> Any:
-    """A function of one scalar; integers become float32 first, but have no fraction to round."""
-    if is_literal(value):
-        value = float(value)
-        return FUNCTIONS[name](np.float64(value)).item() if name not in _WHOLE else int(FUNCTIONS[name](np.float64(value)))
-    found = scalar(value)
-    if not found.kind.is_float:
-        if name in _WHOLE:
-            return value
-        found = Scalar(to_float(found.value, FLOAT32), FLOAT32)
-    return Scalar(rounded(FUNCTIONS[name], found.kind, found.value), found.kind)
+def function(compute: Callable[..., Array], *values: Any) -> Any:
+    """A function of one or two scalars; integers become float32 first."""
+    if all(is_literal(value) for value in values):
+        return compute(*[np.float64(value) for value in values]).item()
+    arrays, kind = ([scalar(values[0]).value], scalar(values[0]).kind) if len(values) == 1 else (meet(*values)[:2], meet(*values)[2])
+    if not kind.is_float:
+        arrays, kind = [to_float(value, FLOAT32) for value in arrays], FLOAT32
+    return Scalar(rounded(compute, kind, *arrays), kind)
 
 
 def cast(value: Any, kind: DType) -> Scalar:
     """A scalar as another type: floats lose their fraction and saturate, integers wrap, narrower floats round to nearest even."""
-    if is_literal(value):
-        if kind.is_float or kind.is_bool:
-            return Scalar(_as(value, kind), kind)
-        return Scalar(to_integer(np.asarray(int(value) if math.isfinite(value) else value, object if isinstance(value, int) else None)
-                                 .astype(np.float64 if isinstance(value, float) else np.int64), kind)[()], kind)
-    return Scalar(convert(scalar(value).value, kind)[()], kind)
+    if not is_literal(value):
+        return Scalar(convert(scalar(value).value, kind)[()], kind)
+    if kind.is_float or kind.is_bool:
+        return Scalar(literal(value, kind), kind)
+    whole = np.asarray(value, np.float64) if isinstance(value, float) else np.asarray(int(value))
+    return Scalar(to_integer(whole, kind)[()], kind)
+
+
+def erf(values: Array) -> Array:
+    """The error function, element by element in float64."""
+    return np.vectorize(math.erf, otypes=[np.float64])(values) if np.size(values) else np.asarray(values, np.float64)

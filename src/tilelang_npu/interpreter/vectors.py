@@ -2,52 +2,49 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Region, Variable, fail, integer, memory_of, stored
-from tilelang_npu.interpreter.movement import cast_elements, operand, right_aligned, squeezed
-from tilelang_npu.interpreter.state import current
-from tilelang_npu.interpreter.table import tiles
-from tilelang_npu.interpreter.values import FUNCTIONS, RANDOM, Scalar, finish, is_scalar, rounded, to_float
+from tilelang_npu.interpreter.core import current, fail
+from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Variable, integer, memory_of, stored
+from tilelang_npu.interpreter.scalars import FUNCTIONS
+from tilelang_npu.interpreter.table import OPERATIONS, tiles
+from tilelang_npu.interpreter.values import RANDOM, Scalar, cast_elements, finish, is_scalar, rounded, shifted, to_float
 from tilelang_npu.target.dtypes import DType, dtype
 
 Array = Any
 
 
-def is_here(*memories: Memory, writes: Memory | None = None) -> bool:
+def is_here(*memories: Memory, writes: Memory) -> bool:
     """Whether this core carries out a vector operation on these tiles; waits for its turn where cores share one."""
     core = current()
-    everything = [*memories, *([writes] if writes is not None else [])]
-    of_cube = any(memory.space in ("l1", "l0a", "l0b", "l0c") for memory in everything)
-    if not core.executes("cube" if of_cube else "vector"):
+    everything = (*memories, writes)
+    if not core.executes("cube" if any(memory.space in ("l1", "l0a", "l0b", "l0c") for memory in everything) else "vector"):
         return False
     if any(memory.space == "gm" or not memory.buffer.own for memory in everything):
         core.take_turn()
-    if writes is not None:
-        core.launch.note(writes)
-        if writes.space == "gm":
-            core.launch.before_write(writes)
+    core.launch.before_write(writes)
     return True
 
 
 # --- what elements become ------------------------------------------------------------------------------------------------
 
 
-def _wrapping(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """Arithmetic: integers wrap, floats round once."""
-
+def _plain(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """Arithmetic in the elements' own type: integers wrap, floats round once."""
     def apply(kind: DType, *values: Array) -> Array:
-        if not kind.is_float:
-            return compute(*values)
-        if RANDOM.get() is not None:
+        if kind.is_float and RANDOM.get() is not None:
             return finish(compute(*[value.astype(np.float64) for value in values]), kind)
         return compute(*values)
 
     return apply
+
+
+def _exact(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """An operation that rounds nothing."""
+    return lambda kind, *values: compute(*values)
 
 
 def _floats(compute: Callable[..., Array]) -> Callable[..., Array]:
@@ -55,48 +52,54 @@ def _floats(compute: Callable[..., Array]) -> Callable[..., Array]:
     return lambda kind, *values: rounded(compute, kind, *values)
 
 
+def _by_kind(floats: Callable[..., Array], integers: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda kind, *values: floats(kind, *values) if kind.is_float else integers(kind, *values)
+
+
+def _of_bits(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """An operation on the bits of elements of any type."""
+    return lambda kind, *values: compute(*values) if kind.is_bool else compute(
+        *[np.ascontiguousarray(value).view(f"u{kind.numpy.itemsize}") for value in values]).view(kind.numpy)
+
+
+def _in_steps(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """An operation of several instructions, each of which rounds: ``compute(r, *values)`` rounds with ``r``."""
+    def apply(kind: DType, *values: Array) -> Array:
+        if not kind.is_float:
+            return compute(lambda value: value, *values)
+
+        def r(value: Array) -> Array:
+            return finish(np.asarray(value, np.float64), kind).astype(np.float64)
+
+        return r(compute(r, *[value.astype(np.float64) for value in values])).astype(kind.numpy)
+
+    return apply
+
+
 def _quotient(a: Array, b: Array) -> Array:
     """Integers: the fraction is dropped, 0 where the divisor is 0."""
     down = np.floor_divide(a, b)
-    up = (down * b != a) & ((a < 0) != (b < 0)) & (b != 0)
-    return (down + up).astype(a.dtype)
-
-
-def _divided(kind: DType, a: Array, b: Array) -> Array:
-    return _wrapping(np.divide)(kind, a, b) if kind.is_float else _quotient(a, b)
+    return (down + ((down * b != a) & ((a < 0) != (b < 0)) & (b != 0))).astype(a.dtype)
 
 
 def _rest(kind: DType, a: Array, b: Array) -> Array:
     """The remainder of the division that drops the fraction."""
     if kind.is_bool:
         return np.fmod(a.astype(np.int8), b.astype(np.int8)) != 0
-    return np.fmod(a, b) if not kind.is_float or kind.bits >= 32 else _floats(np.fmod)(kind, a, b)
+    return _floats(np.fmod)(kind, a, b) if kind.is_float and kind.bits < 32 else np.fmod(a, b)
 
 
 def _unsigned_rest(kind: DType, a: Array, b: Array) -> Array:
     if kind.is_bool:
         return _rest(kind, a, b)
     unsigned = f"u{kind.numpy.itemsize}"
-    return np.fmod(a.view(unsigned), np.broadcast_to(b, a.shape).copy().view(unsigned)).view(a.dtype)
+    return np.fmod(np.ascontiguousarray(a).view(unsigned), np.broadcast_to(b, a.shape).copy().view(unsigned)).view(a.dtype)
 
 
 def _powers(kind: DType, a: Array, b: Array) -> Array:
-    if kind.is_float:
-        return _floats(np.power)(kind, a, b)
+    """Integers: a negative exponent gives the quotient 1 / power without its fraction."""
     unit = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, unit, np.power(a, np.maximum(b, 0))).astype(a.dtype)
-
-
-def _of_bits(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation on the bits of elements of any type."""
-
-    def apply(kind: DType, *values: Array) -> Array:
-        if kind.is_bool:
-            return compute(*values)
-        bits = f"u{kind.numpy.itemsize}"
-        return compute(*[np.ascontiguousarray(value).view(bits) for value in values]).view(kind.numpy)
-
-    return apply
 
 
 def _exponents(a: Array) -> Array:
@@ -104,137 +107,92 @@ def _exponents(a: Array) -> Array:
     return np.where(plain, np.frexp(np.where(plain, a, 1))[1] - 1.0, np.where(a == 0, -np.inf, np.abs(a)))
 
 
-def _shifted(kind: DType, a: Array, b: Array, *, left: bool, half: bool = False) -> Array:
-    """A shift; one to the right may add half of the last place first, which only the instruction of a scalar amount does."""
-    width = 8 * a.dtype.itemsize
-    inside = (b >= 0) & (b < width)
-    amount = np.where(inside, b, 0).astype(a.dtype)
-    out = np.zeros_like(a) if left else np.where(a < 0, -1, 0).astype(a.dtype)
-    made = np.where(inside, np.left_shift(a, amount) if left else np.right_shift(a, amount), out).astype(a.dtype)
-    if half and np.size(b) == 1 and width < 64 and np.all(b > 0):
-        made = (made + (np.right_shift(a, np.maximum(amount - 1, 0).astype(a.dtype)) & 1)).astype(a.dtype)
+def _rounding_shift(kind: DType, a: Array, b: Array) -> Array:
+    """A shift to the right that adds half of the last place first, which only the instruction of a scalar amount does."""
+    made = shifted(a, b, left=False)
+    if np.size(b) == 1 and a.dtype.itemsize < 8 and np.all(b > 0):
+        made = (made + (shifted(a, (b - 1).astype(a.dtype), left=False) & 1)).astype(a.dtype)
     return made
 
 
-def _in_steps(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation of several instructions, each of which rounds: ``compute(r, *values)`` rounds with ``r``."""
-
-    def apply(kind: DType, *values: Array) -> Array:
-        if not kind.is_float:
-            return compute(lambda value: value, *values)
-        def r(value: Array) -> Array:
-            return finish(np.asarray(value, np.float64), kind).astype(np.float64)
-        return r(compute(r, *[value.astype(np.float64) for value in values])).astype(kind.numpy)
-
-    return apply
-
-
 ELEMENTWISE: dict[str, Callable[..., Array]] = {
-    **{name: _floats(FUNCTIONS[known]) for name, known in (
-        ("exp", "exp"), ("ln", "log"), ("sqrt", "sqrt"), ("rsqrt", "rsqrt"), ("reciprocal", "reciprocal"), ("tanh", "tanh"),
-        ("sin", "sin"), ("cos", "cos"), ("tan", "tan"), ("atan", "atan"), ("erf", "erf"), ("exp2", "exp2"), ("log2", "log2"),
-        ("log10", "log10"), ("log1p", "log1p"), ("expm1", "expm1"))},
-    "ilogb": _floats(_exponents), "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))),
-    "abs": lambda kind, a: np.abs(a), "relu": lambda kind, a: np.maximum(a, a.dtype.type(0)),
-    "add": _wrapping(np.add), "sub": _wrapping(np.subtract), "mul": _wrapping(np.multiply), "div": _divided,
-    "max": lambda kind, a, b: np.maximum(a, b), "min": lambda kind, a, b: np.minimum(a, b),
-    "bitwise_not": _of_bits(np.invert), "bitwise_and": _of_bits(np.bitwise_and), "bitwise_or": _of_bits(np.bitwise_or),
-    "bitwise_xor": _of_bits(np.bitwise_xor), "mod": _rest, "modui": _unsigned_rest, "pow": _powers,
-    "bitwise_lshift": lambda kind, a, b: _shifted(kind, a, b, left=True),
-    "bitwise_rshift": lambda kind, a, b: _shifted(kind, a, b, left=False),
-    "rounded_rshift": lambda kind, a, b: _shifted(kind, a, b, left=False, half=True),
-    "isinf": lambda kind, a: np.isinf(a), "isnan": lambda kind, a: np.isnan(a),
+    **{name: _floats(FUNCTIONS[{"ln": "log"}.get(name, name)]) for name in (
+        "exp", "ln", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2", "log10", "log1p",
+        "expm1")},
+    "ilogb": _floats(_exponents), "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))), "abs": _exact(np.abs),
+    "relu": _exact(lambda a: np.maximum(a, a.dtype.type(0))), "add": _plain(np.add), "sub": _plain(np.subtract),
+    "mul": _plain(np.multiply), "div": _by_kind(_plain(np.divide), _exact(_quotient)), "max": _exact(np.maximum),
+    "min": _exact(np.minimum), "bitwise_not": _of_bits(np.invert), "bitwise_and": _of_bits(np.bitwise_and),
+    "bitwise_or": _of_bits(np.bitwise_or), "bitwise_xor": _of_bits(np.bitwise_xor), "mod": _rest, "modui": _unsigned_rest,
+    "pow": _by_kind(_floats(np.power), _powers), "bitwise_lshift": _exact(lambda a, b: shifted(a, b, left=True)),
+    "bitwise_rshift": _exact(lambda a, b: shifted(a, b, left=False)), "rounding_rshift": _rounding_shift,
+    "isinf": _exact(np.isinf), "isnan": _exact(np.isnan),
     "sigmoid": _in_steps(lambda r, a: 1 / r(r(np.exp(r(0 - a))) + 1)),
     "silu": _in_steps(lambda r, a: a / r(r(np.exp(r(0 - a))) + 1)),
     "leaky_relu": _in_steps(lambda r, a, s: np.maximum(a, 0) + r(np.minimum(a, 0) * s)),
     "axpy": _in_steps(lambda r, a, s, d: d + r(a * s)), "mul_add_dst": _in_steps(lambda r, a, b, d: d + r(a * b)),
-    "clamp": lambda kind, a, low, high: np.minimum(np.maximum(a, low), high),
-    "clamp_min": lambda kind, a, low: np.maximum(a, low), "clamp_max": lambda kind, a, high: np.minimum(a, high),
-    "round": lambda kind, a: np.rint(a), "select": lambda kind, mask, a, b: np.where(mask != 0, a, b),
-    **{mode: (lambda kind, a, b, compute=compute: compute(a, b)) for mode, compute in (
-        ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal), ("gt", np.greater),
-        ("ge", np.greater_equal))},
-}
+    "clamp": _exact(lambda a, low, high: np.minimum(np.maximum(a, low), high)), "clamp_min": _exact(np.maximum),
+    "clamp_max": _exact(np.minimum), "round": _exact(np.rint), "select": _exact(lambda mask, a, b: np.where(mask != 0, a, b)),
+    "eq": _exact(np.equal), "ne": _exact(np.not_equal), "lt": _exact(np.less), "le": _exact(np.less_equal),
+    "gt": _exact(np.greater), "ge": _exact(np.greater_equal)}
 """By name: the destination's elements from the element type and the inputs."""
-
 _ACCUMULATING = ("axpy", "mul_add_dst")
 
 
 # --- operands ------------------------------------------------------------------------------------------------------------
 
 
+def _is_tile(value: Any) -> bool:
+    return isinstance(value, Memory) and not isinstance(value, Variable)
+
+
 def _fitted(memory: Memory, extents: Sequence[int]) -> Array:
     """A tile's elements in a shape that broadcasts to the destination's."""
-    found = memory.view()
-
-    def broadcasts(shape: Sequence[int]) -> bool:
+    def repeats(shape: Sequence[int]) -> bool:
         return len(shape) == len(extents) and all(size in (1, wanted) for size, wanted in zip(shape, extents, strict=True))
 
-    if broadcasts(found.shape):
+    found, whole = memory.view(), memory.with_axes(range(len(memory.sizes)))
+    if repeats(found.shape):
         return found
-    if [size for size in found.shape if size != 1] == [size for size in extents if size != 1]:
-        return found.reshape(tuple(extents))
-    whole = Region(memory.buffer, memory.offsets, memory.sizes, range(len(memory.sizes)))
-    if broadcasts(whole.extents):
+    if [size for size in found.shape if size != 1] != [size for size in extents if size != 1] and repeats(whole.extents):
         return whole.view()  # B[0, :] is a row beside a matrix
-    if found.size == math.prod(extents):
-        return found.reshape(tuple(extents))
-    raise fail(f"{memory.describe()} does not fit a destination of {list(extents)}", "shapes are equal, or an input has size 1")
-
-
-def _number(value: Any, kind: DType) -> Array:
-    """A scalar operand as an element of the inputs' type."""
-    return np.asarray(stored(value, kind))
+    if found.size != np.prod(extents):
+        raise fail(f"{memory.describe()} does not fit a destination of {list(extents)}", "shapes are equal, or have size 1")
+    return found.reshape(tuple(extents))
 
 
 def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
     """Carry out an elementwise operation."""
-    destination = memory_of(_place(target), "the destination")
-    places = [_place(value) for value in inputs]
-    typed = [value for value in places[name == "select":] if isinstance(value, Memory) and not isinstance(value, Variable)]
-    tiles_alone = name not in ("select",) and not typed
-    operands = [memory_of(value) if isinstance(value, Element) and (tiles_alone or position == 0 and not typed)
-                else value for position, value in enumerate(places)]
-    memories = [value for value in operands if isinstance(value, Memory) and not isinstance(value, Variable)]
+    destination = memory_of(target, "the destination")
+    places = [value.origin if isinstance(value, Scalar) and value.origin is not None else value for value in inputs]
+    alone = not any(map(_is_tile, places[name == "select":]))  # then an element is a tile of one
+    operands = [memory_of(value) if isinstance(value, Element) and alone else value for value in places]
+    memories = [value for value in operands if _is_tile(value)]
     if not is_here(*memories, writes=destination):
         return
     kind = next((value.kind for value in memories[name == "select":]), destination.kind)
-    values = [_fitted(value, destination.extents) if isinstance(value, Memory) and not isinstance(value, Variable)
-              else _number(value, kind) for value in operands]
+    values = [_fitted(value, destination.extents) if _is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
     if name in _ACCUMULATING:
         values.append(destination.view())
-    made = np.asarray(ELEMENTWISE[name](kind, *values))
-    out = destination.view()
-    out[...] = np.broadcast_to(made, out.shape) if made.ndim <= out.ndim else made.reshape(out.shape)
-
-
-def _place(value: Any) -> Any:
-    return value.origin if isinstance(value, Scalar) and value.origin is not None else value
+    made, out = np.asarray(ELEMENTWISE[name](kind, *values)), destination.view()
+    out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
 
 
 def leading(memories: Sequence[Memory], count: Any) -> list[Array]:
     """The first ``count`` elements of flat memory from the first element of each tile; fewer where a buffer ends before."""
-    length = integer(count)
-    flats = []
-    for memory in memories:
-        array = memory.buffer.array
-        start = int(np.ravel_multi_index(memory.offsets, array.shape)) if math.prod(array.shape) else 0
-        flats.append(array.reshape(-1)[start:])
-    shortest = min([length, *(flat.size for flat in flats)])
-    return [flat[:shortest] for flat in flats]
+    flats = [memory.flat() for memory in memories]
+    return [flat[:min([integer(count), *(flat.size for flat in flats)])] for flat in flats]
 
 
 def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
     """An elementwise operation on the first elements of flat memory."""
-    memories = [memory_of(_place(value)) for value in (target, *inputs) if not is_scalar(value) or isinstance(value, Element)]
-    if not is_here(*memories[1:], writes=memories[0]):
-        return
-    parts = leading(memories, count)
-    kind = memories[1].kind if len(memories) > 1 else memories[0].kind
-    values, rest = [], iter(parts[1:])
-    for value in inputs:
-        values.append(next(rest) if not is_scalar(value) or isinstance(value, Element) else _number(value, kind))
-    parts[0][...] = ELEMENTWISE[name](kind, *values)
+    source, *others = [memory_of(value) for value in inputs if not is_scalar(value)]
+    destination = memory_of(target)
+    if is_here(source, *others, writes=destination):
+        out, *parts = leading([destination, source, *others], count)
+        rest = iter(parts)
+        out[...] = ELEMENTWISE[name](source.kind, *[np.asarray(stored(value, source.kind)) if is_scalar(value) else next(rest)
+                                                    for value in inputs])
 
 
 # --- names ---------------------------------------------------------------------------------------------------------------
@@ -247,11 +205,6 @@ _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not"
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
          "erf": ("npuir_verf",)}
-_SCALAR_FIRST = frozenset({"exp", "sqrt", "rsqrt", "abs", "bitwise_not", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2",
-                           "log10", "log1p", "isinf", "isnan", "sigmoid", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor",
-                           "pow"})
-"""Names that mean a scalar function too: the plain name is entered by the scalars' module."""
-_INPUTS = ("A", "B", "C", "D")
 
 
 def _enter(name: str, count: int) -> None:
@@ -260,59 +213,26 @@ def _enter(name: str, count: int) -> None:
         if len(values) == count + 2:  # a scratch tile, or the real sizes
             extra = values.pop()
             size = extra if isinstance(extra, (list, tuple)) else size
-        *inputs, target = values
         if size is not None:
-            sizes = [integer(part) for part in size]
-            inputs, target = [right_aligned(memory_of(value), sizes) for value in inputs], right_aligned(memory_of(target), sizes)
-        apply(name, inputs, target)
+            values = [memory_of(value).right_aligned([integer(part) for part in size]) for value in values]
+        apply(name, values[:-1], values[-1])
 
     def first(*arguments: Any, **keywords: Any) -> None:
-        names = ["dst", "src0", "src1"]
-        given = dict(zip(names, arguments, strict=False))
+        given = dict(zip(("dst", "src0", "src1"), arguments, strict=False))
         for key, value in keywords.items():
             given[{"src": "src0", "scalar_value": "src1", "scalarValue": "src1"}.get(key, key)] = value
-        apply(name, [given[key] for key in names[1:1 + count]], given["dst"])
+        apply(name, [given[key] for key in ("src0", "src1")[:count]], given["dst"])
 
     also = _ALSO.get(name, ())
-    plain = () if name in _SCALAR_FIRST else (name,)
-    tiles(*plain, f"v{name}", f"npuir_{name}", *(one for one in also if not one.startswith("tile.")))(last)
-    tiles(f"tile.{name}", *(one for one in also if one.startswith("tile.")))(first)
+    plain = () if name in OPERATIONS else (name,)  # a name that scalars have calls the one with a prefix
+    tiles(*plain, f"v{name}", f"npuir_{name}", *(one for one in also if one[:4] != "tile"))(last)
+    tiles(f"tile.{name}", *(one for one in also if one[:4] == "tile"))(first)
 
 
 for _name in _UNARY:
     _enter(_name, 1)
 for _name in _BINARY:
     _enter(_name, 2)
-
-
-@tiles("vcmp", "npuir_cmp", "compare")
-def vcmp(A: Any, B: Any, C: Any, cmp_mod: str) -> None:
-    """A mask of the comparison of two elements."""
-    apply(str(cmp_mod).lower(), [A, B], C)
-
-
-@tiles("vselect", "npuir_select", "select")
-def vselect(Cond: Any, A: Any, B: Any, Out: Any) -> None:
-    """The first input where the mask is set, else the second."""
-    apply("select", [Cond, A, B], Out)
-
-
-@tiles("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift")
-def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
-    """Shift right; rounds unless told otherwise."""
-    apply("rounded_rshift" if round else "bitwise_rshift", [A, B], C)
-
-
-@tiles("tile.bitwise_rshift")
-def tile_shift_right(dst: Any, src0: Any, scalarValue: Any) -> None:
-    """Shift right."""
-    apply("bitwise_rshift", [src0, scalarValue], dst)
-
-
-@tiles("vclamp", "npuir_clamp")
-def vclamp(src: Any, dst: Any, min_val: Any, max_val: Any) -> None:
-    """Each element between two bounds."""
-    apply("clamp", [src, min_val, max_val], dst)
 
 
 def _enter_counted(name: str, inputs: Sequence[str]) -> None:
@@ -324,56 +244,42 @@ def _enter_counted(name: str, inputs: Sequence[str]) -> None:
         else:
             _counted(name, given["out"], values, given["count"])
 
-    tiles(f"tile.{name}", *((name,) if name not in ("clamp", "round") else ()))(call)
+    tiles(f"tile.{name}", *(() if name in OPERATIONS else (name,)))(call)
 
 
-for _name, _scalars in (("clamp", ("min_scalar", "max_scalar")), ("clamp_min", ("scalar_value",)), ("clamp_max", ("scalar_value",)),
-                        ("round", ())):
-    _enter_counted(_name, _scalars)
+for _name, _inputs in (("clamp", ("min_scalar", "max_scalar")), ("clamp_min", ("scalar_value",)),
+                       ("clamp_max", ("scalar_value",)), ("round", ())):
+    _enter_counted(_name, _inputs)
 
-
-@tiles("tile.sub_experiment")
-def sub_experiment(dst: Any, src0: Any, src1: Any, count: Any) -> None:
-    """The difference of the first elements."""
-    _counted("sub", dst, [src0, src1], count)
-
-
-@tiles("tile.abs_experiment")
-def abs_experiment(dst: Any, src: Any, count: Any) -> None:
-    """The absolute values of the first elements."""
-    _counted("abs", dst, [src], count)
-
-
-@tiles("tile.mins_experiment")
-def mins_experiment(dst: Any, src: Any, scalarValue: Any, count: Any) -> None:
-    """The smaller of a scalar and each of the first elements."""
-    _counted("min", dst, [src, scalarValue], count)
+for _names, _call in {
+    ("vcmp", "npuir_cmp", "compare"): lambda A, B, C, cmp_mod: apply(str(cmp_mod).lower(), [A, B], C),
+    ("vselect", "npuir_select", "select"): lambda Cond, A, B, Out: apply("select", [Cond, A, B], Out),
+    ("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift"):
+        lambda A, B, C, round=True: apply("rounding_rshift" if round else "bitwise_rshift", [A, B], C),
+    ("tile.bitwise_rshift",): lambda dst, src0, scalarValue: apply("bitwise_rshift", [src0, scalarValue], dst),
+    ("vclamp", "npuir_clamp"): lambda src, dst, min_val, max_val: apply("clamp", [src, min_val, max_val], dst),
+    ("tile.sub_experiment",): lambda dst, src0, src1, count: _counted("sub", dst, [src0, src1], count),
+    ("tile.abs_experiment",): lambda dst, src, count: _counted("abs", dst, [src], count),
+    ("tile.mins_experiment",): lambda dst, src, scalarValue, count: _counted("min", dst, [src, scalarValue], count),
+}.items():
+    tiles(*_names)(_call)
 
 
 # --- conversions, fills, broadcasts --------------------------------------------------------------------------------------
 
 
-def _read_as(source: Memory, target: Memory) -> Array:
-    """The source's elements; where one side is unsigned, integers of both sides are read as unsigned."""
-    values = source.view()
-    unsigned = any(side.kind.is_integer and not side.kind.is_signed for side in (source, target))
-    return values.view(f"u{values.dtype.itemsize}") if unsigned and values.dtype.kind == "i" else values
-
-
 def _convert(source: Memory, target: Memory, mode: str) -> None:
+    """Convert a tile; where one side is unsigned, integers of both sides are read as unsigned."""
     if not is_here(source, writes=target):
         return
-    values = _read_as(source, target)
-    scale = current().scale
-    if source.kind == "int32" and target.kind == "float16" and scale is not None:
-        values = (values.astype(np.float32) * np.float32(scale)).astype(np.float32)
-    kind = target.kind
-    if np.asarray(values).dtype.kind == "u" and kind.is_integer and kind.is_signed:
-        kind = dtype(f"u{kind}")
+    values, kind, scale = source.view(), target.kind, current().scale
+    if source.kind == "int32" and kind == "float16" and scale is not None:
+        values = values.astype(np.float32) * np.float32(scale)
+    if any(side.kind.is_integer and not side.kind.is_signed for side in (source, target)):
+        values = values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "i" else values
+        kind = dtype(f"u{kind}") if kind.is_integer and kind.is_signed else kind
     made = cast_elements(values, kind, mode)
-    made = made.view(target.kind.numpy) if made.dtype != target.kind.numpy else made
-    out = target.view()
-    out[...] = made if made.shape == out.shape else made.reshape(out.shape)
+    target.view()[...] = (made.view(target.kind.numpy) if made.dtype != target.kind.numpy else made).reshape(target.extents)
 
 
 @tiles("vcast", "npuir_cast")
@@ -381,23 +287,20 @@ def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> Non
     """Convert a tile to another element type."""
     if isinstance(size, str):
         size, round_mode = None, size
-    source, target = memory_of(_place(src)), memory_of(_place(dst))
+    sides = [memory_of(src), memory_of(dst)]
     if size is not None:
-        sizes = [integer(part) for part in size]
-        source, target = right_aligned(source, sizes), right_aligned(target, sizes)
-    _convert(source, target, round_mode)
+        sides = [side.right_aligned([integer(part) for part in size]) for side in sides]
+    _convert(*sides, round_mode)
 
 
 @tiles("tile.cast")
 def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) -> None:
     """Convert the first ``count`` elements."""
-    word = str(mode).removeprefix("CAST_").lower()
-    word = "rint" if word == "none" else word
-    source, target = memory_of(_place(src)), memory_of(_place(dst))
+    source, target = memory_of(src), memory_of(dst)
     if count is not None and integer(count) != source.count:
-        from_, to = leading([source, target], count)
-        source, target = Buffer(from_, source.kind, source.space), Buffer(to, target.kind, target.space)
-    _convert(source, target, word)
+        source, target = (Buffer(part, side.kind, side.space)
+                          for part, side in zip(leading([source, target], count), (source, target), strict=True))
+    _convert(source, target, str(mode).removeprefix("CAST_").lower().replace("none", "rint"))
 
 
 @tiles("set_deq_scale")
@@ -409,12 +312,11 @@ def set_deq_scale(scale: Any) -> None:
 @tiles("fill", "npuir_fill", "clear", "npuir_clear", "tile.fill", "tile.clear")
 def fill(buffer: Any, value: Any = 0) -> None:
     """Write one value to every element."""
-    if isinstance(value, Memory) and not isinstance(value, Variable):
-        value = value[(0,) * value.ndim]
+    value = value[(0,) * value.ndim] if _is_tile(value) else value
     if isinstance(buffer, Variable):
         buffer.store(value)
         return
-    target = memory_of(_place(buffer))
+    target = memory_of(buffer)
     if is_here(writes=target):
         target.view()[...] = stored(value, target.kind)
 
@@ -422,131 +324,93 @@ def fill(buffer: Any, value: Any = 0) -> None:
 @tiles("vbrc", "npuir_brc")
 def vbrc(src: Any, dst: Any) -> None:
     """Repeat a tile along its axes of one element, or write a scalar to every element."""
-    if is_scalar(src):
-        fill(dst, src)
-        return
-    source, target = memory_of(src), memory_of(_place(dst))
-    if is_here(source, writes=target):
-        target.view()[...] = _fitted(source, target.extents)
+    tile_broadcast(dst, src)
 
 
 @tiles("tile.broadcast")
 def tile_broadcast(dst: Any, src: Any, axis: Any = None) -> None:
-    """Repeat a tile to the shape of ``dst`` along ``axis``."""
+    """Repeat a tile to the shape of ``dst`` along ``axis``; one axis becomes rows (0) or columns (1)."""
     if is_scalar(src):
         fill(dst, src)
         return
     source, target = memory_of(src), memory_of(dst)
-    if not is_here(source, writes=target):
-        return
-    values, extents = source.view(), target.extents
-    if values.ndim == 1 and len(extents) == 2:
-        shapes = {0: (1, values.size), 1: (values.size, 1)}
-        tried = [shapes[axis]] if axis in shapes else list(shapes.values())
-        shape = next(shape for shape in tried if all(a in (1, b) for a, b in zip(shape, extents, strict=True)))
-        values = values.reshape(shape)
-    target.view()[...] = np.broadcast_to(values, extents)
+    if is_here(source, writes=target):
+        values, extents = source.view(), target.extents
+        if values.ndim == 1 and len(extents) == 2:
+            shapes = [(1, values.size), (values.size, 1)]
+            values = values.reshape(next(shape for shape in (shapes if axis is None else [shapes[axis]])
+                                         if all(a in (1, b) for a, b in zip(shape, extents, strict=True))))
+        target.view()[...] = values if values.ndim == len(extents) else _fitted(source, extents)
 
 
 # --- reductions ----------------------------------------------------------------------------------------------------------
 
 
-def _sum(values: Array, axis: tuple[int, ...], kind: DType) -> Array:
-    return np.add.reduce(values.astype(np.float32 if kind.is_float and kind.bits < 64 else values.dtype), axis=axis, keepdims=True)
-
-
-def _fold(compute: Any) -> Callable[..., Array]:
+def _fold(compute: Any, least: int = 32) -> Callable[..., Array]:
+    """A reduction that keeps the axes; floats narrower than ``least`` bits are carried in float32."""
     return lambda values, axis, kind: compute.reduce(
-        values.astype(np.float32) if kind.is_float and kind.bits < 32 else values, axis=axis, keepdims=True)
+        values.astype(np.float32) if kind.is_float and kind.bits < least else values, axis=axis, keepdims=True,
+        **({"dtype": values.dtype} if not kind.is_float and compute in (np.add, np.multiply) else {}))
 
 
 REDUCTIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {
-    "sum": (_sum, np.add), "prod": (_fold(np.multiply), np.multiply), "max": (_fold(np.maximum), np.maximum),
+    "sum": (_fold(np.add), np.add), "prod": (_fold(np.multiply), np.multiply), "max": (_fold(np.maximum), np.maximum),
     "min": (_fold(np.minimum), np.minimum), "xori": (_fold(np.bitwise_xor), np.bitwise_xor),
     "ori": (_fold(np.bitwise_or), np.bitwise_or), "andi": (_fold(np.bitwise_and), np.bitwise_and),
     "any": (lambda values, axis, kind: (values != 0).any(axis=axis, keepdims=True), np.maximum),
-    "all": (lambda values, axis, kind: (values != 0).all(axis=axis, keepdims=True), np.minimum),
-}
+    "all": (lambda values, axis, kind: (values != 0).all(axis=axis, keepdims=True), np.minimum)}
 """By mode: the reduction along axes, which keeps them, and what puts its result together with what the destination holds."""
 
 
 def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, clear: Any = True) -> None:
     """Reduce a tile along axes."""
-    source, target = memory_of(src), memory_of(_place(dst))
+    source, target = memory_of(src), memory_of(dst)
     if not is_here(source, writes=target):
         return
     axes = tuple(sorted(integer(axis) % source.ndim for axis in (dims if isinstance(dims, (list, tuple)) else [dims])))
-    if size is not None:
-        source, target = _real(source, target, axes, [integer(part) for part in size])
-    values = source.view()
-    if mode in ("abssum", "absmax"):
-        values, mode = np.abs(values), mode.removeprefix("abs")
-    compute, combine = REDUCTIONS[mode]
+    source, target = _real(source, target, axes, size)
+    values = np.abs(source.view()) if mode.startswith("abs") else source.view()
+    compute, combine = REDUCTIONS[mode.removeprefix("abs")]
     random = RANDOM.get()
-    if random is not None and mode == "sum" and source.kind.is_float:
+    if random is not None and mode.endswith("sum") and source.kind.is_float:
         wide = values.astype(np.float64)
-        spread = np.abs(wide).sum(axis=axes, keepdims=True) * np.finfo(np.float32).eps / 2
-        made = finish(wide.sum(axis=axes, keepdims=True) + random.standard_normal(spread.shape) * spread, target.kind)
+        noise = random.standard_normal() * np.abs(wide).sum(axis=axes, keepdims=True) * np.finfo(np.float32).eps / 2
+        made = finish(wide.sum(axis=axes, keepdims=True) + noise, target.kind)
     else:
         made = np.asarray(compute(values, axes, source.kind))
         made = to_float(made, target.kind) if target.kind.is_float else made.astype(target.kind.numpy)
     out = target.view()
-    made = made.reshape(out.shape)
-    if not clear:
-        made = combine(out, made)
-    out[...] = made
+    out[...] = made.reshape(out.shape) if clear else combine(out, made.reshape(out.shape))
 
 
-def _real(source: Memory, target: Memory, axes: Sequence[int], sizes: Sequence[int]) -> tuple[Memory, Memory]:
+def _real(source: Memory, target: Memory, axes: Sequence[int], size: Any) -> tuple[Memory, Memory]:
     """Source and destination cut to the real sizes; 0 stands for a whole axis."""
-    whole = list(source.sizes)
-    for axis, size in zip(source.kept, sizes, strict=True):
-        whole[axis] = size or whole[axis]
-    cut = Region(source.buffer, source.offsets, whole, source.kept)
+    if size is None:
+        return source, target
+    cut = source.resized([integer(part) or whole for part, whole in zip(size, source.extents, strict=True)])
     expected = [1 if axis in axes else size for axis, size in enumerate(cut.extents)]
     dropped = [size for axis, size in enumerate(expected) if axis not in axes] or [1]
+    if target.ndim == len(expected) == 2 and current().dialect == "ascendc" and target.extents[0] == 1 != expected[0]:
+        return cut, target.with_axes(target.kept[-1:]).resized(dropped)
     wanted = expected if target.ndim == len(expected) else dropped
-    if wanted is expected and target.ndim == 2 and current().dialect == "ascendc" and target.extents[0] == 1 != expected[0]:
-        target, wanted = Region(target.buffer, target.offsets, target.sizes, target.kept[-1:]), dropped
-    if len(wanted) != target.ndim:
-        return cut, target
-    parts = list(target.sizes)
-    for axis, size in zip(target.kept, wanted, strict=True):
-        parts[axis] = size
-    return cut, Region(target.buffer, target.offsets, parts, target.kept)
+    return cut, target.resized(wanted) if target.ndim == len(wanted) else target
 
 
 def _enter_reduction(name: str, mode: str) -> None:
     def call(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: Any = True, real_shape: Any = None, size: Any = None
              ) -> None:
         flags = [option for option in options if isinstance(option, bool)]
-        sizes = [option for option in options if option is not None and not isinstance(option, bool)]
+        sizes = [option for option in (*options, real_shape, size) if option is not None and not isinstance(option, bool)]
         rank = memory_of(buffer).ndim
-        if isinstance(dim, int) and not isinstance(dim, bool):
-            if rank == 3 and current().dialect == "ascendc":
-                dim = dim % 2 - 2
-            elif rank <= 2:
-                dim = 0 if rank == 2 and dim % 2 == 0 else -1
-        reduce_along(mode, buffer, out, dim, (sizes or [real_shape if real_shape is not None else size])[0], (flags or [clear])[0])
+        dim = dim % 2 - 2 if rank == 3 and current().dialect == "ascendc" else dim
+        reduce_along(mode, buffer, out, dim if rank != 1 else -1, (sizes or [None])[0], (flags or [clear])[0])
 
-    tiles(name)(call)
+    tiles(f"reduce_{name}")(call)
 
 
 for _name, _mode in (("sum", "sum"), ("max", "max"), ("min", "min"), ("prod", "prod"), ("any", "any"), ("all", "all"),
-                     ("bitand", "andi"), ("bitor", "ori"), ("bitxor", "xori")):
-    _enter_reduction(f"reduce_{_name}", _mode)
-
-
-@tiles("reduce_abssum")
-def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, clear: Any = True) -> None:
-    """The sum of absolute values."""
-    reduce_along("abssum", buffer, out, dim, None, clear)
-
-
-@tiles("reduce_absmax")
-def reduce_absmax(buffer: Any, out: Any, dim: Any = -1, clear: Any = True) -> None:
-    """The largest absolute value."""
-    reduce_along("absmax", buffer, out, dim, None, clear)
+                     ("bitand", "andi"), ("bitor", "ori"), ("bitxor", "xori"), ("abssum", "abssum"), ("absmax", "absmax")):
+    _enter_reduction(_name, _mode)
 
 
 @tiles("reduce", "npuir_reduce")
@@ -563,31 +427,22 @@ def reduce_with_index(src: Any, values: Any, indices: Any, dim: Any = -1, reduce
                       size: Any = None) -> None:
     """The extremes along an axis and where they are; of equal ones the first (left) or the last counts."""
     source, first, second = memory_of(src), memory_of(values), memory_of(indices)
-    if not is_here(source, second, writes=first):
-        return
-    axis = integer(dim[0] if isinstance(dim, (list, tuple)) else dim) % source.ndim
-    if size is not None:
-        source, first = _real(source, first, [axis], [integer(part) for part in size])
-    given = source.view()
-    find = np.argmax if reduce_mode.startswith("max") else np.argmin
-    if reduce_mode.endswith("right"):
-        place = given.shape[axis] - 1 - find(np.flip(given, axis), axis=axis)
-    else:
-        place = find(given, axis=axis)
-    place = np.expand_dims(place, axis)
-    first.view()[...] = np.take_along_axis(given, place, axis).reshape(first.extents)
-    out = second.view()
-    out[...] = place.reshape(out.shape).astype(out.dtype)
+    if is_here(source, second, writes=first):
+        axis = integer(dim[0] if isinstance(dim, (list, tuple)) else dim) % source.ndim
+        source, first = _real(source, first, [axis], size)
+        given, find = source.view(), np.argmax if reduce_mode.startswith("max") else np.argmin
+        right = reduce_mode.endswith("right")
+        place = find(np.flip(given, axis) if right else given, axis=axis, keepdims=True)
+        place = given.shape[axis] - 1 - place if right else place
+        first.view()[...] = np.take_along_axis(given, place, axis).reshape(first.extents)
+        second.view()[...] = place.reshape(second.extents)
 
 
 @tiles("tile.reduce_sum_experiment")
 def reduce_sum_experiment(dst: Any, src: Any, count: Any) -> None:
     """The sum of the first elements, as one element."""
-    source, target = memory_of(src), memory_of(_place(dst))
+    source, target = memory_of(src), memory_of(dst)
     if is_here(source, writes=target):
-        values, out = leading([source], count)[0], leading([target], 1)[0]
-        total = values.astype(np.float32).sum(dtype=np.float32) if source.kind.is_float else values.sum(dtype=values.dtype)
-        out[0] = np.asarray(total).astype(target.kind.numpy)
-
-
-del operand, squeezed
+        values = leading([source], count)[0]
+        target.flat()[0] = to_float(REDUCTIONS["sum"][0](values, 0, source.kind)[0], target.kind) if source.kind.is_float else values.sum(
+            dtype=values.dtype)

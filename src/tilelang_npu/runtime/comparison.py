@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.errors import Location, TileError, doors
-from tilelang_npu.interpreter import checking
+from tilelang_npu.errors import TileError, doors
+from tilelang_npu.interpreter import Write
+from tilelang_npu.runtime import rounding_spread
 from tilelang_npu.runtime.binding import BoundCall
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Difference:
         count, total: how many elements differ, and how many there are.
         compiled, interpreted: the two values of that element.
         explained: by how much rounding explains a difference there; 0 for integers.
-        line: the statement that wrote the element last, as the interpreter executed it; None where nothing did.
-        block: the block that did.
+        wrote: the statement that wrote the element last, its block and the tile that it wrote, as the interpreter executed it; None
+            where nothing did.
     """
 
     tensor: str
@@ -39,12 +40,12 @@ class Difference:
     compiled: Any
     interpreted: Any
     explained: float
-    line: Location | None
-    block: int | None
+    wrote: Write | None
 
     def __str__(self) -> str:
         place = f"{self.tensor}[{', '.join(map(str, self.index))}]"
-        wrote = f", written at {self.line} by block {self.block}" if self.line is not None else ", which no statement writes"
+        wrote = (", which no statement writes" if self.wrote is None else
+                 f", written with {self.wrote.tile} at {self.wrote.line} by block {self.wrote.block}")
         rounding = f"; rounding explains {self.explained:.3g}" if self.explained else ""
         return (f"{place} is {self.compiled} compiled and {self.interpreted} interpreted{rounding}{wrote}; "
                 f"{self.count} of {self.total} elements differ")
@@ -99,8 +100,11 @@ def against_interpreter(kernel: JITKernel, before: Sequence[Any], call: BoundCal
     """
     found = compare(kernel, before, call)
     if not found:
-        raise TileError(str(found), code="S501", location=found.differences[0].line,
-                        help="look at both with kernel.interpret(...) under a debugger; please report a kernel that has no race")
+        first, *others = found.differences
+        raise TileError(f"{kernel.name}: {first}", code="S501", location=None if first.wrote is None else first.wrote.line,
+                        notes=list(map(str, others)),
+                        help="kernel.interpret(...) under a debugger shows the interpreter's values; a kernel that has no race and no "
+                        "T.Parallel whose points use each other's results should be reported")
 
 
 def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreement:
@@ -111,7 +115,7 @@ def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreem
     count = len(parameters) - len([name for name in parameters if name.name == "tensor" and name.location is None])
 
     def interpreted() -> list[Any]:
-        values = checking.copied(before)
+        values = rounding_spread.copied(before)
         execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect)
         return values
 
@@ -123,24 +127,29 @@ def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreem
         got, expected = call.values[position], wanted[position]
         if not isinstance(got, np.ndarray) or position in kernel.signature.workspaces:
             continue
-        far = checking.differs(got, expected)
+        far = rounding_spread.differs(got, expected)
         if not far.any():
             continue
         explained: Any = 0.0
+        if not parameter.dtype.is_float:
+            far = rounding_spread.unexplained(interpreted, position, got, expected, far)
+            if not far.any():
+                rounding[parameter.name] = 1.0
+                continue
         if parameter.dtype.is_float:
             if spreads is None:
-                spreads = checking.spread(interpreted, wanted)
-            explained = checking.allowance(expected, spreads[position])
-            apart = checking.distance(got, expected)
+                spreads = rounding_spread.spread(interpreted, wanted)
+            explained = rounding_spread.allowance(expected, spreads[position])
+            apart = rounding_spread.distance(got, expected)
             rounding[parameter.name] = float(np.nanmax(np.where(np.isfinite(apart), apart, 0)))
             far = far & ~(apart <= explained)
             if not far.any():
                 continue
         index = tuple(int(part) for part in np.argwhere(far)[0])
-        line, block = checking.writer(lambda: interpreted(), before, position, index)
+        wrote = rounding_spread.writer(interpreted, parameter.name, index)
         differences.append(Difference(
             parameter.name, index, int(far.sum()), got.size, got[index], expected[index],
-            float(np.broadcast_to(explained, got.shape)[index]), line, block))
+            float(np.broadcast_to(explained, got.shape)[index]), wrote))
         rounding.pop(parameter.name, None)
     return Agreement(kernel.name, tuple(differences), rounding)
 

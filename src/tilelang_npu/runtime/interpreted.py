@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tilelang_npu.errors import TileError, doors
+from tilelang_npu.errors import doors
 from tilelang_npu.frontend.dialects import detect
 from tilelang_npu.frontend.parameters import declared, symbols_of
-from tilelang_npu.interpreter import Source, interpret
-from tilelang_npu.interpreter.values import Index
+from tilelang_npu.interpreter import Index, Source, interpret
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.targets import dialect_of
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.traced import source as sources
-from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
@@ -132,12 +128,5 @@ def _resolved(value: Any, symbols: Mapping[str, int]) -> Any:
         return value if all(made[key] is part for key, part in value.items()) else made
     return value
 
-
-def outputs_of(signature: Signature, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Copies of the arrays among the arguments of a call."""
-    return [np.array(argument) for argument in arguments if isinstance(argument, np.ndarray)]
-
-
-del TileError, user_location
 
 doors(globals())

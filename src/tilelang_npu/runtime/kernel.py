@@ -218,8 +218,8 @@ class JITKernel:
             return self._with_same(same)._called_for(self, args)
         checker = listeners.checker()
         if checker is None and environment.AGAINST.is_on():
-            from tilelang_npu.interpreter.checking import copied
             from tilelang_npu.runtime.comparison import against_interpreter
+            from tilelang_npu.runtime.rounding_spread import copied
 
             before = copied(call.values)
             self._run(call)

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.dispatch import THREAD
-from tilelang_npu.errors import Location
+from tilelang_npu.errors import Location, TileError
 
 if TYPE_CHECKING:
     from tilelang_npu.interpreter.launch import Launch
@@ -26,43 +26,33 @@ class Core:
     Attributes:
         launch: what the cores of a launch share.
         kind: ``cube``, ``vector``, or ``all`` where one core stands for those of a block.
-        vector: the number of the Vector core in its block.
-        block: the number of the block; None before its first.
+        vector, block: the number of the Vector core in its block, and of the block.
+        kernel, only: the number of the ``T.Kernel``, and of the block, that it executes alone; None for all.
+        grids: of each ``T.Kernel`` that it came to, the block counts.
         points: the ``T.Parallel`` that is executed on arrays; None elsewhere.
         in_parallel: whether the body of a ``T.Parallel`` is executed.
-        scope: the core of the enclosing ``T.Scope``, or None.
-        pipes: the enclosing ``T.rs``, innermost last.
-        loops: of each enclosing loop the place where it stands and the number of its iteration.
-        conditions: of each enclosing ``T.If`` whether it holds.
-        allocated: how many buffers each allocating statement has made.
+        scope, pipes, conditions: the core of the enclosing ``T.Scope``; the enclosing ``T.rs`` and ``T.If``, innermost last.
+        loops: of each enclosing loop the place of its statement and the number of its iteration.
+        allocated: how many buffers each allocating statement has made in this block.
         addressed: per memory, the bytes that ``T.annotate_address`` placed buffers in.
-        grids: of each ``T.Kernel`` that it came to, the block counts.
-        kernel: the number of the ``T.Kernel`` that it executes; None for all.
-        only: the block that it executes; None for all.
-        made_tensors: how many global tensors it has made.
+        tensors: how many global tensors it has made.
         scale: the factor of ``T.set_deq_scale``; None without one.
     """
 
-    def __init__(self, launch: Launch, kind: str, vector: int = 0) -> None:
-        self.launch, self.kind, self.vector = launch, kind, vector
-        self.block: int | None = None
+    def __init__(self, launch: Launch, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
+                 only: int | None = None) -> None:
+        self.launch, self.kind, self.vector, self.block, self.kernel, self.only = launch, kind, vector, block, kernel, only
+        self.grids: list[tuple[int, ...]] = []
         self.points: Points | None = None
         self.in_parallel = False
         self.scope: str | None = None
         self.pipes: list[str] = []
+        self.conditions: list[bool] = []
         self.loops: list[list[Any]] = []
-        self.conditions: list[Any] = []
-        self.scale: float | None = None
-        self.grids: list[tuple[int, ...]] = []
-        self.kernel: int | None = None
-        self.only: int | None = None
-        self.made_tensors = 0
-        self.begin_block()
-
-    def begin_block(self) -> None:
-        """Forget the buffers of the block before."""
         self.allocated: dict[object, int] = {}
-        self.addressed: dict[str, Any] = {}
+        self.addressed: dict[object, Any] = {}
+        self.tensors = 0
+        self.scale: float | None = None
 
     @property
     def dialect(self) -> str:
@@ -78,42 +68,35 @@ class Core:
     def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
         """Call the function of a macro, rewritten as the kernel is."""
         outer = None if hygienic else next(self.frames(), None)
-        names = {} if outer is None else dict(outer.f_locals)
-        return self.launch.rewritten(function, names)(*arguments, **keywords)
-
-    # --- what this core executes -----------------------------------------------------------------------------------------
+        return self.launch.rewritten(function, {} if outer is None else dict(outer.f_locals))(*arguments, **keywords)
 
     def executes(self, kind: str) -> bool:
         """Whether an operation of the ``cube`` or the ``vector`` cores is executed here."""
         return self.kind in ("all", kind)
 
     def touches(self, buffer: Buffer, *, writes: bool = False) -> bool:
-        """Before an access: wait for the cores whose earlier work the kernel's order puts first. Whether the access is made here:
-        a store to memory that cores share is one core's."""
-        if self.kind == "all":
-            return True
-        if buffer.space == "local" or (buffer.own and buffer.space != "gm"):
+        """Before an access to an element: wait for earlier work of the other cores where they share the buffer. Whether this core
+        makes it: a store to memory that cores share is one core's."""
+        if self.kind == "all" or (buffer.own and buffer.space != "gm"):
             return True
         if writes and self.kind != (self.scope or "vector"):
             return False
-        self.launch.schedule.take_turn(self, self.position())
+        self.take_turn()
         return True
 
     def take_turn(self) -> None:
         """Wait until all cores have done what stands before this place in the kernel."""
         if self.kind != "all":
-            self.launch.schedule.take_turn(self, self.position())
-
-    # --- places ----------------------------------------------------------------------------------------------------------
+            self.launch.schedule.wait(self, None, "")
 
     @staticmethod
     def frames() -> Iterator[Any]:
         """The Python frames of the kernel and of its macros, innermost first."""
-        frame = sys._getframe(1)
+        frame: Any = sys._getframe(1)
         while frame is not None:
             if frame.f_code in KERNEL_CODE:
                 yield frame
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
 
     def location(self) -> Location | None:
         """The author's line that is executed."""
@@ -126,10 +109,7 @@ class Core:
 
     def position(self) -> tuple[int, ...]:
         """The place in the kernel's order of execution: lines and iterations, compared from the outermost."""
-        found: tuple[int, ...] = ()
-        for place, iteration in self.loops:
-            found += (*place, iteration)
-        return found + self.site()
+        return tuple(part for place, iteration in self.loops for part in (*place, iteration)) + self.site()
 
     @contextmanager
     def loop(self) -> Iterator[list[Any]]:
@@ -139,11 +119,17 @@ class Core:
         try:
             yield entry
         finally:
-            if entry in self.loops:
-                del self.loops[self.loops.index(entry):]
+            if any(entry is other for other in self.loops):
+                while self.loops.pop() is not entry:
+                    pass
 
 
 def current() -> Core:
     """The core that this thread executes."""
     found: Core = THREAD.running
     return found
+
+
+def fail(message: str, advice: str, code: str = "T111") -> TileError:
+    """An error at the author's line."""
+    return TileError(message, code=code, location=current().location(), help=advice)
