@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
     from tilelang_npu import testing as testing
     from tilelang_npu import tvm as tvm
     from tilelang_npu.math import cdiv, next_power_of_2
-    from tilelang_npu.target.dtypes import DType as DataType
     from tilelang_npu.runtime import cache, profiler
     from tilelang_npu.runtime.autotune import AutoTuner, autotune, set_autotune_inputs
     from tilelang_npu.runtime.cache import disable_cache, enable_cache, is_cache_enabled
@@ -42,6 +41,7 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
     from tilelang_npu.runtime.log import TileWarning, set_log_level
     from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType, do_bench
     from tilelang_npu.runtime.switches import PassConfigKey
+    from tilelang_npu.target.dtypes import DType as DataType
 
     cached = compile
 
@@ -61,7 +61,7 @@ _MODULES = {
 }
 _NAMES = {
     "AutoTuner": ("runtime.autotune", "AutoTuner"),
-    "DataType": ("ops.dtypes", "DType"),
+    "DataType": ("target.dtypes", "DType"),
     "JITKernel": ("runtime.kernel", "JITKernel"),
     "PassConfigKey": ("runtime.switches", "PassConfigKey"),
     "Profiler": ("runtime.profiler", "Profiler"),

@@ -1,12 +1,14 @@
-"""Which interpreted kernel the calling thread executes, if any: the language asks before it traces."""
+"""Which interpreted kernel the calling thread executes, if any: the functions of the language ask before they trace."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
+
+from tilelang_npu.errors import door
 
 
 class Interpreting(Protocol):
@@ -26,23 +28,32 @@ class _Thread(threading.local):
 THREAD = _Thread()
 """``running``: the interpreted kernel of this thread, or None."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+_DISPATCHED: dict[FunctionType, Any] = {}
+T = TypeVar("T")
 
 
 def interpreting() -> Interpreting | None:
-    """The interpreted kernel that this thread executes, or None."""
+    """Returns the interpreted kernel that this thread executes, or None."""
     found: Interpreting | None = THREAD.running
     return found
 
 
-def dispatched(name: str, function: F) -> F:
-    """A language function that is carried out by the interpreter where one runs, and otherwise as it is."""
+def dispatched(name: str, function: T) -> T:
+    """Returns a function of the language that the interpreter carries out while it runs, and ``function`` otherwise.
+
+    Names of one function are one function: the interpreter gets the first of them.
+    """
     if not isinstance(function, FunctionType):
         return function
+    made: T = _DISPATCHED.get(function) or _DISPATCHED.setdefault(function, _wrapped(name, function))
+    return made
 
+
+def _wrapped(name: str, function: FunctionType) -> Any:
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         running = THREAD.running
         return function(*arguments, **keywords) if running is None else running.call(name, arguments, keywords)
 
-    return call  # type: ignore[return-value]  # it is called as the function is
+    vars(call).pop("__tilelang_npu_door__", None)  # which wraps() copied: this function needs a door of its own
+    return door(call)

@@ -1,5 +1,5 @@
-"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, ``--tilelang-against-interpreter`` computes each
-call compiled and interpreted, and fails a test whose results differ.
+"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, ``--tilelang-against-interpreter`` computes
+each call compiled and interpreted, and fails a test whose results differ.
 
 Without either the plugin does nothing, and imports nothing but pytest.
 """
@@ -7,12 +7,14 @@ Without either the plugin does nothing, and imports nothing but pytest.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 
 __all__: list[str] = []
 
-_VARIABLES = {"--tilelang-interpret": "TILELANG_NPU_INTERPRET", "--tilelang-against-interpreter": "TILELANG_NPU_AGAINST_INTERPRETER"}
+_VARIABLES = {"--tilelang-interpret": "TILELANG_NPU_INTERPRET",
+              "--tilelang-against-interpreter": "TILELANG_NPU_AGAINST_INTERPRETER"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for option in chosen:
         before = os.environ.get(_VARIABLES[option])
         os.environ[_VARIABLES[option]] = "1"
-        config.add_cleanup(lambda name=_VARIABLES[option], value=before: _put_back(name, value))
+        config.add_cleanup(partial(_put_back, _VARIABLES[option], before))
 
 
 def _put_back(name: str, value: str | None) -> None:

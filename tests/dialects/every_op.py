@@ -176,8 +176,6 @@ tile.broadcast | mm |
 tile.call | m | | fn = "f", operandSegmentSizes = array<i32: 1, 0>
 tile.dump | m | | desc = 1 : i64, count = 2 : i64, shape = array<i64: 2>
 tile.printf | n | | format = "n"
-tile.look | m | | called = "tile"
-tile.breakpoint | nn | | axes = 1 : i64
 tile.print | n | | prefix = "n"
 """
 TEXTS = ('func.func private @f(i32) -> i32', """

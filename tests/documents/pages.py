@@ -120,10 +120,11 @@ def _commands(text: str, said: io.StringIO) -> bool:
 
 
 def _typed(line: str, said: io.StringIO) -> bool:
-    """Whether a script succeeds to which something is typed: ``printf 'text' | python FILE``."""
-    (_, text, _, _, file) = shlex.split(line)
+    """Whether a command succeeds to which something is typed: ``printf 'text' | tilelang-npu run FILE ...``."""
+    _, text, _, *words = shlex.split(line)
+    assert words[0] == "tilelang-npu", line
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONBREAKPOINT")}
-    done = subprocess.run([sys.executable, file], input=text.replace("\\n", "\n"), capture_output=True, text=True, check=False,
+    done = subprocess.run([sys.executable, "-m", "tilelang_npu", *words[1:]], input=text.replace("\\n", "\n"), capture_output=True, text=True, check=False,
                           env=environment)
     said.write(done.stdout + done.stderr)
     return done.returncode == 0

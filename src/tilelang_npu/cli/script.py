@@ -73,8 +73,8 @@ def add_interpreter(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--interpret", action="store_true",
                        help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
     group.add_argument("--against-interpreter", action="store_true",
-                       help="compute every call compiled and interpreted; end with the first element that differs, the line that"
-                       " wrote it, and by how much")
+                       help="compute every call compiled and interpreted; end with the first element that differs, the line"
+                       " that wrote it, and by how much")
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from tilelang_npu.cli.files import existing, read_text, write_text
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_numbers, add_schedule
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.environment import BREAK, jobs, most_ops
+from tilelang_npu.runtime.environment import jobs, most_ops
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.runtime.targets import find_chip
 from tilelang_npu.runtime.writing import replaced
@@ -80,7 +80,7 @@ def sim(args: argparse.Namespace) -> int:
         for program, blocks in zip(programs, blocks_of(programs, args.file, args.blocks), strict=True):
             watch = Numbers() if args.numbers else None
             recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch, most_ops=most_ops(),
-                                   jobs=jobs(), stop_in=BREAK.text())
+                                   jobs=jobs())
             parts.append(Launch(recorded, hazards=session is not None and len(programs) > 1,
                                 numbers=watch.findings if watch is not None else ()))
     except TileError as error:

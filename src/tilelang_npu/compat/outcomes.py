@@ -85,7 +85,7 @@ def of_error(error: BaseException, root: Path, kernels_ran: bool) -> tuple[Outco
         kernels_ran: whether any kernel had run before.
     """
     if isinstance(error, TileError):
-        outcome: Outcome = {"T702": "unsupported", "S501": "wrong"}.get(error.code, "refused")
+        outcome: Outcome = "unsupported" if error.code == "T702" else "wrong" if error.code == "S501" else "refused"
         return outcome, _short(f"{error.code}: {error.message}"), _spelled(error.location or _user_line(error, root), root)
     line = _spelled(_user_line(error, root), root)
     text = _short(f"{type(error).__name__}: {str(error).strip()}")

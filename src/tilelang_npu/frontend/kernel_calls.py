@@ -7,11 +7,12 @@ import builtins
 import difflib
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang_npu.errors import InternalError, TileError, shown
-from tilelang_npu.frontend import breakpoints
 from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
 from tilelang_npu.language import launch, scalar
 from tilelang_npu.language.elements import ScalarType
@@ -65,8 +66,12 @@ class Calls(Expressions):
         if not callable(function):
             raise TileError(f"{text} is {_kind_of(function)} and cannot be called", code="T146",
                             help="call a function, a macro or a name of T")
-        if breakpoints.stops(function):
-            breakpoints.stop_here(self.builder, self.scopes, self.source.node.name, len(arguments) + len(keywords))
+        if _is_debugger(function):
+            if function is not builtins.breakpoint or os.environ.get("PYTHONBREAKPOINT") != "0":
+                self.builder.remark(TileError(
+                    f"{text}() is left out: a compiled kernel cannot stop in a debugger", code="T422",
+                    location=self.builder.location, help="execute it as Python: kernel.interpret(...), jit(interpret=True), "
+                    "TILELANG_NPU_INTERPRET=1 or `tilelang-npu run FILE --interpret`"))
             return None
         stand_in = _on_traced(function)
         if stand_in is not None and any(is_traced(value) for value in (*arguments, *keywords.values())):
@@ -112,6 +117,16 @@ class Calls(Expressions):
 _ALSO_CALLED = {"maximum": "max", "minimum": "min", "amax": "max", "amin": "min", "fabs": "abs", "absolute": "abs",
                 "where": "if_then_else", "power": "pow", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "dot": "gemm",
                 "matmul": "gemm", "rint": "round"}
+
+
+_DEBUGGERS = ("pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "debugpy.breakpoint")
+
+
+def _is_debugger(function: Any) -> bool:
+    """Whether a function stops the program in a debugger."""
+    return function is builtins.breakpoint or any(
+        function is getattr(sys.modules.get(module), name, None)
+        for module, _, name in (called.partition(".") for called in _DEBUGGERS))
 
 
 def _library(function: Any) -> str:

@@ -71,11 +71,7 @@ def forget_unused_sub_blocks(builder: Builder) -> None:
         index = launched.body.block.args[-1]
         if launched.explicit_sub_block is None:
             continue
-        readers = {use.operation for use in index.uses}
-        if all(isinstance(reader, tile.BreakpointOp) for reader in readers):
-            for reader in readers:
-                assert isinstance(reader, tile.BreakpointOp)
-                reader.forget(index)
+        if not index.uses:
             launched.body.block.erase_arg(index)
             launched.explicit_sub_block = None
             launched.sub_blocks = IntegerAttr(1, i64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import difflib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -68,7 +68,6 @@ class Scopes:
         self._closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
         self._local = frozenset(function.__code__.co_varnames)
-        self._mentioned = function.__code__.co_names
 
     @contextmanager
     def frame(self, kind: str, *, repeats: bool = False) -> Iterator[SourceBlock]:
@@ -122,18 +121,6 @@ class Scopes:
             if found is not None:
                 return found
         return None
-
-    def visible(self) -> dict[str, Any]:
-        """The names that have a value here: those of the frames, and those outside of the function that it mentions."""
-        found: dict[str, Any] = {name: self._globals[name] for name in self._mentioned if name in self._globals}
-        for name, cell in self._closure.items():
-            with suppress(ValueError):  # not assigned yet
-                found[name] = cell.cell_contents
-        if self._caller is not None:
-            found |= self._caller.visible()
-        for frame in self.frames:
-            found |= {name: binding.value for name, binding in frame.names.items() if binding.superseded is None}
-        return found
 
     def carried(self, name: str) -> SourceBlock | None:
         """The outermost loop inside of the frame that binds ``name`` in which the name was read: were it bound here, the next

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,10 +19,7 @@ from tilelang_npu.frontend.dialects import detect
 from tilelang_npu.frontend.parameters import Parameter, declared, shape_of, symbols_of
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
-from tilelang_npu.language.elements import element_type
-from tilelang_npu.language.functions import PrimFunc, Unresolved
-from tilelang_npu.language.missing import Unsupported
-from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import source

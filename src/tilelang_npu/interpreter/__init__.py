@@ -1,13 +1,13 @@
 """Executes kernels as Python: the author's function runs block by block, with NumPy arrays for buffers.
 
-It shares no code with the compiler and with the simulator, and says independently of them what a kernel means. Nothing is compiled,
-so a debugger, ``print`` and any other Python work inside of a kernel.
+It shares no code with the compiler and with the simulator, and says independently of them what a kernel means. Nothing is
+compiled, so a debugger, ``print`` and any other Python work inside of a kernel.
 
 - :mod:`.rewrite`: the small rewrite of the syntax tree that Python needs;
-- :mod:`.values`, :mod:`.memory`: numbers with element types; buffers, slices, elements;
-- :mod:`.launch`, :mod:`.core`, :mod:`.cores`: blocks, and cores side by side;
-- :mod:`.points`: ``T.Parallel`` on arrays;
-- :mod:`.table` and what it loads: the operations.
+- :mod:`.typed_scalars`, :mod:`.host_buffers`: numbers with element types; buffers, slices, elements;
+- :mod:`.launch`, :mod:`.running_core`, :mod:`.core_schedule`: blocks, and cores side by side;
+- :mod:`.parallel_points`: ``T.Parallel`` on arrays;
+- :mod:`.operation_table` and what it loads: the operations.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.launch import WATCHED, Launch, Source, Write
-from tilelang_npu.interpreter.memory import Buffer
-from tilelang_npu.interpreter.values import RANDOM, Index, Scalar
+from tilelang_npu.interpreter.host_buffers import HostBuffer
+from tilelang_npu.interpreter.launch import WATCHED, InterpretedLaunch, KernelSource, Write
+from tilelang_npu.interpreter.operation_table import operation
+from tilelang_npu.interpreter.typed_scalars import RANDOM, IndexInt, TypedScalar
 from tilelang_npu.target.dtypes import DType
 
-__all__ = ["RANDOM", "WATCHED", "Index", "Source", "Write", "interpret"]
+__all__ = ["RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "interpret"]
 
 
-def interpret(source: Source, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:
+def interpret(source: KernelSource, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:
     """Execute a kernel; it writes the arrays.
 
     Args:
@@ -39,8 +40,8 @@ def interpret(source: Source, arguments: Mapping[str, tuple[Any, DType]], dialec
     given: dict[str, Any] = {}
     for name, (value, kind) in arguments.items():
         if isinstance(value, np.ndarray):
-            given[name] = Buffer(value, kind, "gm", name)
+            given[name] = HostBuffer(value, kind, "gm", name)
             given[name].named, given[name].own = True, False
         else:
-            given[name] = Scalar(kind.numpy.type(value), kind)
-    Launch(source, given, dialect).run()
+            given[name] = TypedScalar(kind.numpy.type(value), kind)
+    InterpretedLaunch(source, given, dialect, operation).run()

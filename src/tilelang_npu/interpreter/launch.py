@@ -18,18 +18,18 @@ import threadpoolctl
 
 from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.interpreter import points
-from tilelang_npu.interpreter.core import KERNEL_CODE, Core, current, fail
-from tilelang_npu.interpreter.cores import Channels, Schedule
-from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Variable, integer
+from tilelang_npu.interpreter import parallel_points
+from tilelang_npu.interpreter.core_schedule import CoreSchedule, TileChannels
+from tilelang_npu.interpreter.host_buffers import HostBuffer, HostElement, ScalarVariable, TileRef, integer
 from tilelang_npu.interpreter.rewrite import executable
-from tilelang_npu.interpreter.values import (
+from tilelang_npu.interpreter.running_core import KERNEL_CODE, Core, current, fail
+from tilelang_npu.interpreter.typed_scalars import (
     BOOL,
     FLOAT32,
     INT32,
-    Index,
+    IndexInt,
     Operators,
-    Scalar,
+    TypedScalar,
     absolute,
     binary,
     cast,
@@ -41,8 +41,8 @@ from tilelang_npu.interpreter.values import (
 from tilelang_npu.target.dtypes import DType
 
 _BLAS = threadpoolctl.ThreadpoolController()
-_FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
-                    "sync_all"})
+_FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier",
+                    "subblock_barrier", "sync_all"})
 _CUBE = frozenset({"gemm", "gemm_v0", "mma", "npu_gemm", "npuir_dot", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
                    "load_nd2nz", "npuir_load_nd2nz"})
 
@@ -65,7 +65,7 @@ class NeedsCores(Exception):
 
 
 @dataclass
-class Source:
+class KernelSource:
     """A kernel's function and how to read others.
 
     Attributes:
@@ -83,12 +83,13 @@ class Source:
     resolve: Callable[[Any], Any] = lambda value: value
 
 
-class Launch:
+class InterpretedLaunch:
     """One execution of a kernel's function.
 
     Attributes:
         dialect: ``npuir`` or ``ascendc``.
         arguments: buffers and scalars by parameter.
+        operation: gives the function that carries out ``T.name``.
         roles: of each allocating statement, the memory that the use of its buffers decides.
         shared: buffers that cores share, by block and allocating statement.
         probing: whether the first block is executed to see what buffers are used for.
@@ -99,20 +100,21 @@ class Launch:
         written: the buffers on the chip that something has written.
     """
 
-    schedule: Schedule
+    schedule: CoreSchedule
 
-    def __init__(self, source: Source, arguments: Mapping[str, Any], dialect: str) -> None:
-        self.source, self.dialect, self.arguments = source, dialect, dict(arguments)
+    def __init__(self, source: KernelSource, arguments: Mapping[str, Any], dialect: str,
+                 operation: Callable[[str], Callable[..., Any]]) -> None:
+        self.source, self.dialect, self.arguments, self.operation = source, dialect, dict(arguments), operation
         self.roles: dict[object, str] = {}
         self.shared: dict[object, Any] = {}
         self.probing = self.fifo = False
-        self.channels = Channels()
+        self.channels = TileChannels()
         self.blocks, self.vectors = 0, 1
-        self.written: set[Buffer] = set()
+        self.written: set[HostBuffer] = set()
         self._before: list[tuple[Any, Any]] | None = []
         self._queues: dict[object, list[Any]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._tensors: list[Buffer] = []
+        self._tensors: list[HostBuffer] = []
 
     def run(self) -> None:
         """Execute the kernel."""
@@ -152,7 +154,7 @@ class Launch:
 
     def _apart(self, vectors: int) -> None:
         self.vectors, self.probing = vectors, True
-        kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, Buffer)}
+        kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, HostBuffer)}
         for name, array in kept.items():
             self.arguments[name].array = array.copy()
         with contextlib.suppress(Exception):  # the first block, to see what buffers are used for: its order is no real core's
@@ -163,7 +165,7 @@ class Launch:
         for number, grid in enumerate(self._as_one(Core(self, "all", kernel=-1)).grids):
             self.blocks = math.prod(grid)
             self.shared.clear()
-            self.schedule = Schedule(self._cores(number), self._execute)
+            self.schedule = CoreSchedule(self._cores(number), self._execute)
             self.schedule.run()
 
     def _cores(self, kernel: int) -> Iterator[list[Core]]:
@@ -189,7 +191,7 @@ class Launch:
             given |= {name: resolved for name in function.__code__.co_names if name not in given
                       and (resolved := resolve(value := function.__globals__.get(name))) is not value}
             cells = {name: resolve(cell.cell_contents) for name, cell in _filled(function)}
-            found = executable(function, node, file, given, cells, BUILTINS, Kernel)
+            found = executable(function, node, file, given, cells, BUILTINS, RewrittenCalls)
             KERNEL_CODE.add(found.__code__)
             if own or not names:
                 self._functions[function] = found
@@ -199,15 +201,16 @@ class Launch:
         """The tiles that the Cube core has sent by the statement that is executed, and that were not received."""
         return self._queues.setdefault((core.block, core.site()), [])
 
-    def own_tensor(self, core: Core, shape: Sequence[int], kind: DType) -> Buffer:
+    def own_tensor(self, core: Core, shape: Sequence[int], kind: DType) -> HostBuffer:
         """A global tensor that each launch makes, the same one for all cores."""
         core.tensors += 1
         if len(self._tensors) < core.tensors:
-            self._tensors.append(Buffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor"))
+            self._tensors.append(HostBuffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor"))
         return self._tensors[core.tensors - 1]
 
-    def before_write(self, memory: Memory) -> None:
-        """Note a write. What a global tensor holds is kept as long as the launch may begin again with its cores side by side."""
+    def before_write(self, memory: TileRef) -> None:
+        """Note a write. What a global tensor holds is kept as long as the launch may begin again with its cores side by
+        side."""
         buffer = memory.buffer
         if buffer.space != "gm":
             self.written.add(buffer.root)
@@ -234,7 +237,8 @@ def _filled(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _reads_vector_number(node: ast.FunctionDef) -> bool:
-    """Whether the kernel reads the number of its Vector core, the name after those of the blocks in ``with T.Kernel(...) as``."""
+    """Whether the kernel reads the number of its Vector core, the name after those of the blocks in ``with T.Kernel(...)
+    as``."""
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
     items = [item for part in ast.walk(node) if isinstance(part, ast.With) for item in part.items]
     return any(isinstance(item.context_expr, ast.Call) and isinstance(item.optional_vars, (ast.Tuple, ast.List))
@@ -246,7 +250,7 @@ def _reads_vector_number(node: ast.FunctionDef) -> bool:
 # --- what the rewritten source calls -----------------------------------------------------------------------------------------
 
 
-class Kernel:
+class RewrittenCalls:
     """The name ``__kernel__`` of the rewritten source."""
 
     @staticmethod
@@ -265,10 +269,10 @@ class Kernel:
             place, rest = [], block
             for count in grid:
                 rest, index = divmod(rest, count)
-                place.append(Index(index))
+                place.append(IndexInt(index))
             for vector in vectors:
                 core.block, core.allocated, core.addressed = block, {}, {}
-                values = tuple(place) if names <= len(grid) else (*place, Index(vector) if used else 0)
+                values = tuple(place) if names <= len(grid) else (*place, IndexInt(vector) if used else 0)
                 yield contextlib.nullcontext(values[0] if len(values) == 1 else values)
             if not alone:
                 core.launch.first_block_is_over()
@@ -279,7 +283,7 @@ class Kernel:
         kind, extents = getattr(source, "kind", None), getattr(source, "extents", ())
         values: Any = source
         if kind == "Parallel":
-            for one in points.passes(current(), [integer(size) for size in extents], on_arrays=False):
+            for one in parallel_points.passes(current(), [integer(size) for size in extents], on_arrays=False):
                 with one as place:
                     yield place
             return
@@ -288,18 +292,18 @@ class Kernel:
         elif kind == "grid":
             values = map(_numbers, np.ndindex(*(integer(size) for size in extents)))
         elif kind is not None:
-            values = map(Index, range(*(integer(bound) for bound in extents)))
+            values = map(IndexInt, range(*(integer(bound) for bound in extents)))
         with current().loop() as entry:
             for value in values:
                 entry[1] += 1
                 yield value
 
     @staticmethod
-    def parallel(source: Any, on_arrays: bool) -> Iterator[points.Pass]:
+    def parallel(source: Any, on_arrays: bool) -> Iterator[parallel_points.Pass]:
         """The executions of the body of a ``T.Parallel``."""
         if getattr(source, "kind", None) != "Parallel":
-            return (points.Pass(current(), [value], None) for value in source)
-        return points.passes(current(), [integer(size) for size in source.extents], on_arrays=on_arrays)
+            return (parallel_points.Pass(current(), [value], None) for value in source)
+        return parallel_points.passes(current(), [integer(size) for size in source.extents], on_arrays=on_arrays)
 
     @staticmethod
     def endless() -> Iterator[None]:
@@ -309,7 +313,7 @@ class Kernel:
                 entry[1] += 1
                 yield
 
-    cases = staticmethod(points.cases)
+    cases = staticmethod(parallel_points.cases)
 
     @staticmethod
     @contextlib.contextmanager
@@ -336,26 +340,26 @@ class Kernel:
     @staticmethod
     def read(value: Any) -> Any:
         """A value that gets a name: an element is read now."""
-        if isinstance(value, Element) or (isinstance(value, Variable) and value.named):
+        if isinstance(value, HostElement) or (isinstance(value, ScalarVariable) and value.named):
             found = value.load()
-            made = Scalar(found.value, found.kind, found.span)
-            made.origin = value if isinstance(value, Element) else None
+            made = TypedScalar(found.value, found.kind, found.span)
+            made.origin = value if isinstance(value, HostElement) else None
             return made
-        if type(value) in (tuple, list) and any(isinstance(part, (Element, Variable)) for part in value):
-            return type(value)(Kernel.read(part) for part in value)
+        if type(value) in (tuple, list) and any(isinstance(part, (HostElement, ScalarVariable)) for part in value):
+            return type(value)(RewrittenCalls.read(part) for part in value)
         return value
 
     @staticmethod
     def assign(name: str, old: Any, value: Any) -> Any:
         """What a name means after an assignment."""
-        if isinstance(old, Variable) and old.named and not (isinstance(value, Buffer) and not value.named):
-            if isinstance(value, Memory) and not isinstance(value, Variable):
+        if isinstance(old, ScalarVariable) and old.named and not (isinstance(value, HostBuffer) and not value.named):
+            if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
                 raise fail(f"{name} is a T.alloc_var scalar, and {value.describe()} is none", "another name holds it", "T141")
             old.store(value)
             return old
-        found = Kernel.read(value)
+        found = RewrittenCalls.read(value)
         for place, part in enumerate(found if isinstance(found, (list, tuple)) else [found]):
-            if isinstance(part, Buffer) and not part.named:
+            if isinstance(part, HostBuffer) and not part.named:
                 part.label, part.named = name if part is found else f"{name}_{place}", True
         return found
 
@@ -366,7 +370,7 @@ class Kernel:
             return chosen() if condition else other()
         test = truth(condition)
         if np.ndim(test.value):
-            return select(test, points.under(test, True, chosen), points.under(test, False, other))
+            return select(test, parallel_points.under(test, True, chosen), parallel_points.under(test, False, other))
         value, beside = (chosen if test.value else other)(), None
         with contextlib.suppress(TileError, ArithmeticError, LookupError, ValueError, TypeError):
             beside = (other if test.value else chosen)()  # what is not taken may have no value
@@ -374,7 +378,8 @@ class Kernel:
 
     @staticmethod
     def number(kind: type, value: Any) -> Any:
-        """``int(value)``, ``float(value)`` or ``bool(value)``: of a scalar of the kernel an int32, a float32 or a truth value."""
+        """``int(value)``, ``float(value)`` or ``bool(value)``: of a scalar of the kernel an int32, a float32 or a truth
+        value."""
         return cast(value, {int: INT32, float: FLOAT32, bool: BOOL}[kind]) if isinstance(value, Operators) else kind(value)
 
     @staticmethod
@@ -390,7 +395,7 @@ class Kernel:
     @staticmethod
     def negation(value: Any) -> Any:
         """``not value``."""
-        return Scalar(np.logical_not(truth(value).value), BOOL) if isinstance(value, Operators) else not value
+        return TypedScalar(np.logical_not(truth(value).value), BOOL) if isinstance(value, Operators) else not value
 
 
 def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
@@ -399,7 +404,7 @@ def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
         if isinstance(result, Operators):
             test = truth(result)
             if np.ndim(test.value):
-                result = binary("or" if stops else "and", test, truth(points.under(test, not stops, part)))
+                result = binary("or" if stops else "and", test, truth(parallel_points.under(test, not stops, part)))
                 continue
             if bool(test.value) is stops:
                 return test
@@ -411,7 +416,7 @@ def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
 
 def _numbers(place: Sequence[int]) -> Any:
     """Loop variables: one number, or a tuple of them."""
-    return tuple(map(Index, place)) if len(place) > 1 else Index(place[0])
+    return tuple(map(IndexInt, place)) if len(place) > 1 else IndexInt(place[0])
 
 
 def _persistent(source: Any) -> Iterator[Any]:
@@ -432,7 +437,7 @@ def _persistent(source: Any) -> Iterator[Any]:
 
 def _of_scalars(function: Callable[..., Any], meaning: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any, **keywords: Any) -> Any:
-        on_scalars = any(isinstance(value, (Operators, Index)) for value in arguments) and not keywords
+        on_scalars = any(isinstance(value, (Operators, IndexInt)) for value in arguments) and not keywords
         return meaning(*arguments) if on_scalars else function(*arguments, **keywords)
 
     return call
@@ -445,5 +450,5 @@ def _fold(name: str) -> Callable[..., Any]:
 BUILTINS: dict[str, Any] = {
     "min": _of_scalars(builtins.min, _fold("min")), "max": _of_scalars(builtins.max, _fold("max")),
     "abs": _of_scalars(builtins.abs, absolute), "pow": _of_scalars(builtins.pow, power),
-    "range": lambda *bounds: [Index(place) for place in range(*(integer(bound) for bound in bounds))]}
+    "range": lambda *bounds: [IndexInt(place) for place in range(*(integer(bound) for bound in bounds))]}
 """What stands in place of Python's builtins in a kernel."""

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.core import Core, current, fail
+from tilelang_npu.interpreter.host_buffers import (
+    HostBuffer,
+    HostElement,
+    HostSlice,
+    ScalarVariable,
+    TileRef,
+    integer,
+    memory_of,
+    stored,
+)
 from tilelang_npu.interpreter.launch import NeedsCores
-from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Region, Variable, integer, memory_of, stored
-from tilelang_npu.interpreter.table import known, tiles
-from tilelang_npu.interpreter.values import RANDOM, NeedsPoints, Scalar, cast_elements, finish, to_float, truth
+from tilelang_npu.interpreter.operation_table import known, tiles
+from tilelang_npu.interpreter.running_core import Core, current, fail
+from tilelang_npu.interpreter.typed_scalars import RANDOM, NeedsPoints, TypedScalar, cast_elements, finish, to_float, truth
 
 _CUBE = frozenset({"l1", "l0a", "l0b", "l0c"})
 _PLAIN = (bool, int, np.bool_)
@@ -20,46 +29,47 @@ _PLAIN = (bool, int, np.bool_)
 # --- the two sides of a copy ---------------------------------------------------------------------------------------------
 
 
-def operand(value: Any) -> Memory | Element:
+def operand(value: Any) -> TileRef | HostElement:
     """One side of a copy: a buffer, a slice, or the element where a tile starts."""
-    if isinstance(value, Scalar) and value.origin is not None:
+    if isinstance(value, TypedScalar) and value.origin is not None:
         value = value.origin
-    if (isinstance(value, Memory) and not isinstance(value, Variable)) or isinstance(value, Element):
+    if (isinstance(value, TileRef) and not isinstance(value, ScalarVariable)) or isinstance(value, HostElement):
         return value
-    raise fail(f"an operand must be a buffer, a slice or the start of a tile, not {value!r}", "write A[i:j, :] or A[i, j]", "T110")
+    raise fail(f"an operand must be a buffer, a slice or the start of a tile, not {value!r}", "write A[i:j, :] or A[i, j]",
+               "T110")
 
 
-def both_sides(source: Memory | Element, target: Memory | Element, size: Any, *, transpose: bool = False
-               ) -> tuple[Memory, Memory]:
+def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, size: Any, *, transpose: bool = False
+               ) -> tuple[TileRef, TileRef]:
     """Both sides as tiles of one shape, but that a load may name a larger buffer than it has elements for."""
     ascendc = current().dialect == "ascendc" and not transpose
     if size is not None:
         sizes = [integer(part) for part in size]
-        a, b = (side if isinstance(side, Buffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
+        a, b = (side if isinstance(side, HostBuffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
                 else memory_of(side).right_aligned(sizes) for side in (source, target))
         return _matched(a, b, transpose)
-    if isinstance(source, Element):
-        if isinstance(target, Element):
+    if isinstance(source, HostElement):
+        if isinstance(target, HostElement):
             raise fail("neither side of the copy says how much", "give size=[...]", "T131")
         if ascendc and _fewer_axes(source, target):
             return memory_of(source).right_aligned(target.extents[-len(source.indices):]), target
         return _matched(_borrowed(source, target, transpose), target, transpose)
-    if isinstance(target, Element):
+    if isinstance(target, HostElement):
         if ascendc and _fewer_axes(target, source):
             source = _corner(source, source.extents[-len(target.indices):])
         return _matched(source, _borrowed(target, source, transpose), transpose)
     cornered = _in_corner(source, target) if ascendc else None
     if cornered is not None:
         return cornered
-    if not transpose and isinstance(source, Buffer) is not isinstance(target, Buffer) and source.ndim == target.ndim:
-        whole, part = (source, target) if isinstance(source, Buffer) else (target, source)
+    if not transpose and isinstance(source, HostBuffer) is not isinstance(target, HostBuffer) and source.ndim == target.ndim:
+        whole, part = (source, target) if isinstance(source, HostBuffer) else (target, source)
         if all(b <= a for a, b in zip(whole.extents, part.extents, strict=True)):
             shrunk = whole.resized(part.extents)
             source, target = (shrunk, part) if whole is source else (part, shrunk)
     return _matched(source, target, transpose)
 
 
-def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
+def _borrowed(start: HostElement, peer: TileRef, transpose: bool) -> TileRef:
     """The tile at ``start`` with the extents of the other side."""
     sizes = list(peer.sizes if len(peer.sizes) <= len(start.indices) and not transpose else peer.extents)
     if transpose:
@@ -67,21 +77,21 @@ def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
     return memory_of(start).right_aligned(sizes)
 
 
-def _fewer_axes(start: Element, peer: Memory) -> bool:
+def _fewer_axes(start: HostElement, peer: TileRef) -> bool:
     return start.buffer.space == "gm" != peer.space and len([s for s in peer.extents if s != 1]) > len(start.indices)
 
 
-def _corner(memory: Memory, extents: Sequence[int]) -> Memory:
+def _corner(memory: TileRef, extents: Sequence[int]) -> TileRef:
     """The first elements of a tile: its last axes with these extents, the first place of the others."""
     dropped = memory.ndim - len(extents)
     return memory.resized([*(1,) * dropped, *extents]).with_axes(memory.kept[dropped:])
 
 
-def _in_corner(source: Memory, target: Memory) -> tuple[Memory, Memory] | None:
-    """A slice of a global tensor beside a whole on-chip buffer that has room for more: a load names the whole buffer, a store the
-    corner that is written."""
+def _in_corner(source: TileRef, target: TileRef) -> tuple[TileRef, TileRef] | None:
+    """A slice of a global tensor beside a whole on-chip buffer that has room for more: a load names the whole buffer, a store
+    the corner that is written."""
     part, whole = (source, target) if source.space == "gm" else (target, source)
-    if isinstance(part, Buffer) or not isinstance(whole, Buffer) or whole.space == "gm" or part.space != "gm":
+    if isinstance(part, HostBuffer) or not isinstance(whole, HostBuffer) or whole.space == "gm" or part.space != "gm":
         return None
     small, room = part.squeezed(), whole.squeezed()
     fits = small.ndim <= room.ndim and small.extents != room.extents and all(
@@ -91,7 +101,7 @@ def _in_corner(source: Memory, target: Memory) -> tuple[Memory, Memory] | None:
     return (small, room) if part is source else (_corner(room, small.extents), small)
 
 
-def _matched(a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]:
     left = [*a.extents[:-2], *a.extents[:-3:-1]] if transpose else list(a.extents)
     if left == list(b.extents):
         return a, b
@@ -111,13 +121,13 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: object = None, size
     given = dict(zip(["size"] if options and isinstance(options[0], (list, tuple)) else names, options, strict=False))
     transposed = bool(given.get("transpose", transpose))
     a, b = both_sides(operand(src), operand(dst), given.get("size", size), transpose=transposed)
-    if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, Region) and b.space == "l1"
+    if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, HostSlice) and b.space == "l1"
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
         b = b.buffer  # the front of a tile in L1: the rest arrives as padding
     move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
 
 
-def move(a: Memory, b: Memory, *, pad: Any = None, relu: bool = False, transpose: bool = False) -> None:
+def move(a: TileRef, b: TileRef, *, pad: Any = None, relu: bool = False, transpose: bool = False) -> None:
     """Copy a tile: what lies beyond a global tensor arrives as ``pad`` (0 without it), and is not written."""
     core = current()
     launch, crosses = core.launch, core.launch.fifo and a.space == "l0c" and b.space == "ub"
@@ -143,13 +153,14 @@ def move(a: Memory, b: Memory, *, pad: Any = None, relu: bool = False, transpose
         place[...] = values[tuple(slice(0, size) for size in sizes)]
 
 
-def _converted(values: Any, b: Memory, relu: bool, transpose: bool) -> Any:
+def _converted(values: Any, b: TileRef, relu: bool, transpose: bool) -> Any:
     values = values.swapaxes(-1, -2) if transpose else values
     return cast_elements(np.maximum(values, values.dtype.type(0)) if relu else values, b.kind)
 
 
-def _loaded(a: Memory, b: Memory, pad: Any) -> Any:
-    """The elements that arrive, with the padding of what lies beyond a tensor and, where the destination is larger, of the rest."""
+def _loaded(a: TileRef, b: TileRef, pad: Any) -> Any:
+    """The elements that arrive, with the padding of what lies beyond a tensor and, where the destination is larger, of the
+    rest."""
     if a.space != "gm":
         values = a.view()
         values = values.copy() if np.shares_memory(values, b.buffer.array) else values
@@ -166,7 +177,7 @@ def _loaded(a: Memory, b: Memory, pad: Any) -> Any:
     return values
 
 
-def _core_of(a: Memory, b: Memory) -> str:
+def _core_of(a: TileRef, b: TileRef) -> str:
     """Which core copies: the Vector core what begins or ends in UB, the Cube core the rest."""
     return "vector" if "ub" in (a.space, b.space) or not _CUBE & {a.space, b.space} else "cube"
 
@@ -187,7 +198,7 @@ def store_fixpipe(src: Any, dst: Any, size: Any = None, enable_nz2nd: bool = Fal
 # --- products ------------------------------------------------------------------------------------------------------------
 
 
-def _matrix(value: Any) -> Memory:
+def _matrix(value: Any) -> TileRef:
     memory = memory_of(value)
     kept = list(memory.kept)
     while len(kept) > 2 and memory.sizes[kept[0]] == 1:
@@ -233,7 +244,7 @@ def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: b
     target[...] = made if begins else target + made
 
 
-def _receive(core: Core, memory: Memory) -> None:
+def _receive(core: Core, memory: TileRef) -> None:
     """Before a product reads a tile: where nothing has written it, another core will."""
     launch, root = core.launch, memory.buffer.root
     unwritten = root not in launch.written and memory.space in ("shared", "l1")
@@ -292,7 +303,7 @@ def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None
     if core.points is not None:
         raise NeedsPoints
     place = operand(dst)
-    if isinstance(place, Element) and place.buffer.space == "gm" and size is None and not isinstance(src, Memory):
+    if isinstance(place, HostElement) and place.buffer.space == "gm" and size is None and not isinstance(src, TileRef):
         if core.touches(place.buffer, writes=True):
             core.launch.before_write(memory_of(place))
             place.buffer.array[place.start()] += stored(src, place.kind)

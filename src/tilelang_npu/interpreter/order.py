@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.core import Core, current
-from tilelang_npu.interpreter.memory import Memory, Variable, integer, memory_of
-from tilelang_npu.interpreter.table import tiles
-from tilelang_npu.interpreter.values import binary, is_literal, scalar
+from tilelang_npu.interpreter.host_buffers import ScalarVariable, TileRef, integer, memory_of
+from tilelang_npu.interpreter.operation_table import tiles
+from tilelang_npu.interpreter.running_core import Core, current
+from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
 
 
 @tiles("barrier_all", "pipe_barrier", "set_flag", "wait_flag", "init_flag", "clear_flag",
@@ -19,7 +19,8 @@ def order_of_pipes(*_: Any, **__: Any) -> None:
 
 
 def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False) -> None:
-    """Raise a flag with a mode, or wait for it, where it is this core's: of the ``T.Scope``, or the only one that has the pipe."""
+    """Raise a flag with a mode, or wait for it, where it is this core's: of the ``T.Scope``, or the only one that has the
+    pipe."""
     core = current()
     name = str(pipe).upper().removeprefix("PIPE_")
     kind = core.scope or {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}.get(name)
@@ -32,19 +33,30 @@ def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False)
         schedule.wait_for_flag(core, integer(flag), launch.blocks * (launch.vectors if core.kind == "vector" else 1))
 
 
-def _own_pipe() -> str:
-    return current().pipes[-1] if current().pipes else ""
+@tiles("set_cross_flag")
+def set_cross_flag(pipe: Any, flag: Any, mode: int = 2) -> None:
+    """Raise a flag for the cores that the mode names."""
+    _flag(flag, pipe, mode=mode)
 
 
-for _name, _call in {
-    "set_cross_flag": lambda pipe, flag, mode=2: _flag(flag, pipe, mode=mode),
-    "wait_cross_flag": lambda flag, pipe="": _flag(flag, pipe, waits=True),
-    "sync_block_set": lambda id: _flag(id, _own_pipe(), mode=2),
-    "sync_block_wait": lambda id: _flag(id, _own_pipe(), waits=True),
-    "block_barrier": lambda id: _flag(id, _own_pipe(), mode=0, waits=True),
-    "subblock_barrier": lambda id: _flag(id, _own_pipe(), mode=1, waits=True),
-}.items():
-    tiles(_name)(_call)
+@tiles("wait_cross_flag")
+def wait_cross_flag(flag: Any, pipe: Any = "") -> None:
+    """Wait until a flag is raised, and take it."""
+    _flag(flag, pipe, waits=True)
+
+
+def _enter_flag(name: str, *, mode: int | None, waits: bool) -> None:
+    """Enter an operation on a flag that takes the pipe from the enclosing ``T.rs``."""
+    def call(id: Any) -> None:  # noqa: A002  (the language's name)
+        _flag(id, current().pipes[-1] if current().pipes else "", mode=mode, waits=waits)
+
+    tiles(name)(call)
+
+
+_enter_flag("sync_block_set", mode=2, waits=False)
+_enter_flag("sync_block_wait", mode=None, waits=True)
+_enter_flag("block_barrier", mode=0, waits=True)
+_enter_flag("subblock_barrier", mode=1, waits=True)
 
 
 @tiles("sync_all")
@@ -65,8 +77,8 @@ def sync_all() -> None:
 @tiles("use_swizzle")
 def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: object = None, block_m: Any = None, block_n: Any = None,
                 off: int = 1, dir: int = 0, in_loop: bool = False, **panels: Any) -> Any:  # noqa: A002  (the language's name)
-    """The tile that a block takes: bands of ``off`` rows (columns with ``dir`` 1), every other one backwards. As kernels for a GPU
-    write it, it orders the blocks, which has no effect on values."""
+    """The tile that a block takes: bands of ``off`` rows (columns with ``dir`` 1), every other one backwards. As kernels for a
+    GPU write it, it orders the blocks, which has no effect on values."""
     if m is None or isinstance(m, str) or panels:
         return None
     rows, columns = m // block_m, n // block_n
@@ -92,7 +104,7 @@ def _prints(core: Core) -> bool:
 def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
     """Print a tile or a number."""
     if _prints(current()):
-        print(msg, obj.view() if isinstance(obj, Memory) and not isinstance(obj, Variable) else obj)  # noqa: T201  (what the kernel asks for)
+        print(msg, obj.view() if isinstance(obj, TileRef) and not isinstance(obj, ScalarVariable) else obj)  # noqa: T201  (what the kernel asks for)
 
 
 @tiles("printf")

@@ -1,16 +1,16 @@
 """The small rewrite of a kernel's syntax tree that lets Python execute it.
 
-Lines, names and expressions stay the author's, so that a debugger stops where they are. What is changed is what the language means
-otherwise than Python:
+Lines, names and expressions stay the author's, so that a debugger stops where they are. What is changed is what the language
+means otherwise than Python:
 
 ====================================  ================================================================================
 ``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True):`` around ``with b as (c, v): ...``
 ``for i in LOOP: ...``                 ``for i in K.loop(LOOP): ...``
 ``for i in T.Parallel(n): ...``        ``for p in K.parallel(T.Parallel(n), True):`` around ``with p as i: ...``
 ``while TEST: ...``                    ``for w in K.endless():`` around ``if not TEST: break`` and ``...``
-``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; likewise ``T.Then`` and ``T.Else``
-``x = VALUE``, ``x += VALUE``          ``x = K.assign("x", locals().get("x"), VALUE)``: a ``T.alloc_var`` changes, an element is read
-``a if TEST else b``                   ``K.choose(TEST, lambda: a, lambda: b)``; likewise ``T.if_then_else``
+``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; also ``T.Then``, ``T.Else``
+``x = VALUE``, ``x += VALUE``          ``x = K.assign("x", locals().get("x"), VALUE)``: a ``T.alloc_var`` is written
+``a if TEST else b``                   ``K.choose(TEST, lambda: a, lambda: b)``; also ``T.if_then_else``
 ``a and b``, ``not a``                 ``K.both(lambda: a, lambda: b)``, ``K.negation(a)``
 ``if TEST: ...`` in ``T.Parallel``     ``for b in K.cases(TEST):`` around ``if b: ...`` and ``else: ...``
 ``T.loop_break()``                     ``break``
@@ -145,12 +145,13 @@ class Rewriter(ast.NodeTransformer):
             used = count > 1 and last != "_" and last in self._reads
             one = self._fresh("block")
             frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), target)], made)
-            return _at(node, ast.For(ast.Name(one, ast.Store()),
-                                     _kernel("blocks", source, ast.Constant(count), ast.Constant(used)), [_at(node, frame)], []))
+            blocks = _kernel("blocks", source, ast.Constant(count), ast.Constant(used))
+            return _at(node, ast.For(ast.Name(one, ast.Store()), blocks, [_at(node, frame)], []))
         if name in _BRANCHES and target is None:
             here = self._fresh("here")
             inside = ast.If(ast.Name(here, ast.Load()), made, [])
-            return _at(node, ast.With([ast.withitem(_kernel("frame", source), ast.Name(here, ast.Store()))], [_at(node, inside)]))
+            opened = ast.withitem(_kernel("frame", source), ast.Name(here, ast.Store()))
+            return _at(node, ast.With([opened], [_at(node, inside)]))
         return _at(node, ast.With([ast.withitem(source, target)], made))
 
     def visit_If(self, node: ast.If) -> Any:

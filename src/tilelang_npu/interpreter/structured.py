@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.core import fail
-from tilelang_npu.interpreter.memory import Memory, integer, memory_of, stored
-from tilelang_npu.interpreter.table import tiles
-from tilelang_npu.interpreter.values import is_scalar
+from tilelang_npu.interpreter.host_buffers import TileRef, integer, memory_of, stored
+from tilelang_npu.interpreter.operation_table import tiles
+from tilelang_npu.interpreter.running_core import fail
+from tilelang_npu.interpreter.typed_scalars import is_scalar
 from tilelang_npu.interpreter.vectors import ELEMENTWISE, is_here, leading
 
 Array = Any
@@ -31,7 +31,7 @@ def _inside(places: Array, count: int, what: str) -> Array:
     return found
 
 
-def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[Memory]:
+def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[TileRef]:
     """Operands with as many axes each (axes of one element are dropped where the ranks differ), with their real sizes."""
     memories = [memory_of(value) for value in values]
     if len({memory.ndim for memory in memories}) > 1:
@@ -41,7 +41,8 @@ def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[Memory]:
 
 def _move(sources: Sequence[Any], targets: Sequence[Any], compute: Callable[..., Any], size: Any = None,
           larger: Callable[[list[int]], list[int]] = lambda sizes: sizes) -> None:
-    """An operation that writes arrays made of the sources' arrays; ``larger`` gives the destination's real sizes from the sources'."""
+    """An operation that writes arrays made of the sources' arrays; ``larger`` gives the destination's real sizes from the
+    sources'."""
     given = None if size is None else [integer(part) for part in size]
     sizes = [given] * len(sources) + [None if given is None else larger(list(given))] * len(targets)
     memories = _alike([*sources, *targets], sizes)
@@ -131,7 +132,8 @@ def flip(src: Any, dst: Any, axis: int, size: Any = None) -> None:
 
 
 @tiles("tile.arith_progression", "tile.createvecindex")
-def arith_progression(buffer: Any = None, first_value: Any = None, diff_value: Any = 1, count: Any = None, **other: Any) -> None:
+def arith_progression(buffer: Any = None, first_value: Any = None, diff_value: Any = 1, count: Any = None,
+                      **other: Any) -> None:
     """``first``, ``first + step``, ... in flat order."""
     target = memory_of(other.get("dst", buffer))
     if is_here(writes=target):
@@ -148,12 +150,12 @@ def arith_progression(buffer: Any = None, first_value: Any = None, diff_value: A
 # --- gathers and sorts of Ascend C ---------------------------------------------------------------------------------------
 
 
-def _elements(memory: Memory) -> Array:
+def _elements(memory: TileRef) -> Array:
     """The elements of a tile in row-major order."""
     return memory.view().reshape(-1)
 
 
-def _put(memory: Memory, values: Array) -> None:
+def _put(memory: TileRef, values: Array) -> None:
     """Write the first elements of a tile, in row-major order."""
     memory.view().flat[:values.size] = values.reshape(-1)
 
@@ -170,7 +172,8 @@ def gather_offsets(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) 
         _put(target, values[_inside(places // width, values.size, "offset")])
 
 
-_PATTERNS = {"P0101": (0, 2), "P1010": (1, 2), "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4), "P1111": (0, 1)}
+_PATTERNS = {"P0101": (0, 2), "P1010": (1, 2), "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4),
+             "P1111": (0, 1)}
 
 
 @tiles("tile.gather_mask")
@@ -304,9 +307,9 @@ def _by_repeats(*names: str) -> Callable[[Callable[..., None]], Callable[..., No
         def call(*arguments: Any, **keywords: Any) -> None:
             given = [memory_of(value) if hasattr(value, "buffer") or getattr(value, "origin", None) is not None else value
                      for value in (*arguments, *keywords.values())]
-            memories = [value for value in given if isinstance(value, Memory)]
+            memories = [value for value in given if isinstance(value, TileRef)]
             if is_here(*memories[1:], writes=memories[0]):
-                function(*[value.flat() if isinstance(value, Memory) else value
+                function(*[value.flat() if isinstance(value, TileRef) else value
                            if isinstance(value, (str, bool, float, list, tuple)) else integer(value) for value in given])
 
         tiles(*names)(call)
@@ -395,7 +398,8 @@ def sum_rows(dst: Array, src: Array, parameters: Sequence[Any]) -> None:
 
 
 @_by_repeats("tile.gathermask_experiment")
-def gathermask(dst: Array, src: Array, pattern: Array, counter: bool, mask: int, parameters: Sequence[Any], reserved: int) -> None:
+def gathermask(dst: Array, src: Array, pattern: Array, counter: bool, mask: int, parameters: Sequence[Any],
+               reserved: int) -> None:
     """The elements whose bit in a pattern is set, packed."""
     block_stride, repeats, repeat_stride, pattern_stride = (integer(part) for part in parameters)
     block = _BLOCK // src.dtype.itemsize

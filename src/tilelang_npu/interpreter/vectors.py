@@ -7,17 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.core import current, fail
-from tilelang_npu.interpreter.memory import Buffer, Element, Memory, Variable, integer, memory_of, stored
-from tilelang_npu.interpreter.scalars import FUNCTIONS
-from tilelang_npu.interpreter.table import OPERATIONS, tiles
-from tilelang_npu.interpreter.values import RANDOM, Scalar, cast_elements, finish, is_scalar, rounded, shifted, to_float
+from tilelang_npu.interpreter.host_buffers import HostBuffer, HostElement, ScalarVariable, TileRef, integer, memory_of, stored
+from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
+from tilelang_npu.interpreter.running_core import current, fail
+from tilelang_npu.interpreter.scalar import FUNCTIONS
+from tilelang_npu.interpreter.typed_scalars import (
+    RANDOM,
+    TypedScalar,
+    cast_elements,
+    finish,
+    is_scalar,
+    rounded,
+    shifted,
+    to_float,
+)
 from tilelang_npu.target.dtypes import DType, dtype
 
 Array = Any
 
 
-def is_here(*memories: Memory, writes: Memory) -> bool:
+def is_here(*memories: TileRef, writes: TileRef) -> bool:
     """Whether this core carries out a vector operation on these tiles; waits for its turn where cores share one."""
     core = current()
     everything = (*memories, writes)
@@ -117,8 +126,8 @@ def _rounding_shift(kind: DType, a: Array, b: Array) -> Array:
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {
     **{name: _floats(FUNCTIONS[{"ln": "log"}.get(name, name)]) for name in (
-        "exp", "ln", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2", "log10", "log1p",
-        "expm1")},
+        "exp", "ln", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2", "log10",
+        "log1p", "expm1")},
     "ilogb": _floats(_exponents), "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))), "abs": _exact(np.abs),
     "relu": _exact(lambda a: np.maximum(a, a.dtype.type(0))), "add": _plain(np.add), "sub": _plain(np.subtract),
     "mul": _plain(np.multiply), "div": _by_kind(_plain(np.divide), _exact(_quotient)), "max": _exact(np.maximum),
@@ -143,10 +152,10 @@ _ACCUMULATING = ("axpy", "mul_add_dst")
 
 
 def _is_tile(value: Any) -> bool:
-    return isinstance(value, Memory) and not isinstance(value, Variable)
+    return isinstance(value, TileRef) and not isinstance(value, ScalarVariable)
 
 
-def _fitted(memory: Memory, extents: Sequence[int]) -> Array:
+def _fitted(memory: TileRef, extents: Sequence[int]) -> Array:
     """A tile's elements in a shape that broadcasts to the destination's."""
     def repeats(shape: Sequence[int]) -> bool:
         return len(shape) == len(extents) and all(size in (1, wanted) for size, wanted in zip(shape, extents, strict=True))
@@ -164,9 +173,9 @@ def _fitted(memory: Memory, extents: Sequence[int]) -> Array:
 def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
     """Carry out an elementwise operation."""
     destination = memory_of(target, "the destination")
-    places = [value.origin if isinstance(value, Scalar) and value.origin is not None else value for value in inputs]
+    places = [value.origin if isinstance(value, TypedScalar) and value.origin is not None else value for value in inputs]
     alone = not any(map(_is_tile, places[name == "select":]))  # then an element is a tile of one
-    operands = [memory_of(value) if isinstance(value, Element) and alone else value for value in places]
+    operands = [memory_of(value) if isinstance(value, HostElement) and alone else value for value in places]
     memories = [value for value in operands if _is_tile(value)]
     if not is_here(*memories, writes=destination):
         return
@@ -178,7 +187,7 @@ def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
     out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
 
 
-def leading(memories: Sequence[Memory], count: Any) -> list[Array]:
+def leading(memories: Sequence[TileRef], count: Any) -> list[Array]:
     """The first ``count`` elements of flat memory from the first element of each tile; fewer where a buffer ends before."""
     flats = [memory.flat() for memory in memories]
     return [flat[:min([integer(count), *(flat.size for flat in flats)])] for flat in flats]
@@ -251,24 +260,28 @@ for _name, _inputs in (("clamp", ("min_scalar", "max_scalar")), ("clamp_min", ("
                        ("clamp_max", ("scalar_value",)), ("round", ())):
     _enter_counted(_name, _inputs)
 
-for _names, _call in {
+_NAMED: dict[tuple[str, ...], Callable[..., None]] = {
     ("vcmp", "npuir_cmp", "compare"): lambda A, B, C, cmp_mod: apply(str(cmp_mod).lower(), [A, B], C),
     ("vselect", "npuir_select", "select"): lambda Cond, A, B, Out: apply("select", [Cond, A, B], Out),
-    ("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift"):
-        lambda A, B, C, round=True: apply("rounding_rshift" if round else "bitwise_rshift", [A, B], C),
     ("tile.bitwise_rshift",): lambda dst, src0, scalarValue: apply("bitwise_rshift", [src0, scalarValue], dst),
     ("vclamp", "npuir_clamp"): lambda src, dst, min_val, max_val: apply("clamp", [src, min_val, max_val], dst),
     ("tile.sub_experiment",): lambda dst, src0, src1, count: _counted("sub", dst, [src0, src1], count),
     ("tile.abs_experiment",): lambda dst, src, count: _counted("abs", dst, [src], count),
-    ("tile.mins_experiment",): lambda dst, src, scalarValue, count: _counted("min", dst, [src, scalarValue], count),
-}.items():
+    ("tile.mins_experiment",): lambda dst, src, scalarValue, count: _counted("min", dst, [src, scalarValue], count)}
+for _names, _call in _NAMED.items():
     tiles(*_names)(_call)
+
+
+@tiles("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift")
+def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
+    """A shift to the right, which rounds where it is asked to."""
+    apply("rounding_rshift" if round else "bitwise_rshift", [A, B], C)
 
 
 # --- conversions, fills, broadcasts --------------------------------------------------------------------------------------
 
 
-def _convert(source: Memory, target: Memory, mode: str) -> None:
+def _convert(source: TileRef, target: TileRef, mode: str) -> None:
     """Convert a tile; where one side is unsigned, integers of both sides are read as unsigned."""
     if not is_here(source, writes=target):
         return
@@ -287,10 +300,10 @@ def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> Non
     """Convert a tile to another element type."""
     if isinstance(size, str):
         size, round_mode = None, size
-    sides = [memory_of(src), memory_of(dst)]
+    source, target = memory_of(src), memory_of(dst)
     if size is not None:
-        sides = [side.right_aligned([integer(part) for part in size]) for side in sides]
-    _convert(*sides, round_mode)
+        source, target = (side.right_aligned([integer(part) for part in size]) for side in (source, target))
+    _convert(source, target, round_mode)
 
 
 @tiles("tile.cast")
@@ -298,7 +311,7 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
     """Convert the first ``count`` elements."""
     source, target = memory_of(src), memory_of(dst)
     if count is not None and integer(count) != source.count:
-        source, target = (Buffer(part, side.kind, side.space)
+        source, target = (HostBuffer(part, side.kind, side.space)
                           for part, side in zip(leading([source, target], count), (source, target), strict=True))
     _convert(source, target, str(mode).removeprefix("CAST_").lower().replace("none", "rint"))
 
@@ -313,7 +326,7 @@ def set_deq_scale(scale: Any) -> None:
 def fill(buffer: Any, value: Any = 0) -> None:
     """Write one value to every element."""
     value = value[(0,) * value.ndim] if _is_tile(value) else value
-    if isinstance(buffer, Variable):
+    if isinstance(buffer, ScalarVariable):
         buffer.store(value)
         return
     target = memory_of(buffer)
@@ -383,8 +396,8 @@ def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, cle
     out[...] = made.reshape(out.shape) if clear else combine(out, made.reshape(out.shape))
 
 
-def _real(source: Memory, target: Memory, axes: Sequence[int], size: Any) -> tuple[Memory, Memory]:
-    """Source and destination cut to the real sizes; 0 stands for a whole axis."""
+def _real(source: TileRef, target: TileRef, axes: Sequence[int], size: Any) -> tuple[TileRef, TileRef]:
+    """KernelSource and destination cut to the real sizes; 0 stands for a whole axis."""
     if size is None:
         return source, target
     cut = source.resized([integer(part) or whole for part, whole in zip(size, source.extents, strict=True)])
@@ -444,5 +457,5 @@ def reduce_sum_experiment(dst: Any, src: Any, count: Any) -> None:
     source, target = memory_of(src), memory_of(dst)
     if is_here(source, writes=target):
         values = leading([source], count)[0]
-        target.flat()[0] = to_float(REDUCTIONS["sum"][0](values, 0, source.kind)[0], target.kind) if source.kind.is_float else values.sum(
-            dtype=values.dtype)
+        total = REDUCTIONS["sum"][0](values, 0, source.kind)[0]
+        target.flat()[0] = to_float(total, target.kind) if source.kind.is_float else total

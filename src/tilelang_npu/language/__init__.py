@@ -112,8 +112,9 @@ for _module in (eager, elements, functions, launch, missing, scalar, symbols, ty
     _doors(vars(_module))
     globals().update((name, value) for name, value in vars(_module).items()
                      if isinstance(value, FunctionType) and globals().get(name) is inspect.unwrap(value))
-globals().update((name, _dispatched(name, value)) for name, value in vars(scalar).items()
-                 if isinstance(value, FunctionType) and globals().get(name) is value)
+for _name, _value in list(vars(scalar).items()):
+    if isinstance(_value, FunctionType) and globals().get(_name) is _value:
+        globals()[_name] = vars(scalar)[_name] = _dispatched(_name, _value)
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
@@ -152,7 +153,8 @@ _TILE: dict[str, str] = {
 
 def _find(name: str) -> Any:  # whatever has the name
     """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
-    return _dispatched(name, _loaded(name))
+    found: Any = _loaded(name)
+    return _dispatched(name, found)
 
 
 def _loaded(name: str) -> Any:  # as _find

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Composite, declare, steps
 from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
+from tilelang_npu.target.dtypes import DType, dtype
 
 
 def composite(name: str, inputs: int, expansion: str, meaning: Callable[..., Any], cost: str, doc: str, *aliases: str,

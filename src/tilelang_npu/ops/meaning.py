@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.target.dtypes import DType
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce
 from tilelang_npu.ops.table import operation, operations
+from tilelang_npu.target.dtypes import DType
 
 Kernel = Callable[..., None]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Reduce, declare
+from tilelang_npu.target.dtypes import DType, dtype
 
 _REDUCIBLE = tuple(dtype(name) for name in ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32"))
 

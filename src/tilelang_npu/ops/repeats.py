@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Contract, Refused, Shape
 from tilelang_npu.ops.structured import Meaning, entry
 from tilelang_npu.target import BLOCK
+from tilelang_npu.target.dtypes import DType, dtype
 
 BLOCKS = 8
 """Of one repeat."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.ops import rearrange
-from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Contract, Refused, Shape, Structured, declare
+from tilelang_npu.target.dtypes import DType, dtype
 
 Meaning = Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], None]
 

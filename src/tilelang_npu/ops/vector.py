@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.target.dtypes import DType, dtype
 from tilelang_npu.ops.erf import erf as erf_of
 from tilelang_npu.ops.spec import Clause, Elementwise, declare
+from tilelang_npu.target.dtypes import DType, dtype
 
 
 def _types(*names: str) -> tuple[DType, ...]:

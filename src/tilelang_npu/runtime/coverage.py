@@ -97,7 +97,7 @@ def without_result(kernel: Callable[[], Operation], effects: Mapping[int, Parame
         return False
     from tilelang_npu.dialects import hivm, tile
 
-    shows = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, tile.LookOp, tile.BreakpointOp,
+    shows = (tile.PrintOp, tile.PrintfOp, tile.DumpOp,
              hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)  # one that tries out flags between the cores shows what they do
     return not any(isinstance(op, shows) for op in kernel().walk())
 

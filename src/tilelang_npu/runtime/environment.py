@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "AGAINST", "BREAK", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM",
-    "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check",
+    "AGAINST", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE", "NUMBERS",
+    "PLATFORM", "SANITIZE", "SCHEDULE",
+    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check",
     "jobs", "most_ops",
 ]
 
@@ -48,17 +49,16 @@ CLEAR_CACHE = EnvVar("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before t
 SCHEDULE = EnvVar("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
 NUMBERS = EnvVar("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
 SANITIZE = EnvVar("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
-BREAK = EnvVar("TILELANG_NPU_BREAK", "block in which breakpoint() of a kernel stops, as 3 or 1,0; else the first to come by")
 WITHOUT = EnvVar("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
 MAX_OPS = EnvVar("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
 JOBS = EnvVar("TILELANG_NPU_JOBS", "threads that compute the blocks of a launch; by their size, if it is not set")
 INTERPRET = EnvVar("TILELANG_NPU_INTERPRET", "1: execute kernels as Python, without compiling them")
-AGAINST = EnvVar("TILELANG_NPU_AGAINST_INTERPRETER", "1: compute every call compiled and interpreted, and raise where they differ")
+AGAINST = EnvVar("TILELANG_NPU_AGAINST_INTERPRETER", "1: compute every call compiled and interpreted, and compare")
 TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
 SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, BREAK, WITHOUT,
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT,
              INTERPRET, AGAINST, MAX_OPS, JOBS, TRACEBACK)
 
 _PREFIX = "TILELANG_NPU_"

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
@@ -55,6 +55,7 @@ class Settings:
         debug_root_path: directory for the kernel's texts.
         sanitize: look for races, broken flags and results of unwritten bytes in every run, and raise a
             :class:`SanitizerError` behind one that has some; None asks the environment (``TILELANG_NPU_SANITIZE``).
+        interpret: execute the kernel as Python, without compiling it; None asks ``TILELANG_NPU_INTERPRET``.
         at: where ``jit`` or ``compile`` was written.
     """
 
@@ -67,6 +68,7 @@ class Settings:
     verbose: bool = False
     debug_root_path: str | Path | None = None
     sanitize: bool | None = None
+    interpret: bool | None = None
     at: Location | None = None
 
     def key(self) -> tuple[object, ...]:
@@ -79,8 +81,12 @@ class Settings:
             tuple(switches),
             environment.MODE.text(),
             environment.WITHOUT.text(),
-            environment.INTERPRET.is_on(),
+            self.is_interpreted(),
         )
+
+    def is_interpreted(self) -> bool:
+        """Whether the kernel runs as Python."""
+        return environment.INTERPRET.is_on() if self.interpret is None else self.interpret
 
 
 class MadeBy(NamedTuple):
@@ -292,14 +298,14 @@ def jit(
     func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Path | Chip | None = ...,
-    sanitize: bool | None = ..., compile_flags: object = ...,
+    sanitize: bool | None = ..., interpret: bool | None = ..., compile_flags: object = ...,
 ) -> Jit: ...
 @overload
 def jit(
     func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Path | Chip | None = ...,
-    sanitize: bool | None = ..., compile_flags: object = ...,
+    sanitize: bool | None = ..., interpret: bool | None = ..., compile_flags: object = ...,
 ) -> Factory[P, Any]: ...
 def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     """Make a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
@@ -310,7 +316,7 @@ def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     Args:
         func: the factory.
         settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose``,
-            ``debug_root_path`` and ``sanitize`` of :class:`Settings`; ``target_host``, ``execution_backend`` and
+            ``debug_root_path``, ``sanitize`` and ``interpret`` of :class:`Settings`; ``target_host``, ``execution_backend`` and
             ``compile_flags`` are accepted for the sake of existing scripts and change nothing.
 
     Raises:
@@ -375,19 +381,23 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
     if backend is not None and backend not in _BACKENDS:
         msg = f"unknown execution_backend {backend!r}"
         raise TileError(msg, code="T707", location=find("execution_backend", at), help=f"one of {', '.join(_BACKENDS)}")
-    if given.get("sanitize") not in (None, True, False):
-        msg = f"sanitize is {given['sanitize']!r}, neither True nor False"
-        raise TileError(msg, code="T707", location=find("sanitize", at), help="write sanitize=True")
+    for name in ("sanitize", "interpret"):
+        if given.get(name) not in (None, True, False):
+            msg = f"{name} is {given[name]!r}, neither True nor False"
+            raise TileError(msg, code="T707", location=find(name, at), help=f"write {name}=True")
     return replace(Settings(at=at), **{name: value for name, value in given.items() if name in fields})
 
 
 def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
-    if environment.INTERPRET.is_on():
+    if settings.is_interpreted():
         from tilelang_npu.runtime.interpreted import InterpretedKernel
 
         environment.check()
-        interpreted: Any = InterpretedKernel(func, settings)  # which compiles when it is asked for more than a run
-        return interpreted
+        return cast("JITKernel", InterpretedKernel(func, settings, lambda: _compiled(func, settings)))
+    return _compiled(func, settings)
+
+
+def _compiled(func: PrimFunc, settings: Settings) -> JITKernel:
     from tilelang_npu.runtime.kept_kernels import keep, kept, key_of
     from tilelang_npu.runtime.kernel import JITKernel
 

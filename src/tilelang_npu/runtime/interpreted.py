@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import doors
 from tilelang_npu.frontend.dialects import detect
 from tilelang_npu.frontend.parameters import declared, symbols_of
-from tilelang_npu.interpreter import Index, Source, interpret
+from tilelang_npu.interpreter import IndexInt, KernelSource, interpret
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.targets import dialect_of
@@ -34,10 +34,14 @@ class InterpretedKernel:
         name: its name.
         dialect: ``npuir`` or ``ascendc``.
         signature: what it is called with.
+        is_interpreted: whether it runs as Python.
     """
 
-    def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
-        self.prim_func, self._settings = func, settings
+    is_interpreted = True
+
+    def __init__(self, func: PrimFunc, settings: Settings, compile_it: Callable[[], JITKernel],
+                 lengths: Mapping[str, int] | None = None) -> None:
+        self.prim_func, self._settings, self._compile_it = func, settings, compile_it
         self.name = func.function.__name__
         found, _ = func.definition or (sources.find(func.function), {})
         chosen = dialect_of(settings.target, settings.at)
@@ -45,7 +49,8 @@ class InterpretedKernel:
         parameters = declared(func, found, lengths or {})
         count = len(parameters)
         self.signature = Signature(
-            self.name, parameters, symbols_of(parameters), indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at)),
+            self.name, parameters, symbols_of(parameters),
+            indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at)),
             indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at)), frozenset(),
             flat=self.dialect == "ascendc")
         self.out_idx, self.workspace_idx = list(self.signature.outputs), list(self.signature.workspaces)
@@ -58,9 +63,7 @@ class InterpretedKernel:
     def compiled(self) -> JITKernel:
         """The kernel, compiled."""
         if self._compiled is None:
-            from tilelang_npu.runtime.kernel import JITKernel
-
-            self._compiled = JITKernel(self.prim_func, self._settings)
+            self._compiled = self._compile_it()
             self._compiled.made_by = self.made_by
         return self._compiled
 
@@ -70,7 +73,7 @@ class InterpretedKernel:
             del named["stream"]
         args = self.signature.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
-            return InterpretedKernel(self.prim_func, self._settings, lengths)(*args)
+            return InterpretedKernel(self.prim_func, self._settings, self._compile_it, lengths)(*args)
         call = self.signature.bind(args)
         execute(self.prim_func, self.signature, call, self.dialect)
         results = [like_caller(call.values[position], args) for position in self.out_idx]
@@ -107,8 +110,8 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: str)
     given = {parameter.name: (value, parameter.dtype)
              for parameter, value in zip(signature.parameters, call.values, strict=True)
              if parameter.name in {argument.arg for argument in found.node.args.args + found.node.args.posonlyargs}}
-    interpret(Source(function, found.node, found.file, _find, dict(names), lambda value: _resolved(value, call.symbols)), given,
-              dialect)
+    source = KernelSource(function, found.node, found.file, _find, dict(names), lambda value: _resolved(value, call.symbols))
+    interpret(source, given, dialect)
 
 
 def _find(function: FunctionType) -> tuple[ast.FunctionDef, str]:
@@ -119,7 +122,7 @@ def _find(function: FunctionType) -> tuple[ast.FunctionDef, str]:
 def _resolved(value: Any, symbols: Mapping[str, int]) -> Any:
     """A value of a closure with the sizes of this call in place of symbolic dimensions; the value itself where it has none."""
     if isinstance(value, Sym):
-        return Index(value.evaluate(symbols))
+        return IndexInt(value.evaluate(symbols))
     if type(value) in (tuple, list):
         parts = [_resolved(part, symbols) for part in value]
         return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)

@@ -31,9 +31,9 @@ from tilelang_npu.traced.author import user_location
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.language.functions import PrimFunc
-    from tilelang_npu.runtime.comparison import Agreement
     from tilelang_npu.runtime.explanation import Explanation
     from tilelang_npu.runtime.factory import MadeBy, Settings
+    from tilelang_npu.runtime.interpreter_check import Agreement
     from tilelang_npu.runtime.memory_report import MemoryReport
     from tilelang_npu.runtime.sync_report import SyncReport
     from tilelang_npu.simulator import AnyLaunch, Program
@@ -64,7 +64,10 @@ class JITKernel:
         signature: what it is called with.
         keep: what its first run hands it to, which keeps it for other processes.
         sanitize: look for hazards in every run and raise what is found; None asks ``TILELANG_NPU_SANITIZE``.
+        is_interpreted: whether it runs as Python, as :class:`InterpretedKernel` does.
     """
+
+    is_interpreted = False
 
     def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
                  same: Mapping[int, int] | None = None, traced: Traced | None = None, *, tried: bool = False) -> None:
@@ -218,7 +221,7 @@ class JITKernel:
             return self._with_same(same)._called_for(self, args)
         checker = listeners.checker()
         if checker is None and environment.AGAINST.is_on():
-            from tilelang_npu.runtime.comparison import against_interpreter
+            from tilelang_npu.runtime.interpreter_check import against_interpreter
             from tilelang_npu.runtime.rounding_spread import copied
 
             before = copied(call.values)
@@ -258,7 +261,7 @@ class JITKernel:
                 part.keep(program.changed)
             watch = Numbers() if environment.NUMBERS.is_on() else None
             recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch,
-                                   most_ops=environment.most_ops(), jobs=environment.jobs(), stop_in=environment.BREAK.text())
+                                   most_ops=environment.most_ops(), jobs=environment.jobs())
             numbers = watch.findings if watch is not None else ()
             parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
         launch = self.last_launch = joined(self.name, parts)
@@ -369,7 +372,7 @@ class JITKernel:
         Raises:
             TileError: what a call raises.
         """
-        from tilelang_npu.runtime.comparison import check
+        from tilelang_npu.runtime.interpreter_check import check
 
         return check(self, self.positional(args, named))
 
@@ -383,7 +386,7 @@ class JITKernel:
         """
         from tilelang_npu.runtime.interpreted import InterpretedKernel
 
-        return InterpretedKernel(self.prim_func, self._settings, self._lengths)(*args, **named)
+        return InterpretedKernel(self.prim_func, self._settings, lambda: self, self._lengths)(*args, **named)
 
     def for_arguments(self, *args: Any) -> JITKernel:
         """The kernel that a call with these arguments runs: another one where arrays are longer than declared (in the npuir

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilelang_npu.runtime import environment
-
 if TYPE_CHECKING:
     from tilelang_npu.runtime.checking import Checker
     from tilelang_npu.runtime.kernel import JITKernel
@@ -111,8 +109,8 @@ def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None
 
 
 def compiled(kernel: JITKernel) -> None:
-    """Tell the open records about a kernel; one that is interpreted is none of theirs."""
-    if environment.INTERPRET.is_on():
+    """Tell the open records about a kernel, unless it runs as Python."""
+    if kernel.is_interpreted:
         return
     with _LOCK:
         for opened in _heard():

@@ -62,8 +62,8 @@ def spread(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
 
 
 def unexplained(run: Callable[[], list[Any]], position: int, got: Any, expected: Any, far: Any) -> Any:
-    """Those of the differing integers that no execution with random rounding gives: an integer that comes of a float near the middle
-    between two may be either of them."""
+    """Those of the differing integers that no execution with random rounding gives: an integer that comes of a float near the
+    middle between two may be either of them."""
     low, high, left = expected.copy(), expected.copy(), far
     for seed in range(_RUNS, _RUNS + _RUNS_FOR_INTEGERS):
         values = _at_random(run, seed)[position]

@@ -27,7 +27,7 @@ from tilelang_npu.dialects.tile.buffers import (
     shape_of,
     shape_text,
 )
-from tilelang_npu.dialects.tile.calls import TELLING, BreakpointOp, CallOp, DumpOp, LookOp, PrintfOp, PrintOp
+from tilelang_npu.dialects.tile.calls import TELLING, CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
     CROSS_INTERVAL,
@@ -68,8 +68,6 @@ Tile = Dialect(
         BroadcastOp,
         CallOp,
         DumpOp,
-        LookOp,
-        BreakpointOp,
         PrintfOp,
         PrintOp,
         ParallelOp,
@@ -91,7 +89,6 @@ __all__ = [
     "UNROLL",
     "WORKSPACE",
     "AllocOp",
-    "BreakpointOp",
     "BroadcastOp",
     "ByCoreOp",
     "CallOp",
@@ -101,7 +98,6 @@ __all__ = [
     "FillOp",
     "GemmOp",
     "LaunchOp",
-    "LookOp",
     "OnCoreOp",
     "OpenMemory",
     "ParallelOp",

@@ -131,47 +131,5 @@ class PrintOp(EffectsOp):
             "prefix": StringAttr(prefix), "hexadecimal": UnitAttr() if hexadecimal else None})
 
 
-@stating(reads={"value": "dump"}, seen=True)
-class LookOp(EffectsOp):
-    """Take a copy of a buffer for a debugger, under the name that it has in the kernel's source."""
-
-    name = "tile.look"
-    value = operand_def(MemRefType)
-    called = prop_def(StringAttr)
-    assembly_format = "$called $value attr-dict `:` type($value)"
-
-    def __init__(self, value: SSAValue, called: str):
-        super().__init__(operands=[value], properties={"called": StringAttr(called)})
-
-
-@stating(aside=("values",), seen=True)
-class BreakpointOp(EffectsOp):
-    """Stop in a debugger, which sees these numbers, and the buffers that were looked at in front of it.
-
-    The first ``axes`` values are the block's indices, the others have the names of the fact ``names``, with commas. Further
-    facts are the ``function`` whose source it is; as JSON by name ``constants``, positions of ``tensors`` among the parameters,
-    and what tiles are that are ``unwritten``; and the name of the ``sub_block``'s index, where its author reads one.
-    """
-
-    name = "tile.breakpoint"
-    axes = prop_def(IntegerAttr)
-    values = var_operand_def(AnyAttr())
-    assembly_format = "`axes` $axes (`(` $values^ `:` type($values) `)`)? attr-dict"
-
-    def __init__(self, axes: int, values: Sequence[SSAValue], facts: Mapping[str, Fact] | None = None):
-        super().__init__(operands=[list(values)], properties={"axes": IntegerAttr(axes, i64)},
-                         attributes={name: _attribute(value) for name, value in (facts or {}).items()})
-
-    def forget(self, value: SSAValue) -> None:
-        """Show a number no more, that is not one of the block's indices."""
-        first = self.axes.value.data
-        names = facts_of(self.attributes)["names"]
-        assert isinstance(names, str)
-        kept = [(name, each) for name, each in zip(names.split(","), self.operands[first:], strict=True) if each is not value]
-        self.operands = [*self.operands[:first], *(each for _, each in kept)]
-        self.attributes["names"] = StringAttr(",".join(name for name, _ in kept))
-        self.attributes.pop("sub_block", None)
-
-
-TELLING = (PrintfOp, PrintOp, DumpOp, LookOp, BreakpointOp)
+TELLING = (PrintfOp, PrintOp, DumpOp)
 """Ops that tell the kernel's author what is there when a core comes by: no pass changes when that is, or who comes by."""

@@ -27,7 +27,6 @@ def __getattr__(name: str) -> Any:
         memrefs,
         moves,
         prints,
-        stopping,
         sync,
         vector,
         without_effect,

@@ -16,13 +16,13 @@ from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import RemfOp
 from tilelang_npu.linear import NATURAL, Interval
-from tilelang_npu.target.dtypes import DType
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import fitted, is_truth, truth, unsigned
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.own_numbers import array_rounder
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
+from tilelang_npu.target.dtypes import DType
 
 
 @pure(arith.ConstantOp)

@@ -13,8 +13,6 @@ from tilelang_npu.simulator.codegen.lines import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.records import Records
 from tilelang_npu.simulator.codegen.strided import Buffer
 from tilelang_npu.simulator.machine.events import OpRecord
-from tilelang_npu.simulator.machine.running_cores import MEETING_FLAG
-from tilelang_npu.simulator.machine.stops import Stop
 from tilelang_npu.target import Chip
 
 
@@ -33,7 +31,6 @@ class PythonEmitter(Records):
         turns: of each loop that is open its variable, lower bound and step.
         atomic: what stores to GM do with what is there.
         unwatched: iterations of the loops at this place, with those in them, that nobody counts.
-        stops: where the kernel stops in a debugger.
         axes_in_front: how many axes arrays have in front of those of their memrefs.
     """
 
@@ -48,7 +45,6 @@ class PythonEmitter(Records):
         self.atomic = "none"
         self.unwatched = 1
         self._by_data: frozenset[Operation] | None = None
-        self.stops: list[Stop] = []
 
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
         """The results of an op without effects.
@@ -85,16 +81,6 @@ class PythonEmitter(Records):
     def shown(self, text: str) -> None:
         """A statement that prints for the kernel's author."""
         self.line(text)
-
-    def meet(self, op: Operation) -> None:
-        """Wait on a Vector core for the block's Cube core, which comes by here, too."""
-        self.switches = True
-        if self.core == "AIC":
-            self.line(f"set_flag({MEETING_FLAG}, 'pair')", op)
-            return
-        self.flush()
-        self.line(f"while not counts[{MEETING_FLAG}]: yield -1, {MEETING_FLAG}", op)
-        self.line(f"counts[{MEETING_FLAG}] -= 1", op)
 
     def finish_op(self) -> None:
         """The lines of an op are complete."""

@@ -76,6 +76,3 @@ class StepwiseEmitter(PythonEmitter):
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """Cross-core flags are the schedule's."""
-
-    def meet(self, op: Operation) -> None:
-        """Nothing stops in a schedule."""

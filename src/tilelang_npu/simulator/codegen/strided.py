@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Attribute
 
-from tilelang_npu.target.dtypes import DType
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.target import name_of
+from tilelang_npu.target.dtypes import DType
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,3 @@ class TracingEmitter(PythonEmitter):
         """See ``leave_flag``."""
         self._inside = False
         super().take_flag(record, flag, op)
-
-    def meet(self, op: Operation) -> None:
-        """There are no values to look at."""

@@ -10,7 +10,6 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
-from tilelang_npu.target.dtypes import DType
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
@@ -19,6 +18,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.events import Slot
 from tilelang_npu.simulator.machine.work import Fold, Lanes, Sorting
+from tilelang_npu.target.dtypes import DType
 
 
 def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:

@@ -95,8 +95,6 @@ FLAGS = 64
 """Counters of a core: the flags a kernel can name and those of ``sync_block``."""
 BARRIER_FLAG = 16
 """Flags of ``sync_block`` without a number; above those that a kernel can name."""
-MEETING_FLAG = FLAGS - 1
-"""The flag with which the Vector cores wait for the Cube core where the kernel stops in a debugger."""
 PASSED_WAITS = 1000
 """Waits that a core which hangs passes by, to see what would come behind them."""
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.target.dtypes import DType
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
 from tilelang_npu.simulator.machine.shared_bytes import copies
+from tilelang_npu.target.dtypes import DType
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
 LOCK_BYTES = 64 * 64

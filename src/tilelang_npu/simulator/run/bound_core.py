@@ -161,11 +161,6 @@ def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program)
               program.chip.sync.flag_limit)
     except TileError as error:
         return error
-    met = next((stop for lane in lanes for stop in lane.function.stops if stop.together), None)
-    if met is not None:
-        return TileError("a Vector core came to breakpoint() and waits for the Cube core of its block, which does not come",
-                         code="T422", location=met.location,
-                         help='put it into `with T.Scope("V")` or `with T.Scope("C")`: there one core alone stops')
     waits = (record for lane in lanes for record in lane.function.records if isinstance(record.work, CrossWait))
     return TileError(f"{program.name} waits on a pipe for what later ops of the same core bring about", code="T511",
                      location=next((record.location for record in waits), None),

@@ -98,7 +98,6 @@ class CompiledFunction:
         self.extents = dict(emitter.extents)
         self.open_ended = frozenset(emitter.open_ended)
         self.switches = emitter.switches
-        self.stops = tuple(emitter.stops)
         self.global_sync = emitter.global_sync
         self._emitted: list[Line | None] = [None]
         self.source = self._assemble(emitter)

@@ -19,7 +19,6 @@ from tilelang_npu.dialects.hacc import ArgTypeAttr
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.target.dtypes import dtype
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.element_types import element_of
@@ -32,6 +31,7 @@ from tilelang_npu.simulator.machine.stack import Flow
 from tilelang_npu.simulator.run.arguments import GRID, FunctionParameter, Role
 from tilelang_npu.simulator.run.compiled import CompiledFunction, StackedFunction, TracedFunction
 from tilelang_npu.target import Chip
+from tilelang_npu.target.dtypes import dtype
 
 Form = Callable[[FuncOp, str, Chip, int], PythonEmitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""

@@ -19,7 +19,6 @@ from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.machine.stops import Stops
 from tilelang_npu.simulator.machine.witness import Ways, Witness
 from tilelang_npu.simulator.run import stacks
 from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind
@@ -330,8 +329,7 @@ class Program:
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
-            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None,
-            stop_in: str | None = None) -> Recorded:
+            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -346,8 +344,6 @@ class Program:
             observer: sees every op that reads or writes before and behind it.
             most_ops: ops that a core may issue in a block; as ``endless`` says where None.
             jobs: threads that compute blocks of which none touches what another one writes; by their size where None.
-            stop_in: the indices of the block in which ``breakpoint()`` stops, with commas; "" for the first that comes by, and
-                None to stop nowhere.
 
         Raises:
             TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
@@ -357,12 +353,6 @@ class Program:
         if schedule is not None and observer is not None:
             raise TileError(f"numbers are watched in the program's own order, not in {schedule!r}", code="T413",
                             help="ask for one of the two")
-        if stop_in is not None and any(function.stops for function in self.functions):
-            if schedule is not None:
-                raise TileError(f"breakpoint() stops in the program's own order, not in {schedule!r}", code="T413",
-                                help="take one of the two out")
-            with Stops(args, stop_in):
-                return self.run(args, blocks=blocks, order=order, observer=observer, most_ops=most_ops, jobs=jobs)
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):

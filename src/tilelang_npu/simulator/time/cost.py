@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilelang_npu.target.dtypes import dtype
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
 from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Sorting, Transfer
 from tilelang_npu.target import BLOCK, Chip, Move
+from tilelang_npu.target.dtypes import dtype
 
 REPEAT = 256
 """Bytes that a vector instruction takes per repeat (docs/hardware.md#vector-instructions)."""

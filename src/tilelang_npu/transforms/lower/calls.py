@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
@@ -96,25 +96,6 @@ def _numbers(lowering: KernelLowering, values: Sequence[SSAValue]) -> Values:
     return [lowering.scalar(value, lowering.type_of(_I64)) if isinstance(value.type, IndexType) else value for value in found]
 
 
-def lower_look(lowering: KernelLowering, op: tile.LookOp) -> None:
-    """A custom op of the core that has the memory; of a buffer of several matrices it takes them all."""
-    view = lowering.view(op.value)
-    held = DenseArrayBase.from_list(i64, [size if isinstance(size, int) else -1 for size in view.shape])
-    source = view.buffer.value if view.whole else materialise(lowering.emit, view, op)
-    lowering.emit.insert(hivm.CustomOp("look", [source], [], core=core_type(core_of(op)), pipe="S", symbol="look",
-                                       attributes={"called": op.called, "held": held}))
-
-
-def lower_breakpoint(lowering: KernelLowering, op: tile.BreakpointOp) -> None:
-    """A custom op of every core that comes by; outside of a ``T.Scope`` both cores of a kernel do, which it says."""
-    core = core_of(op)
-    facts = {name: fact for name, fact in op.attributes.items() if name != CORE} | {"axes": op.axes}
-    if core == "either" and lowering.shape.cores == "MIX":
-        facts["together"] = BoolAttr.from_bool(True)
-    lowering.emit.insert(hivm.CustomOp("breakpoint", _numbers(lowering, op.values), [], core=core_type(core), pipe="S",
-                                       symbol="breakpoint", attributes=facts))
-
-
 def lower_dump(lowering: KernelLowering, op: tile.DumpOp) -> None:
     """A custom op of the core that has the memory; of whichever comes by for global tensors. AscendC's DumpTensor has a barrier
     of all pipes on either side of what it moves."""
@@ -146,4 +127,4 @@ def lower_cache(lowering: KernelLowering, op: hivm.DCCIOp) -> None:
     lowering.emit.insert(hivm.DCCIOp(op.mode.data, op.dataCacheKind.data, place))
 
 
-__all__ = ["lower_breakpoint", "lower_cache", "lower_call", "lower_dump", "lower_look", "lower_print", "lower_printf"]
+__all__ = ["lower_cache", "lower_call", "lower_dump", "lower_print", "lower_printf"]

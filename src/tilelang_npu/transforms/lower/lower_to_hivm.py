@@ -47,11 +47,9 @@ from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import is_read
 from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of, units_differ
 from tilelang_npu.transforms.lower.calls import (
-    lower_breakpoint,
     lower_cache,
     lower_call,
     lower_dump,
-    lower_look,
     lower_print,
     lower_printf,
 )
@@ -502,8 +500,6 @@ _HANDLERS: dict[type[Operation], Callable[[KernelLowering, Any], None]] = {
     tile.PrintOp: lower_print,
     tile.PrintfOp: lower_printf,
     tile.DumpOp: lower_dump,
-    tile.LookOp: lower_look,
-    tile.BreakpointOp: lower_breakpoint,
     hivm.DCCIOp: lower_cache,
     tile.GemmOp: lower_gemm,
     tile.YieldOp: KernelLowering._nothing,

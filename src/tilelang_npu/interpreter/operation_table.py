@@ -7,11 +7,11 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from tilelang_npu.interpreter.core import current, fail
-from tilelang_npu.interpreter.values import NeedsPoints
+from tilelang_npu.interpreter.running_core import current, fail
+from tilelang_npu.interpreter.typed_scalars import NeedsPoints
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
-_MODULES = ("scalars", "memory", "movement", "vectors", "structured", "order")
+_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "order")
 
 
 def operation(name: str) -> Callable[..., Any]:

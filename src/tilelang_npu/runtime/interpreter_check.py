@@ -16,11 +16,11 @@ from tilelang_npu.runtime.binding import BoundCall
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Agreement", "Difference", "against_interpreter", "check"]
+__all__ = ["Agreement", "TensorDifference", "against_interpreter", "check"]
 
 
 @dataclass(frozen=True)
-class Difference:
+class TensorDifference:
     """Where a compiled result is not what the interpreter computes.
 
     Attributes:
@@ -29,8 +29,8 @@ class Difference:
         count, total: how many elements differ, and how many there are.
         compiled, interpreted: the two values of that element.
         explained: by how much rounding explains a difference there; 0 for integers.
-        wrote: the statement that wrote the element last, its block and the tile that it wrote, as the interpreter executed it; None
-            where nothing did.
+        wrote: the statement that wrote the element last, its block and the tile that it wrote, as the interpreter executed it;
+            None where nothing did.
     """
 
     tensor: str
@@ -62,7 +62,7 @@ class Agreement:
     """
 
     kernel: str
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TensorDifference, ...] = ()
     rounding: dict[str, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -74,8 +74,8 @@ class Agreement:
             return "\n  ".join(lines)
         if self.rounding:
             most = ", ".join(f"{name} by {value:.3g}" for name, value in self.rounding.items())
-            return (f"{self.kernel}: compiled and interpreted are equal within rounding ({most}): sums are added in another order, "
-                    "or a function is rounded otherwise")
+            return (f"{self.kernel}: compiled and interpreted are equal within rounding ({most}): sums are added in another "
+                    "order, or a function is rounded otherwise")
         return f"{self.kernel}: compiled and interpreted are equal bit by bit"
 
 
@@ -103,8 +103,8 @@ def against_interpreter(kernel: JITKernel, before: Sequence[Any], call: BoundCal
         first, *others = found.differences
         raise TileError(f"{kernel.name}: {first}", code="S501", location=None if first.wrote is None else first.wrote.line,
                         notes=list(map(str, others)),
-                        help="kernel.interpret(...) under a debugger shows the interpreter's values; a kernel that has no race and no "
-                        "T.Parallel whose points use each other's results should be reported")
+                        help="kernel.interpret(...) under a debugger shows the interpreter's values; a kernel that has no race "
+                        "and no T.Parallel whose points use each other's results should be reported")
 
 
 def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreement:
@@ -120,7 +120,7 @@ def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreem
         return values
 
     wanted = interpreted()
-    differences: list[Difference] = []
+    differences: list[TensorDifference] = []
     rounding: dict[str, float] = {}
     spreads: list[Any] | None = None
     for position, parameter in enumerate(parameters[:count]):
@@ -147,7 +147,7 @@ def compare(kernel: JITKernel, before: Sequence[Any], call: BoundCall) -> Agreem
                 continue
         index = tuple(int(part) for part in np.argwhere(far)[0])
         wrote = rounding_spread.writer(interpreted, parameter.name, index)
-        differences.append(Difference(
+        differences.append(TensorDifference(
             parameter.name, index, int(far.sum()), got.size, got[index], expected[index],
             float(np.broadcast_to(explained, got.shape)[index]), wrote))
         rounding.pop(parameter.name, None)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.interpreter.core import Core, current, fail
-from tilelang_npu.interpreter.values import INDEX, Index, NeedsPoints, Scalar, truth
+from tilelang_npu.interpreter.running_core import Core, current, fail
+from tilelang_npu.interpreter.typed_scalars import INDEX, IndexInt, NeedsPoints, TypedScalar, truth
 
 if TYPE_CHECKING:
-    from tilelang_npu.interpreter.memory import Buffer, Variable
+    from tilelang_npu.interpreter.host_buffers import HostBuffer, ScalarVariable
 
 
-class Points:
+class ParallelPoints:
     """The points of a ``T.Parallel``.
 
     Attributes:
@@ -35,21 +35,21 @@ class Points:
         self._stores: dict[int, list[tuple[Any, ...]]] = {}
         self._views: dict[int, Any] = {}
         self._undo: list[tuple[Any, Any, Any]] = []
-        self._variables: dict[int, Variable] = {}
+        self._variables: dict[int, ScalarVariable] = {}
         self._read_first: set[int] = set()
 
-    def indices(self) -> list[Scalar]:
+    def indices(self) -> list[TypedScalar]:
         """The loop's variables, one value for each point."""
         found = []
         for axis, size in enumerate(self.extents):
             shape = [1] * len(self.extents)
             shape[axis] = size
-            found.append(Scalar(np.arange(size, dtype=np.int64).reshape(shape), INDEX, (axis, 0, 1, size)))
+            found.append(TypedScalar(np.arange(size, dtype=np.int64).reshape(shape), INDEX, (axis, 0, 1, size)))
         return found
 
     # --- accesses --------------------------------------------------------------------------------------------------------
 
-    def load(self, buffer: Buffer, indices: Sequence[Any]) -> Any:
+    def load(self, buffer: HostBuffer, indices: Sequence[Any]) -> Any:
         """The elements of all points."""
         key = self._key(indices)
         self._note(buffer, key, writes=False)
@@ -58,7 +58,7 @@ class Points:
             return self._spread(buffer.array[places], key, order).copy()
         return buffer.array[self._arrays(buffer, indices)]
 
-    def store(self, buffer: Buffer, indices: Sequence[Any], value: Any) -> None:
+    def store(self, buffer: HostBuffer, indices: Sequence[Any], value: Any) -> None:
         """Store an element for each point."""
         key = self._key(indices)
         self._note(buffer, key, writes=True)
@@ -86,11 +86,11 @@ class Points:
         self._undo.append((buffer.array, tuple(chosen), buffer.array[tuple(chosen)]))
         buffer.array[tuple(chosen)] = values
 
-    def read_before_written(self, variable: Variable) -> None:
+    def read_before_written(self, variable: ScalarVariable) -> None:
         """A variable has the value that it had before the loop: a later store would be seen by the next point."""
         self._read_first.add(id(variable))
 
-    def assign(self, variable: Variable, value: Any) -> None:
+    def assign(self, variable: ScalarVariable, value: Any) -> None:
         """Assign a variable: each point sees its own value, and the last point's remains."""
         if id(variable) in self._read_first:
             raise NeedsPoints
@@ -98,7 +98,7 @@ class Points:
             if variable.lanes is None:
                 raise NeedsPoints
             value = np.where(self.mask, value, variable.lanes.value)
-        variable.lanes = Scalar(value, variable.kind)
+        variable.lanes = TypedScalar(value, variable.kind)
         self._variables[id(variable)] = variable
 
     def finish(self, *, keep: bool) -> None:
@@ -116,10 +116,10 @@ class Points:
     @staticmethod
     def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
         """What tells accesses apart: each index as an integer, a span or an array."""
-        return tuple(("span", *index.span) if isinstance(index, Scalar) and index.span is not None
-                     else ("array", index.value) if isinstance(index, Scalar) else ("at", int(index)) for index in indices)
+        return tuple(("span", *index.span) if isinstance(index, TypedScalar) and index.span is not None
+                     else ("array", index.value) if isinstance(index, TypedScalar) else ("at", int(index)) for index in indices)
 
-    def _note(self, buffer: Buffer, key: tuple[Any, ...], *, writes: bool) -> None:
+    def _note(self, buffer: HostBuffer, key: tuple[Any, ...], *, writes: bool) -> None:
         root = id(buffer.root)
         seen = self._views.setdefault(root, buffer)
         against = [*self._stores.get(root, ()), *(self._loads.get(root, ()) if writes else ())]
@@ -134,8 +134,9 @@ class Points:
         if not any(_same(key, other) for other in kept):
             kept.append(key)
 
-    def _slices(self, buffer: Buffer, key: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, list[int]]:
-        """The access as slices of the buffer, and the axis of the loop that each slice runs along; None where there are none."""
+    def _slices(self, buffer: HostBuffer, key: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, list[int]]:
+        """The access as slices of the buffer, and the axis of the loop that each slice runs along; None where there are
+        none."""
         places: list[Any] = []
         order: list[int] = []
         for part, size in zip(key, buffer.array.shape, strict=True):
@@ -159,7 +160,7 @@ class Points:
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
-    def _arrays(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, ...]:
+    def _arrays(self, buffer: HostBuffer, indices: Sequence[Any]) -> tuple[Any, ...]:
         """The indices as arrays; those of points where the enclosing branches do not hold are 0.
 
         Raises:
@@ -167,7 +168,7 @@ class Points:
         """
         found = []
         for axis, (index, size) in enumerate(zip(indices, buffer.array.shape, strict=True)):
-            places = np.asarray(index.value if isinstance(index, Scalar) else int(index))
+            places = np.asarray(index.value if isinstance(index, TypedScalar) else int(index))
             if self.mask is not None:
                 places = np.where(self.mask, places, 0)
             if places.size and not 0 <= places.min() <= places.max() < size:
@@ -199,7 +200,7 @@ def _disjoint(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
 class Pass:
     """One execution of the body of a ``T.Parallel``: on arrays, or of one point."""
 
-    def __init__(self, core: Core, indices: Sequence[Any], points: Points | None) -> None:
+    def __init__(self, core: Core, indices: Sequence[Any], points: ParallelPoints | None) -> None:
         self._core, self._indices, self._points = core, indices, points
         self.failed = False
 
@@ -221,20 +222,20 @@ def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[P
     """The executions of the body: one on arrays, or one for each point where that does not do."""
     sizes = [int(size) for size in extents]
     if on_arrays and 0 not in sizes:
-        points = Points(sizes)
+        points = ParallelPoints(sizes)
         whole = Pass(core, points.indices(), points)
         yield whole
         if not whole.failed:
             return
     for place in np.ndindex(*sizes):
-        yield Pass(core, [Index(index) for index in place], None)
+        yield Pass(core, [IndexInt(index) for index in place], None)
 
 
 def cases(condition: Any) -> Iterator[bool]:
     """The branches of an ``if`` that are executed: one, or on arrays both, each for the points where it holds."""
     points = current().points
     test = truth(condition) if points is not None and not isinstance(condition, (bool, int)) else condition
-    if points is None or not isinstance(test, Scalar) or not np.ndim(test.value):
+    if points is None or not isinstance(test, TypedScalar) or not np.ndim(test.value):
         yield bool(test)
         return
     outer = points.mask
@@ -248,7 +249,7 @@ def cases(condition: Any) -> Iterator[bool]:
         points.mask = outer
 
 
-def under(condition: Scalar, branch: bool, evaluate: Any) -> Any:
+def under(condition: TypedScalar, branch: bool, evaluate: Any) -> Any:
     """The value of an expression for the points where a condition holds (or does not)."""
     points = current().points
     assert points is not None

@@ -1,13 +1,13 @@
 """Scalars of an interpreted kernel: a NumPy value with an element type, and the arithmetic between two of them.
 
-The rules of the language. Loop variables, block ids and sizes have the type ``index`` (64 bits). A Python number adopts the other
-side's type; an integer that does not fit there makes ``int32`` or ``int64``, a Python float beside integers makes ``float32``.
-Two types meet in the wider one, an integer and a float in the float, float16 and bfloat16 in float32, ``index`` and any integer in
-``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
+The rules of the language. Loop variables, block ids and sizes have the type ``index`` (64 bits). A Python number adopts the
+other side's type; an integer that does not fit there makes ``int32`` or ``int64``, a Python float beside integers makes
+``float32``. Two types meet in the wider one, an integer and a float in the float, float16 and bfloat16 in float32, ``index``
+and any integer in ``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
 
-The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with an axis for each axis of the loop: one element for
-each point. An array has no truth value and no index; asking for one raises :class:`NeedsPoints`, and the loop runs point by point.
-"""
+The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with an axis for each axis of the loop: one element
+for each point. An array has no truth value and no index; asking for one raises :class:`NeedsPoints`, and the loop runs point by
+point. """
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NeedsPoints(Exception):
     """The body of a ``T.Parallel`` does something that only works on single points."""
 
 
-class IndexKind:
+class IndexType:
     """The type of loop variables, block ids and sizes: 64-bit integers."""
 
     numpy: np.dtype[Any] = np.dtype(np.int64)
@@ -39,9 +39,9 @@ class IndexKind:
         return "index"
 
 
-INDEX = IndexKind()
+INDEX = IndexType()
 BOOL, INT32, INT64, FLOAT32 = dtype("bool"), dtype("int32"), dtype("int64"), dtype("float32")
-Kind = DType | IndexKind
+Kind = DType | IndexType
 
 
 def limits(kind: Kind) -> tuple[int, int]:
@@ -130,7 +130,8 @@ def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
         return to_integer(values, kind, mode)
     if values.dtype == np.bool_:
         return values.astype(kind.numpy)
-    return np.clip(values.astype(object) if values.dtype == np.uint64 else values.astype(np.int64), *limits(kind)).astype(kind.numpy)
+    wide = values.astype(object if values.dtype == np.uint64 else np.int64)
+    return np.clip(wide, *limits(kind)).astype(kind.numpy)
 
 
 def _directed(values: Array, kind: DType, mode: str) -> Array:
@@ -195,7 +196,7 @@ class Operators:
         return cast(self, dtype(kind))
 
 
-class Scalar(Operators):
+class TypedScalar(Operators):
     """A number with an element type.
 
     Attributes:
@@ -233,7 +234,7 @@ class Scalar(Operators):
         return format(self.value.item() if np.ndim(self.value) == 0 else self.value, layout)
 
 
-class Index(int):
+class IndexInt(int):
     """A Python integer of the type ``index``: a loop variable, a block id, a size."""
 
     __slots__ = ()
@@ -241,7 +242,7 @@ class Index(int):
 
 def _enter(name: str, compute: Callable[[str, Any, Any], Any], *, both: bool) -> None:
     """Enter a binary operator, and its reflection, for scalars and indices."""
-    for owner in (Operators, Index):
+    for owner in (Operators, IndexInt):
         setattr(owner, f"__{name}__", lambda self, other: compute(name, self, other))
         if both:
             setattr(owner, f"__r{name}__", lambda self, other: compute(name, other, self))
@@ -252,37 +253,37 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "x
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _enter(_name, lambda name, left, right: compare(name, left, right), both=False)
 for _name in ("neg", "invert", "abs"):
-    setattr(Index, f"__{_name}__", getattr(Operators, f"__{_name}__"))
-Index.__hash__ = int.__hash__  # type: ignore[method-assign]  # an equal hash for an equal number
+    setattr(IndexInt, f"__{_name}__", getattr(Operators, f"__{_name}__"))
+IndexInt.__hash__ = int.__hash__  # type: ignore[method-assign]  # an equal hash for an equal number
 
 
-def scalar(value: Any) -> Scalar:
+def scalar(value: Any) -> TypedScalar:
     """The scalar that ``value`` stands for: itself, the element that it names, or a Python number as a literal.
 
     Raises:
         TypeError: it is no scalar.
     """
-    if isinstance(value, Scalar):
+    if isinstance(value, TypedScalar):
         return value
-    if isinstance(value, Index):
-        return Scalar(np.int64(value), INDEX)
+    if isinstance(value, IndexInt):
+        return TypedScalar(np.int64(value), INDEX)
     if hasattr(value, "load"):
-        found: Scalar = value.load()
+        found: TypedScalar = value.load()
         return found
     if isinstance(value, (bool, np.bool_)):
-        return Scalar(np.bool_(value), BOOL)
+        return TypedScalar(np.bool_(value), BOOL)
     if isinstance(value, (int, np.integer)):
         kind = INT32 if -2**31 <= value < 2**31 else INT64
-        return Scalar(kind.numpy.type(value), kind)
+        return TypedScalar(kind.numpy.type(value), kind)
     if isinstance(value, (float, np.floating)):
-        return Scalar(np.float32(value), FLOAT32)
+        return TypedScalar(np.float32(value), FLOAT32)
     msg = f"{value!r} is not a scalar"
     raise TypeError(msg)
 
 
 def is_literal(value: Any) -> bool:
     """Whether this is a number of Python's, which adopts the type of what it meets."""
-    return isinstance(value, (bool, int, float, np.generic)) and not isinstance(value, Index)
+    return isinstance(value, (bool, int, float, np.generic)) and not isinstance(value, IndexInt)
 
 
 def is_scalar(value: Any) -> bool:
@@ -363,7 +364,8 @@ def shifted(a: Array, b: Array, *, left: bool) -> Array:
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
     "floordiv": operator.floordiv, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "lshift": operator.lshift,
-    "rshift": operator.rshift, "min": min, "max": max, "truncdiv": _truncated, "truncmod": lambda a, b: a - _truncated(a, b) * b}
+    "rshift": operator.rshift, "min": min, "max": max, "truncdiv": _truncated,
+    "truncmod": lambda a, b: a - _truncated(a, b) * b}
 _INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "min": np.minimum, "max": np.maximum, "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _truncated,
@@ -377,7 +379,7 @@ def binary(name: str, left: Any, right: Any) -> Any:
     """``left name right`` for ``+ - * / // % & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``."""
     if isinstance(left, int) and isinstance(right, int) and name != "truediv":
         found = _PYTHON[name](int(left), int(right))
-        return Index(found) if isinstance(left, Index) or isinstance(right, Index) else found
+        return IndexInt(found) if isinstance(left, IndexInt) or isinstance(right, IndexInt) else found
     if not (is_scalar(left) and is_scalar(right)):
         return NotImplemented
     if is_literal(left) and is_literal(right):
@@ -388,8 +390,8 @@ def binary(name: str, left: Any, right: Any) -> Any:
     if name == "truediv" and not kind.is_float:
         a, b, kind = to_float(a, FLOAT32), to_float(b, FLOAT32), FLOAT32
     if kind.is_float:
-        return Scalar(_on_floats(name, a, b, kind), kind)
-    return Scalar(_INTEGERS[name](a, b), kind, _span(name, left, right))
+        return TypedScalar(_on_floats(name, a, b, kind), kind)
+    return TypedScalar(_INTEGERS[name](a, b), kind, _span(name, left, right))
 
 
 def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
@@ -409,7 +411,7 @@ def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
 def _span(name: str, left: Any, right: Any) -> tuple[int, int, int, int] | None:
     """The span of a sum, a difference or a product of a span and an integer."""
     for side, other, reflected in ((left, right, False), (right, left, True)):
-        if isinstance(side, Scalar) and side.span is not None and isinstance(other, int):
+        if isinstance(side, TypedScalar) and side.span is not None and isinstance(other, int):
             axis, first, step, count = side.span
             if name == "add" or (name == "sub" and not reflected):
                 return axis, first + (int(other) if name == "add" else -int(other)), step, count
@@ -425,29 +427,30 @@ def compare(name: str, left: Any, right: Any) -> Any:
     if is_literal(left) and is_literal(right):
         return getattr(operator, name)(left, right)
     if isinstance(left, int) and isinstance(right, int):
-        return Scalar(np.bool_(getattr(operator, name)(int(left), int(right))), BOOL)
+        return TypedScalar(np.bool_(getattr(operator, name)(int(left), int(right))), BOOL)
     a, b, _ = meet(left, right)
-    return Scalar(getattr(operator, name)(a, b), BOOL)
+    return TypedScalar(getattr(operator, name)(a, b), BOOL)
 
 
-def truth(value: Any) -> Scalar:
+def truth(value: Any) -> TypedScalar:
     """Whether a scalar differs from zero."""
     found = scalar(value)
-    return found if found.kind.is_bool else Scalar(np.asarray(found.value != 0)[()], BOOL)
+    return found if found.kind.is_bool else TypedScalar(np.asarray(found.value != 0, np.bool_)[()], BOOL)
 
 
-def select(condition: Any, chosen: Any, other: Any) -> Scalar:
+def select(condition: Any, chosen: Any, other: Any) -> TypedScalar:
     """``chosen`` where the condition holds, else ``other``, in the type where both meet."""
     a, b, kind = meet(chosen, other)
-    return Scalar(np.where(truth(condition).value, a, b)[()].astype(kind.numpy), kind)
+    chosen_values: Array = np.where(truth(condition).value, a, b)
+    return TypedScalar(chosen_values[()].astype(kind.numpy), kind)
 
 
 def negate(value: Any) -> Any:
     """``-value``; integers as ``0 - value``."""
     if isinstance(value, int) or is_literal(value):
-        return Index(-int(value)) if isinstance(value, Index) else -value
+        return IndexInt(-int(value)) if isinstance(value, IndexInt) else -value
     found = scalar(value)
-    return Scalar(-found.value, found.kind) if found.kind.is_float else binary("sub", 0, found)
+    return TypedScalar(-found.value, found.kind) if found.kind.is_float else binary("sub", 0, found)
 
 
 def invert(value: Any) -> Any:
@@ -455,7 +458,7 @@ def invert(value: Any) -> Any:
     if is_literal(value):
         return ~value
     found = scalar(value)
-    return Scalar(np.invert(found.value), found.kind)
+    return TypedScalar(np.invert(found.value), found.kind)
 
 
 def absolute(value: Any) -> Any:
@@ -463,7 +466,7 @@ def absolute(value: Any) -> Any:
     if is_literal(value):
         return abs(value)
     found = scalar(value)
-    return Scalar(np.abs(found.value), found.kind)
+    return TypedScalar(np.abs(found.value), found.kind)
 
 
 def power(left: Any, right: Any) -> Any:
@@ -492,20 +495,21 @@ def function(compute: Callable[..., Array], *values: Any) -> Any:
     """A function of one or two scalars; integers become float32 first."""
     if all(is_literal(value) for value in values):
         return compute(*[np.float64(value) for value in values]).item()
-    arrays, kind = ([scalar(values[0]).value], scalar(values[0]).kind) if len(values) == 1 else (meet(*values)[:2], meet(*values)[2])
+    *arrays, kind = [scalar(values[0]).value, scalar(values[0]).kind] if len(values) == 1 else meet(*values)
     if not kind.is_float:
         arrays, kind = [to_float(value, FLOAT32) for value in arrays], FLOAT32
-    return Scalar(rounded(compute, kind, *arrays), kind)
+    return TypedScalar(rounded(compute, kind, *arrays), kind)
 
 
-def cast(value: Any, kind: DType) -> Scalar:
-    """A scalar as another type: floats lose their fraction and saturate, integers wrap, narrower floats round to nearest even."""
+def cast(value: Any, kind: DType) -> TypedScalar:
+    """A scalar as another type: floats lose their fraction and saturate, integers wrap, narrower floats round to nearest
+    even."""
     if not is_literal(value):
-        return Scalar(convert(scalar(value).value, kind)[()], kind)
+        return TypedScalar(convert(scalar(value).value, kind)[()], kind)
     if kind.is_float or kind.is_bool:
-        return Scalar(literal(value, kind), kind)
+        return TypedScalar(literal(value, kind), kind)
     whole = np.asarray(value, np.float64) if isinstance(value, float) else np.asarray(int(value))
-    return Scalar(to_integer(whole, kind)[()], kind)
+    return TypedScalar(to_integer(whole, kind)[()], kind)
 
 
 def erf(values: Array) -> Array:

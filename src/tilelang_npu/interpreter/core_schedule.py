@@ -1,14 +1,14 @@
 """Cores that execute a kernel side by side: one thread each, of which one runs at a time.
 
-Where a kernel names its cores (a Vector core's number, ``T.Scope``, flags between cores), the Cube core and the Vector cores of a
-block each execute the whole function, and each does the operations that are its own. Accesses to memory that cores share are made
-in the order of the kernel's statements: a core that comes to one waits until no other core can come to an earlier one. A core that
-waits for a flag lets the others go on, so that flags order what the statements do not. Blocks follow one another; where all cores
-of a block wait, the next block begins.
+Where a kernel names its cores (a Vector core's number, ``T.Scope``, flags between cores), the Cube core and the Vector cores of
+a block each execute the whole function, and each does the operations that are its own. Accesses to memory that cores share are
+made in the order of the kernel's statements: a core that comes to one waits until no other core can come to an earlier one. A
+core that waits for a flag lets the others go on, so that flags order what the statements do not. Blocks follow one another;
+where all cores of a block wait, the next block begins.
 
-A tile that a core reads before the kernel's order writes it is a channel: the k-th read of each reading statement waits until every
-element has been written k times, and an element is written for the k-th time once each reading statement has read k - 1 times.
-"""
+A tile that a core reads before the kernel's order writes it is a channel: the k-th read of each reading statement waits until
+every element has been written k times, and an element is written for the k-th time once each reading statement has read k - 1
+times. """
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
-    from tilelang_npu.interpreter.core import Core
-    from tilelang_npu.interpreter.memory import Buffer, Memory
+    from tilelang_npu.interpreter.host_buffers import HostBuffer, TileRef
+    from tilelang_npu.interpreter.running_core import Core
 
 
 class _Stopped(BaseException):
@@ -33,7 +33,8 @@ class _Stopped(BaseException):
 
 
 class _Task:
-    """A core and its thread; ``position`` is where it waits in the kernel's order, ``ready`` what it waits for beside its turn."""
+    """A core and its thread; ``position`` is where it waits in the kernel's order, ``ready`` what it waits for beside its
+    turn."""
 
     def __init__(self, core: Core, number: int) -> None:
         self.core, self.number = core, number
@@ -47,7 +48,7 @@ class _Task:
         return self.core.block, self.position, self.number
 
 
-class Schedule:
+class CoreSchedule:
     """The cores of a launch.
 
     Args:
@@ -108,8 +109,8 @@ class Schedule:
         self.consumed[key] = wanted
 
     def _raised_for(self, core: Core, flag: int, total: int) -> int:
-        """How often a flag was raised for a core: by the cores of the other kind in its block (mode 2), by those of its kind there
-        (mode 1), and by those of its kind in all blocks (mode 0)."""
+        """How often a flag was raised for a core: by the cores of the other kind in its block (mode 2), by those of its kind
+        there (mode 1), and by those of its kind in all blocks (mode 0)."""
         def together(cores: list[Core], mode: int) -> int:
             return min((self.raised[one.block, one.kind, one.vector, flag, mode] for one in cores), default=0)
 
@@ -167,12 +168,12 @@ class Schedule:
         self._ended.set()
 
 
-class Channels:
+class TileChannels:
     """The channels of a launch, by the statement that allocates their buffer."""
 
     def __init__(self) -> None:
         self._sites: dict[object, set[tuple[int, ...]]] = {}
-        self._of: dict[Buffer, tuple[Any, dict[tuple[int, ...], int]]] = {}
+        self._of: dict[HostBuffer, tuple[Any, dict[tuple[int, ...], int]]] = {}
 
     def open(self, key: object, site: tuple[int, ...]) -> None:
         """Make what a statement allocates a channel, which the statement at ``site`` reads."""
@@ -182,18 +183,18 @@ class Channels:
         """Whether the buffers of an allocating statement are channels."""
         return key in self._sites
 
-    def _state(self, buffer: Buffer) -> tuple[Any, dict[tuple[int, ...], int]]:
+    def _state(self, buffer: HostBuffer) -> tuple[Any, dict[tuple[int, ...], int]]:
         """How often each element of a channel was written, and how often each statement has read it."""
         return self._of.setdefault(buffer, (np.zeros(buffer.array.shape, np.int64), dict.fromkeys(self._sites[buffer.key], 0)))
 
-    def reads(self, core: Core, memory: Memory) -> None:
+    def reads(self, core: Core, memory: TileRef) -> None:
         """Before a core reads a channel: wait for what it is to read."""
         written, reads = self._state(memory.buffer.root)
         wanted, places = reads.get(core.site(), 0) + 1, _places(memory)
         core.launch.schedule.wait(core, lambda: bool((written[places] >= wanted).all()), f"{memory.describe()} to be written")
         reads[core.site()] = wanted
 
-    def writes(self, core: Core, memory: Memory) -> None:
+    def writes(self, core: Core, memory: TileRef) -> None:
         """Before a core fills a channel, or a part of it: wait until it was read."""
         if self.is_open(memory.buffer.root.key):
             written, reads = self._state(memory.buffer.root)
@@ -203,5 +204,5 @@ class Channels:
             written[places] += 1
 
 
-def _places(memory: Memory) -> Any:
+def _places(memory: TileRef) -> Any:
     return tuple(slice(start, start + size) for start, size in zip(memory.offsets, memory.sizes, strict=True))

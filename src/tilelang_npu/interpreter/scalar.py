@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from tilelang_npu.interpreter.core import current, fail
-from tilelang_npu.interpreter.memory import Memory, Variable
-from tilelang_npu.interpreter.table import OPERATIONS, known
-from tilelang_npu.interpreter.values import (
+from tilelang_npu.interpreter.host_buffers import ScalarVariable, TileRef
+from tilelang_npu.interpreter.operation_table import OPERATIONS, known
+from tilelang_npu.interpreter.running_core import current, fail
+from tilelang_npu.interpreter.typed_scalars import (
     BOOL,
     INDEX,
     INT32,
     INT64,
-    Scalar,
+    TypedScalar,
     absolute,
     binary,
     cast,
@@ -47,7 +48,8 @@ def _either(name: str, count: int, meaning: Callable[..., Any], tile: str = "") 
     """Enter a function of ``count`` scalars; with a destination it is the operation ``tile`` on tiles."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
-        on_tiles = len(arguments) > count or any(isinstance(one, Memory) and not isinstance(one, Variable) for one in arguments)
+        on_tiles = len(arguments) > count or any(
+            isinstance(one, TileRef) and not isinstance(one, ScalarVariable) for one in arguments)
         if tile and (keywords or on_tiles):
             return OPERATIONS[f"v{tile}"](*arguments, **keywords)
         return meaning(*arguments)
@@ -58,7 +60,8 @@ def _either(name: str, count: int, meaning: Callable[..., Any], tile: str = "") 
 for _name, _compute in FUNCTIONS.items():
     if _name not in ("reciprocal", "expm1"):
         _either(_name, 1, lambda value, compute=_compute: function(compute, value), {"log": "ln"}.get(_name, _name))
-for _name, _compute in (("floor", np.floor), ("ceil", np.ceil), ("round", np.rint), ("nearbyint", np.rint), ("trunc", np.trunc)):
+for _name, _compute in (("floor", np.floor), ("ceil", np.ceil), ("round", np.rint), ("nearbyint", np.rint),
+                        ("trunc", np.trunc)):
     _either(_name, 1, lambda value, compute=_compute: int(compute(value)) if is_literal(value)
             else function(compute, value) if scalar(value).kind.is_float else value)
 for _name in ("abs", "fabs"):
@@ -67,15 +70,15 @@ _either("bitwise_not", 1, invert, "not")
 for _name, _tile in (("min", "min"), ("max", "max"), ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor")):
     _either(_name, 2, lambda left, right, name=_tile: binary(name, left, right), _tile)
 _either("pow", 2, power, "pow")
-_either("sigmoid", 1, lambda value: binary("truediv", 1.0, binary("add", 1.0, function(np.exp, operator.neg(value)))), "sigmoid")
+_either("sigmoid", 1, lambda value: binary("truediv", 1.0, binary("add", 1.0, function(np.exp, operator.neg(value)))),
+        "sigmoid")
 _either("isnan", 1, lambda value: math.isnan(value) if is_literal(value) else compare("ne", value, value), "isnan")
 _either("isinf", 1, lambda value: compare("eq", absolute(value), math.inf), "isinf")
 _either("clamp", 3, lambda value, low, high: binary("min", binary("max", value, low), high), "clamp")
 OPERATIONS.update({
-    "floordiv": lambda left, right: binary("floordiv", left, right), "truncdiv": lambda left, right: binary("truncdiv", left, right),
-    "truncmod": lambda left, right: binary("truncmod", left, right), "floormod": lambda left, right: binary("mod", left, right),
-    "shift_left": lambda value, amount: binary("lshift", value, amount),
-    "shift_right": lambda value, amount: binary("rshift", value, amount),
+    **{name: partial(binary, tile) for name, tile in (
+        ("floordiv", "floordiv"), ("truncdiv", "truncdiv"), ("truncmod", "truncmod"), ("floormod", "mod"),
+        ("shift_left", "lshift"), ("shift_right", "rshift"))},
     "ceildiv": lambda left, right: binary("floordiv", binary("add", left, binary("sub", right, 1)), right),
     "exp10": lambda value: 10.0**value if is_literal(value) else function(np.exp, binary("mul", value, math.log(10.0))),
     "hypot": lambda a, b: function(np.sqrt, binary("add", binary("mul", a, a), binary("mul", b, b))),
@@ -83,7 +86,7 @@ OPERATIONS.update({
     "isfinite": lambda value: compare("lt", absolute(value), math.inf),
     "cast": lambda value, dtype: cast(value, _element(dtype)), "Cast": lambda dtype, value: cast(value, _element(dtype)),
     "And": lambda *operands: _logical("and", operands), "Or": lambda *operands: _logical("or", operands),
-    "Not": lambda operand: Scalar(np.logical_not(truth(operand).value), BOOL),
+    "Not": lambda operand: TypedScalar(np.logical_not(truth(operand).value), BOOL),
     "any_of": lambda buffer: _folded(buffer, np.any), "all_of": lambda buffer: _folded(buffer, np.all),
     "max_value": lambda dtype: _limit(dtype, 1), "min_value": lambda dtype: _limit(dtype, 0)})
 
@@ -99,9 +102,9 @@ def _logical(name: str, operands: tuple[Any, ...]) -> Any:
     return result
 
 
-def _folded(buffer: Any, fold: Callable[..., Any]) -> Scalar:
+def _folded(buffer: Any, fold: Callable[..., Any]) -> TypedScalar:
     current().take_turn()
-    return Scalar(np.bool_(fold(np.asarray(buffer) != 0)), BOOL)
+    return TypedScalar(np.bool_(fold(np.asarray(buffer) != 0)), BOOL)
 
 
 def _limit(kind: Any, end: int) -> Any:
@@ -110,7 +113,7 @@ def _limit(kind: Any, end: int) -> Any:
     return float((info(found.numpy).min, info(found.numpy).max)[end]) if found.is_float else limits(found)[end]
 
 
-def _bits(value: Any) -> Scalar:
+def _bits(value: Any) -> TypedScalar:
     found = scalar(value)
     return cast(found, INT32) if found.kind is INDEX or is_literal(value) else found
 
@@ -127,11 +130,11 @@ def clz(value: Any) -> Any:
     return _count(value, lambda number, width: width - number.bit_length())
 
 
-def _count(value: Any, count: Callable[[int, int], int]) -> Scalar:
+def _count(value: Any, count: Callable[[int, int], int]) -> TypedScalar:
     found = _bits(value)
     width = found.kind.bits
     made = np.vectorize(lambda number: count(int(number) & ((1 << width) - 1), width), otypes=[np.int32])(found.value)
-    return Scalar(made[()], INT32)
+    return TypedScalar(made[()], INT32)
 
 
 @known("reinterpret")
@@ -142,7 +145,7 @@ def reinterpret(kind: Any, value: Any) -> Any:
         found = cast(found, INT64 if wanted.bits == 64 else INT32)
     if found.kind.bits != wanted.bits:
         raise fail(f"T.reinterpret: a value of type {found.kind} has no bits to read as {wanted}", "T.cast converts it", "T110")
-    return Scalar(np.asarray(found.value).view(wanted.numpy)[()], wanted)
+    return TypedScalar(np.asarray(found.value).view(wanted.numpy)[()], wanted)
 
 
 @known("if_then_else", "Select")

@@ -1,9 +1,8 @@
 """Buffers of an interpreted kernel: NumPy arrays in their element types, their slices and their elements.
 
-``A[i, j]`` is an :class:`Element`: its value where a number is needed, the start of a tile where ``T.copy`` takes one. ``A[a:b, c]``
-is a :class:`Region`. Both hold places of the buffer, not values. No index is negative, and none lies outside of its axis; a slice of
-a global tensor may hang over the tensor's end.
-"""
+``A[i, j]`` is an :class:`HostElement`: its value where a number is needed, the start of a tile where ``T.copy`` takes one.
+``A[a:b, c]`` is a :class:`HostSlice`. Both hold places of the buffer, not values. No index is negative, and none lies outside
+of its axis; a slice of a global tensor may hang over the tensor's end. """
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.core import current, fail
-from tilelang_npu.interpreter.table import OPERATIONS, tiles
-from tilelang_npu.interpreter.values import INDEX, Operators, Scalar, convert, is_literal, scalar
+from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
+from tilelang_npu.interpreter.running_core import current, fail
+from tilelang_npu.interpreter.typed_scalars import INDEX, Operators, TypedScalar, convert, is_literal, scalar
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
 Array = np.ndarray[Any, Any]
 
 
-class Memory:
+class TileRef:
     """What a buffer and a slice of one have in common.
 
     Attributes:
@@ -31,7 +30,7 @@ class Memory:
         kept: the axes of the buffer that it has; the others have one element.
     """
 
-    buffer: Buffer
+    buffer: HostBuffer
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     kept: tuple[int, ...]
@@ -87,30 +86,30 @@ class Memory:
             for axis, (start, size) in enumerate(zip(self.offsets, sizes, strict=True)))]
         return found
 
-    def with_axes(self, kept: Sequence[int]) -> Memory:
+    def with_axes(self, kept: Sequence[int]) -> TileRef:
         """The same tile with other axes."""
-        return Region(self.buffer, self.offsets, self.sizes, kept)
+        return HostSlice(self.buffer, self.offsets, self.sizes, kept)
 
-    def squeezed(self) -> Memory:
+    def squeezed(self) -> TileRef:
         """The tile without axes of one element; one stays where all have one."""
         kept = [axis for axis in self.kept if self.sizes[axis] != 1]
         return self.with_axes(kept or list(self.kept[-1:]) or [len(self.sizes) - 1])
 
-    def resized(self, extents: Sequence[int]) -> Memory:
+    def resized(self, extents: Sequence[int]) -> TileRef:
         """The tile with other extents of its axes."""
         sizes = list(self.sizes)
         for axis, size in zip(self.kept, extents, strict=True):
             sizes[axis] = size
-        return Region(self.buffer, self.offsets, sizes, self.kept)
+        return HostSlice(self.buffer, self.offsets, sizes, self.kept)
 
-    def right_aligned(self, sizes: Sequence[int]) -> Memory:
+    def right_aligned(self, sizes: Sequence[int]) -> TileRef:
         """The tile at the first element whose last axes have ``sizes``, and whose other axes have one element."""
         rank, given = len(self.offsets), list(sizes)
         while len(given) > rank and given[0] == 1:
             given.pop(0)
         if len(given) > rank:
             raise fail(f"{len(given)} sizes for {self.describe()}", "give one size per axis", "T131")
-        return Region(self.buffer, self.offsets, [1] * (rank - len(given)) + given, range(rank))
+        return HostSlice(self.buffer, self.offsets, [1] * (rank - len(given)) + given, range(rank))
 
     def flat(self) -> Array:
         """The buffer's elements from the first one of the tile on, in row-major order, as a view."""
@@ -132,7 +131,7 @@ class Memory:
 
     def __setitem__(self, items: Any, value: Any) -> None:
         place = self[items]
-        if not isinstance(place, Element):
+        if not isinstance(place, HostElement):
             raise fail(f"assignment to the slice {place.describe()} is not supported",
                        "T.fill writes one value to it, T.copy another buffer's elements", "T141")
         place.store(value)
@@ -144,12 +143,13 @@ class Memory:
         return f"{self.describe()}\n{self.view()}"
 
 
-class Buffer(Memory):
+class HostBuffer(TileRef):
     """A global tensor or a buffer on the chip.
 
     Attributes:
         array, element, label: its elements, their type, the author's name for it.
-        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``, or ``shared`` and ``fragment`` where its use decides.
+        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``, or ``shared`` and ``fragment`` where its use
+            decides.
         named: whether an assignment has given it its name.
         own: whether each core has its own.
         root: the buffer whose memory it sees under another shape or type; itself for all others.
@@ -161,15 +161,15 @@ class Buffer(Memory):
         self.array, self.element, self.memory, self.label, self.key = array, element, memory, label, key
         self.named, self.own = False, True
         self.root = self.buffer = self
-        self.pending: list[tuple[list[Any], Memory, Any]] = []
+        self.pending: list[tuple[list[Any], TileRef, Any]] = []
 
     offsets = property(lambda self: (0,) * self.array.ndim)
     sizes = property(lambda self: self.array.shape)
     kept = property(lambda self: tuple(range(self.array.ndim)))
 
-    def seen(self, array: Array, element: DType) -> Buffer:
+    def seen(self, array: Array, element: DType) -> HostBuffer:
         """The same memory under another shape or type; ``array`` is a view of it."""
-        made = Buffer(array, element, self.memory, self.label)
+        made = HostBuffer(array, element, self.memory, self.label)
         made.root, made.own = self.root, self.own
         return made
 
@@ -182,7 +182,7 @@ class Buffer(Memory):
             target.view()[...] = converted(queue.pop(0))
 
 
-class Variable(Buffer, Operators):
+class ScalarVariable(HostBuffer, Operators):
     """``T.alloc_var``: one element, read and written under its plain name.
 
     Attributes:
@@ -191,19 +191,19 @@ class Variable(Buffer, Operators):
 
     def __init__(self, element: DType) -> None:
         super().__init__(np.zeros(1, element.numpy), element, "local", "variable")
-        self.lanes: Scalar | None = None
+        self.lanes: TypedScalar | None = None
 
     __hash__ = object.__hash__
     __array_ufunc__ = None
 
-    def load(self) -> Scalar:
+    def load(self) -> TypedScalar:
         """Its value."""
         points = current().points
         if points is not None:
             if self.lanes is not None:
                 return self.lanes
             points.read_before_written(self)
-        return Scalar(self.array[0], self.kind)
+        return TypedScalar(self.array[0], self.kind)
 
     def store(self, value: Any) -> None:
         """Assign it."""
@@ -226,14 +226,14 @@ class Variable(Buffer, Operators):
         return str(self.load().value)
 
 
-class Region(Memory):
+class HostSlice(TileRef):
     """A slice of a buffer."""
 
-    def __init__(self, buffer: Buffer, offsets: Sequence[int], sizes: Sequence[int], kept: Sequence[int]) -> None:
+    def __init__(self, buffer: HostBuffer, offsets: Sequence[int], sizes: Sequence[int], kept: Sequence[int]) -> None:
         self.buffer, self.offsets, self.sizes, self.kept = buffer, tuple(offsets), tuple(sizes), tuple(kept)
 
 
-class Element(Operators):
+class HostElement(Operators):
     """``A[i, j]``: an element, or the start of a tile.
 
     Attributes:
@@ -243,7 +243,7 @@ class Element(Operators):
 
     __slots__ = ("buffer", "indices")
 
-    def __init__(self, buffer: Buffer, indices: Sequence[Any]) -> None:
+    def __init__(self, buffer: HostBuffer, indices: Sequence[Any]) -> None:
         self.buffer, self.indices = buffer, tuple(indices)
 
     kind = property(lambda self: self.buffer.element)
@@ -254,14 +254,14 @@ class Element(Operators):
         """Text for a message."""
         return f"an element of {self.buffer.describe()}"
 
-    def load(self) -> Scalar:
+    def load(self) -> TypedScalar:
         """The element's value."""
         run = current()
         self.buffer.receive()
         run.touches(self.buffer)
         if run.points is not None:
-            return Scalar(run.points.load(self.buffer, self.indices), self.kind)
-        return Scalar(self.buffer.array[self._place()], self.kind)
+            return TypedScalar(run.points.load(self.buffer, self.indices), self.kind)
+        return TypedScalar(self.buffer.array[self._place()], self.kind)
 
     def store(self, value: Any) -> None:
         """Write the element."""
@@ -326,7 +326,7 @@ def integer(value: Any) -> int:
     raise fail(f"an index or a size is an integer, not {value!r}", "use // instead of /, or T.cast(x, 'int32')", "T110")
 
 
-def subscript(memory: Memory, items: Sequence[Any]) -> Element | Region:
+def subscript(memory: TileRef, items: Sequence[Any]) -> HostElement | HostSlice:
     """``memory[items]``: an element where every axis has an index, else a slice; missing axes are taken whole."""
     if len(items) > memory.ndim:
         raise fail(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", "give one index per axis")
@@ -345,8 +345,8 @@ def subscript(memory: Memory, items: Sequence[Any]) -> Element | Region:
             sizes[axis] = 1
             kept.remove(axis)
     if not kept and len(items) == memory.ndim:
-        return Element(memory.buffer, offsets)
-    return Region(memory.buffer, [integer(offset) for offset in offsets], sizes, kept)
+        return HostElement(memory.buffer, offsets)
+    return HostSlice(memory.buffer, [integer(offset) for offset in offsets], sizes, kept)
 
 
 def _place(item: Any) -> Any:
@@ -354,22 +354,22 @@ def _place(item: Any) -> Any:
     if isinstance(item, Operators):
         found = scalar(item)
         if np.ndim(found.value) and found.kind.is_integer:
-            return found if found.kind is INDEX else Scalar(found.value.astype(np.int64), INDEX)
+            return found if found.kind is INDEX else TypedScalar(found.value.astype(np.int64), INDEX)
     return integer(item)
 
 
-def memory_of(value: Any, what: str = "an operand") -> Memory:
+def memory_of(value: Any, what: str = "an operand") -> TileRef:
     """A buffer or slice; an element stands for itself as a slice of one element.
 
     Raises:
         TileError: T110, it is neither.
     """
-    value = value.origin if isinstance(value, Scalar) and value.origin is not None else value
-    if isinstance(value, Memory) and not isinstance(value, Variable):
+    value = value.origin if isinstance(value, TypedScalar) and value.origin is not None else value
+    if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
         return value
-    if isinstance(value, Element):
+    if isinstance(value, HostElement):
         rank = len(value.indices)
-        return Region(value.buffer, value.start(), (1,) * rank, range(rank))
+        return HostSlice(value.buffer, value.start(), (1,) * rank, range(rank))
     raise fail(f"{what} must be a buffer or a slice, not {value!r}", "write a buffer, A[i:j, :] or A[i, j]", "T110")
 
 
@@ -384,7 +384,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     return tuple(integer(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
-def allocate(shape: Any, kind: Any, space: str) -> Buffer:
+def allocate(shape: Any, kind: Any, space: str) -> HostBuffer:
     """A buffer that holds nothing yet. Cores that are executed side by side share those of the Cube core's memories."""
     core, element, sizes = current(), element_type(kind), sizes_of(shape)
     array = np.full(sizes, np.nan if element.is_float else 1 if element.is_bool else -1).astype(element.numpy)
@@ -392,29 +392,36 @@ def allocate(shape: Any, kind: Any, space: str) -> Buffer:
     number = core.allocated[site] = core.allocated.get(site, 0) + 1
     key = (*site, number)
     if core.kind == "all":
-        return Buffer(array, element, space, key=key)
+        return HostBuffer(array, element, space, key=key)
     space = core.launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
-    made = Buffer(array, element, space, key=key)
+    made = HostBuffer(array, element, space, key=key)
     if space in ("ub", "local"):
         return made
     made.own = False
-    return core.launch.shared.setdefault((core.block, key), made)
+    shared: HostBuffer = core.launch.shared.setdefault((core.block, key), made)
+    return shared
 
 
-for _name, _space in (("shared", "shared"), ("fragment", "fragment"), ("ub", "ub"), ("L1", "l1"), ("L0A", "l0a"), ("L0B", "l0b"),
-                      ("L0C", "l0c"), ("local", "local")):
-    OPERATIONS[f"alloc_{_name}"] = lambda shape, dtype, scope="", space=_space: allocate(
-        shape, dtype, "l1" if scope == "shared.l1" else space)
+def _enter_allocation(name: str) -> None:
+    def call(shape: Any, dtype: Any, scope: str = "") -> HostBuffer:
+        return allocate(shape, dtype, "l1" if scope == "shared.l1" else name.lower())
+
+    OPERATIONS[f"alloc_{name}"] = call
+
+
+for _name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local"):
+    _enter_allocation(_name)
 
 
 @tiles("alloc_global")
-def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> Buffer:
+def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> HostBuffer:
     """A tensor in GM that the launch makes for itself."""
-    return current().launch.own_tensor(current(), sizes_of(shape), element_type(dtype))
+    made: HostBuffer = current().launch.own_tensor(current(), sizes_of(shape), element_type(dtype))
+    return made
 
 
-def _alloc_var(kind: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> Variable:
-    made = Variable(element_type(kind))
+def _alloc_var(kind: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> ScalarVariable:
+    made = ScalarVariable(element_type(kind))
     values = [value for value in arguments if not isinstance(value, str)]
     if values or init is not None:
         made.store(values[0] if values else init)
@@ -425,7 +432,7 @@ OPERATIONS["alloc_var"] = _alloc_var
 
 
 @tiles("annotate_address")
-def annotate_address(address_map: Mapping[Buffer, int]) -> None:
+def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
     """Place buffers at byte addresses of their memories; they may overlap."""
     core = current()
     for buffer, address in address_map.items():
@@ -446,7 +453,7 @@ def without_effect(*_: Any, **__: Any) -> None:
 
 
 @tiles("reinterpretcast")
-def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
+def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
     """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type."""
     flat = src.array.reshape(-1).view(np.uint8)
     if dst.array.nbytes > flat.size:
@@ -456,7 +463,7 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
 
 
 @tiles("view")
-def view(src: Any, shape: Any = None, dtype: Any = None) -> Buffer:
+def view(src: Any, shape: Any = None, dtype: Any = None) -> HostBuffer:
     """The buffer under another shape, its bits read as another element type."""
     found = memory_of(src)
     array, element = found.view(), found.kind if dtype is None else element_type(dtype)
@@ -469,7 +476,7 @@ def view(src: Any, shape: Any = None, dtype: Any = None) -> Buffer:
 
 
 @tiles("vbitcast", "npuir_bitcast")
-def bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+def bitcast(src: Any, dtype: Any, size: Any = None) -> HostBuffer:
     """The same bits as another element type of the same width."""
     found = memory_of(src) if size is None else memory_of(src).right_aligned(sizes_of(size))
     return found.buffer.seen(found.view().view(element_type(dtype).numpy), element_type(dtype))
@@ -479,7 +486,7 @@ def bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
 def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
     """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one."""
     other = shape if dst is None else dst
-    if not isinstance(other, Memory):
+    if not isinstance(other, TileRef):
         return view(src, other)
     if current().executes("cube" if other.space in ("l1", "l0c") else "vector"):
         other.view()[...] = memory_of(src).view().reshape(other.extents)

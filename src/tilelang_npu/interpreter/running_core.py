@@ -6,15 +6,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import Location, TileError
-
-if TYPE_CHECKING:
-    from tilelang_npu.interpreter.launch import Launch
-    from tilelang_npu.interpreter.memory import Buffer
-    from tilelang_npu.interpreter.points import Points
 
 KERNEL_CODE: set[CodeType] = set()
 """Code objects of the functions that are interpreted: a frame of one of them is at the author's line."""
@@ -24,12 +19,12 @@ class Core:
     """A core that executes the kernel's function, or all cores of all blocks in turn where nothing tells them apart.
 
     Attributes:
-        launch: what the cores of a launch share.
+        launch: what the cores of a launch share, an ``InterpretedLaunch`` (a module above this one).
         kind: ``cube``, ``vector``, or ``all`` where one core stands for those of a block.
         vector, block: the number of the Vector core in its block, and of the block.
         kernel, only: the number of the ``T.Kernel``, and of the block, that it executes alone; None for all.
         grids: of each ``T.Kernel`` that it came to, the block counts.
-        points: the ``T.Parallel`` that is executed on arrays; None elsewhere.
+        points: the ``T.Parallel`` that is executed on arrays, a ``ParallelPoints``; None elsewhere.
         in_parallel: whether the body of a ``T.Parallel`` is executed.
         scope, pipes, conditions: the core of the enclosing ``T.Scope``; the enclosing ``T.rs`` and ``T.If``, innermost last.
         loops: of each enclosing loop the place of its statement and the number of its iteration.
@@ -39,11 +34,11 @@ class Core:
         scale: the factor of ``T.set_deq_scale``; None without one.
     """
 
-    def __init__(self, launch: Launch, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
+    def __init__(self, launch: Any, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
                  only: int | None = None) -> None:
         self.launch, self.kind, self.vector, self.block, self.kernel, self.only = launch, kind, vector, block, kernel, only
         self.grids: list[tuple[int, ...]] = []
-        self.points: Points | None = None
+        self.points: Any = None
         self.in_parallel = False
         self.scope: str | None = None
         self.pipes: list[str] = []
@@ -57,13 +52,11 @@ class Core:
     @property
     def dialect(self) -> str:
         """``npuir`` or ``ascendc``."""
-        return self.launch.dialect
+        return str(self.launch.dialect)
 
     def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Carry out a language function."""
-        from tilelang_npu.interpreter.table import operation
-
-        return operation(name)(*arguments, **keywords)
+        return self.launch.operation(name)(*arguments, **keywords)
 
     def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
         """Call the function of a macro, rewritten as the kernel is."""
@@ -74,8 +67,9 @@ class Core:
         """Whether an operation of the ``cube`` or the ``vector`` cores is executed here."""
         return self.kind in ("all", kind)
 
-    def touches(self, buffer: Buffer, *, writes: bool = False) -> bool:
-        """Before an access to an element: wait for earlier work of the other cores where they share the buffer. Whether this core
+    def touches(self, buffer: Any, *, writes: bool = False) -> bool:
+        """Before an access to an element: wait for earlier work of the other cores where they share the buffer. Whether this
+        core
         makes it: a store to memory that cores share is one core's."""
         if self.kind == "all" or (buffer.own and buffer.space != "gm"):
             return True
