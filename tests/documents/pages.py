@@ -124,8 +124,8 @@ def _typed(line: str, said: io.StringIO) -> bool:
     _, text, _, *words = shlex.split(line)
     assert words[0] == "tilelang-npu", line
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONBREAKPOINT")}
-    done = subprocess.run([sys.executable, "-m", "tilelang_npu", *words[1:]], input=text.replace("\\n", "\n"), capture_output=True, text=True, check=False,
-                          env=environment)
+    done = subprocess.run([sys.executable, "-m", "tilelang_npu", *words[1:]], input=text.replace("\\n", "\n"),
+                          capture_output=True, text=True, check=False, env=environment)
     said.write(done.stdout + done.stderr)
     return done.returncode == 0
 

@@ -78,12 +78,14 @@ def run(source: Any, dialect: str, statements: str, expression: str) -> None:
                              "s": 2.5}
     wanted = np.asarray(eval(expected, {**known, "G": arrays["G"].copy()}))
     kernel = tilelang.compile(source(text).main, target=dialect, pass_configs=AUTOMATIC if ascendc else None)
-    kernel(*arrays.values(), 3, 2.5)
     got, wanted = arrays["G"], np.broadcast_to(wanted, shape)
-    if got.dtype.kind == "f":
-        np.testing.assert_allclose(got, wanted, rtol=2e-3 if got.dtype == np.float16 else 1e-5, atol=1e-6)
-    else:
-        np.testing.assert_array_equal(got, wanted)
+    for execute in (kernel, kernel.interpret):
+        got[...] = 0
+        execute(*arrays.values(), 3, 2.5)
+        if got.dtype.kind == "f":
+            np.testing.assert_allclose(got, wanted, rtol=2e-3 if got.dtype == np.float16 else 1e-5, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize(("statements", "expression"), forms("ascendc"))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
 from tilelang_npu.interpreter.running_core import current, fail
-from tilelang_npu.interpreter.typed_scalars import INDEX, Operators, TypedScalar, convert, is_literal, scalar
+from tilelang_npu.interpreter.typed_scalars import INDEX, Operators, TypedScalar, convert, is_literal, mode_to_integer, scalar
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
@@ -300,12 +300,10 @@ class HostElement(Operators):
 
 
 def stored(value: Any, kind: DType) -> Any:
-    """A value as an element that is stored: floats that become integers round to nearest even in a ``T.Parallel`` of the npuir
-    dialect, as its vector casts do, and lose their fraction elsewhere."""
+    """A value as an element that is stored."""
     if is_literal(value):
         return kind.numpy.type(value) if not kind.is_integer else np.asarray(int(value)).astype(kind.numpy)[()]
-    run = current()
-    return convert(scalar(value).value, kind, "rint" if run.in_parallel and run.dialect == "npuir" else "trunc")
+    return convert(scalar(value).value, kind, mode_to_integer())
 
 
 def integer(value: Any) -> int:
@@ -420,8 +418,8 @@ def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> HostBuffer:
     return made
 
 
-def _alloc_var(kind: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> ScalarVariable:
-    made = ScalarVariable(element_type(kind))
+def _alloc_var(dtype: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> ScalarVariable:
+    made = ScalarVariable(element_type(dtype))
     values = [value for value in arguments if not isinstance(value, str)]
     if values or init is not None:
         made.store(values[0] if values else init)

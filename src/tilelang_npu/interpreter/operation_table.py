@@ -14,16 +14,21 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 _MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "order")
 
 
+def operations() -> dict[str, Callable[..., Any]]:
+    """The table, with the operations of all modules entered."""
+    if "sync_all" not in OPERATIONS:
+        for module in _MODULES:
+            import_module(f"tilelang_npu.interpreter.{module}")
+    return OPERATIONS
+
+
 def operation(name: str) -> Callable[..., Any]:
-    """What carries out ``T.name``.
+    """The function that carries out ``T.name``.
 
     Raises:
         TileError: T190, the interpreter does not know it.
     """
-    if "sync_all" not in OPERATIONS:
-        for module in _MODULES:
-            import_module(f"tilelang_npu.interpreter.{module}")
-    if name not in OPERATIONS:
+    if name not in operations():
         raise fail(f"the interpreter does not know T.{name}", "run the kernel compiled", "T190")
     return OPERATIONS[name]
 

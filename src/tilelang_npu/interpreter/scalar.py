@@ -44,15 +44,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 """Functions of one float, by the name of the language."""
 
 
+def _is_tile(value: Any) -> bool:
+    return isinstance(value, TileRef) and not isinstance(value, ScalarVariable)
+
+
 def _either(name: str, count: int, meaning: Callable[..., Any], tile: str = "") -> None:
     """Enter a function of ``count`` scalars; with a destination it is the operation ``tile`` on tiles."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
-        on_tiles = len(arguments) > count or any(
-            isinstance(one, TileRef) and not isinstance(one, ScalarVariable) for one in arguments)
-        if tile and (keywords or on_tiles):
+        on_tiles = len(arguments) > count or any(map(_is_tile, arguments))
+        if tile and (on_tiles or any(_is_tile(one) for one in keywords.values())):
             return OPERATIONS[f"v{tile}"](*arguments, **keywords)
-        return meaning(*arguments)
+        return meaning(*arguments, *keywords.values())
 
     OPERATIONS[name] = call
 
@@ -77,12 +80,13 @@ _either("isinf", 1, lambda value: compare("eq", absolute(value), math.inf), "isi
 _either("clamp", 3, lambda value, low, high: binary("min", binary("max", value, low), high), "clamp")
 OPERATIONS.update({
     **{name: partial(binary, tile) for name, tile in (
-        ("floordiv", "floordiv"), ("truncdiv", "truncdiv"), ("truncmod", "truncmod"), ("floormod", "mod"),
-        ("shift_left", "lshift"), ("shift_right", "rshift"))},
+        ("floordiv", "floordiv"), ("truncdiv", "truncdiv"), ("truncmod", "truncmod"), ("floormod", "mod"))},
+    "shift_left": lambda value, amount: binary("lshift", value, amount),
+    "shift_right": lambda value, amount: binary("rshift", value, amount),
     "ceildiv": lambda left, right: binary("floordiv", binary("add", left, binary("sub", right, 1)), right),
     "exp10": lambda value: 10.0**value if is_literal(value) else function(np.exp, binary("mul", value, math.log(10.0))),
-    "hypot": lambda a, b: function(np.sqrt, binary("add", binary("mul", a, a), binary("mul", b, b))),
-    "atan2": lambda left, right: function(np.arctan2, left, right), "copysign": lambda a, b: function(np.copysign, a, b),
+    "hypot": lambda left, right: function(np.sqrt, binary("add", binary("mul", left, left), binary("mul", right, right))),
+    "atan2": lambda left, right: function(np.arctan2, left, right), "copysign": lambda left, right: function(np.copysign, left, right),
     "isfinite": lambda value: compare("lt", absolute(value), math.inf),
     "cast": lambda value, dtype: cast(value, _element(dtype)), "Cast": lambda dtype, value: cast(value, _element(dtype)),
     "And": lambda *operands: _logical("and", operands), "Or": lambda *operands: _logical("or", operands),
@@ -138,9 +142,9 @@ def _count(value: Any, count: Callable[[int, int], int]) -> TypedScalar:
 
 
 @known("reinterpret")
-def reinterpret(kind: Any, value: Any) -> Any:
+def reinterpret(dtype: Any, value: Any) -> Any:
     """The bits of a scalar read as another type of the same width."""
-    wanted, found = dtype(kind), scalar(value)
+    wanted, found = _element(dtype), scalar(value)
     if found.kind is INDEX:
         found = cast(found, INT64 if wanted.bits == 64 else INT32)
     if found.kind.bits != wanted.bits:

@@ -93,9 +93,9 @@ def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
 
 
 @tiles("interleave", "vinterleave", "npuir_interleave")
-def interleave(src0: Any, src1: Any, dst: Any, channel_nums: int = 2, size: Any = None) -> None:
-    """The elements of two tiles in turn along the last axis."""
-    _move([src0, src1], [dst], lambda a, b: np.stack([a, b], -1).reshape(*a.shape[:-1], -1), size,
+def interleave(*operands: Any, channel_nums: int = 2, size: Any = None) -> None:
+    """The elements of two tiles in turn along the last axis of a third."""
+    _move(operands[:2], operands[2:], lambda a, b: np.stack([a, b], -1).reshape(*a.shape[:-1], -1), size,
           lambda sizes: [*sizes[:-1], 2 * sizes[-1]])
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tilelang_npu.interpreter.running_core import current
 from tilelang_npu.target.dtypes import DType, dtype
 
 Array = Any  # np.ndarray or NumPy scalar of any element type
@@ -501,11 +502,18 @@ def function(compute: Callable[..., Array], *values: Any) -> Any:
     return TypedScalar(rounded(compute, kind, *arrays), kind)
 
 
+def mode_to_integer() -> str:
+    """How a float becomes an integer here: in a ``T.Parallel`` of the npuir dialect it rounds to nearest even, as that branch's
+    vector casts do; elsewhere it loses its fraction."""
+    core = current()
+    return "rint" if core.in_parallel and core.dialect == "npuir" else "trunc"
+
+
 def cast(value: Any, kind: DType) -> TypedScalar:
-    """A scalar as another type: floats lose their fraction and saturate, integers wrap, narrower floats round to nearest
-    even."""
+    """A scalar as another type: floats become integers as :func:`mode_to_integer` says and saturate, integers wrap, narrower
+    floats round to nearest even."""
     if not is_literal(value):
-        return TypedScalar(convert(scalar(value).value, kind)[()], kind)
+        return TypedScalar(convert(scalar(value).value, kind, mode_to_integer())[()], kind)
     if kind.is_float or kind.is_bool:
         return TypedScalar(literal(value, kind), kind)
     whole = np.asarray(value, np.float64) if isinstance(value, float) else np.asarray(int(value))

@@ -210,6 +210,7 @@ _UNARY = ("exp", "ln", "sqrt", "rsqrt", "reciprocal", "abs", "relu", "bitwise_no
           "exp2", "log2", "log10", "log1p", "expm1", "ilogb", "isinf", "isnan", "sigmoid", "silu")
 _BINARY = ("add", "sub", "mul", "div", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "mod", "modui", "pow", "ldexp",
            "bitwise_lshift", "leaky_relu", "axpy", "mul_add_dst")
+_ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst")  # they have no name with a prefix
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
@@ -234,7 +235,8 @@ def _enter(name: str, count: int) -> None:
 
     also = _ALSO.get(name, ())
     plain = () if name in OPERATIONS else (name,)  # a name that scalars have calls the one with a prefix
-    tiles(*plain, f"v{name}", f"npuir_{name}", *(one for one in also if one[:4] != "tile"))(last)
+    prefixed = plain if name in _ONLY_TILE else (*plain, f"v{name}", f"npuir_{name}")
+    tiles(*prefixed, *(one for one in also if one[:4] != "tile"))(last)
     tiles(f"tile.{name}", *(one for one in also if one[:4] == "tile"))(first)
 
 
