@@ -2,21 +2,26 @@
 
     python benchmarks/fuzz.py SECONDS [--seed N] [--count N] [--keep DIR] [--jobs N]
 
-A kernel is compiled for the usual chip, and once more for a chip drawn at random with an optimisation off that is drawn at random.
-It is a finding where
+A kernel is compiled for Ascend910B2 with every optimisation on, and once more for a chip and with an optimisation off that are
+drawn at random. A finding is
 
-- the compiled result is not the interpreter's (within what rounding explains),
-- the run or the static check reports a hazard, as the compiler inserts every wait itself,
-- an exception is raised that is no ``TileError``, or the interpreter refuses what the compiler takes.
+- ``values``: the compiled result is not the interpreter's, within what rounding explains;
+- ``hazard``: the sanitizer or the static check reports something, as the compiler inserts every wait itself;
+- ``exception``: an error that is no refusal of the compiler;
+- ``silent``: the interpreter reports an access outside of a buffer, and the compiled run does not;
+- ``refused``: the interpreter refuses what the compiler takes;
+- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and no warning says so.
 
-Kernels that the compiler refuses are counted. A finding is shrunk, as long as it stays the same kind of finding, and written to
-``DIR/seed-N.py``, a script that shows it by itself.
+- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and there is no warning.
+and written to ``DIR/seed-N.py``, a script that shows it.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import linecache
+import multiprocessing
 import os
 import random
 import sys
@@ -26,24 +31,29 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 import tilelang_npu as tilelang
-import tilelang_npu.language as T
 from tilelang_npu.errors import SanitizerError, TileError
+from tilelang_npu.runtime.checking import Checker
+from tilelang_npu.runtime.listeners import record
+from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.target import chips
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
 FLOATS = ("float16", "float32", "bfloat16")
-CHIPS = sorted({chip.name for chip in chips() if chip.name in ("Ascend910B2", "Ascend910_9391", "Ascend910_95")})
+CHIPS = sorted(chip.name for chip in chips())
 ROWS = 288
-"""Rows of every input; tiles are loaded from rows before the last ones, or hang over the end."""
+"""Length of the inputs' first axis; tiles are loaded from rows before the last ones, or hang over the end."""
+SHADOWED = "T147"
+"""The warning for a loop that hides the variable of a loop around it."""
+OUTSIDE = ("T130", "T502")
+"""Codes of an access outside of its buffer."""
 
 
 # --- programs: statements as a tree of lines ----------------------------------------------------------------------------------
@@ -74,42 +84,79 @@ class Program:
     Attributes:
         target: ``npuir`` or ``ascendc``.
         blocks: number of blocks.
-        symbolic: whether the number of rows is a symbolic dimension.
-        columns: of the tensors.
-        types: element types of the inputs; there is an output for each of them too.
+        symbolic: whether the length of the inputs' first axis is a symbolic dimension.
+        inner: sizes of the other axes of tensors and tiles: none, one or two.
+        types: element types of the inputs; there is an output of each of them too.
         macros: macro definitions.
         body: the statements of ``with T.Kernel``.
         n: the value of the scalar argument.
+        outputs: length of the outputs' first axis.
     """
 
     target: str
     blocks: int
     symbolic: bool
-    columns: int
+    inner: tuple[int, ...]
     types: list[str]
     macros: list[Line]
     body: list[Line]
     n: int
     outputs: int
 
+    def tensors(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Element type and shape of each tensor, by its name, without those of the outputs."""
+        return {**{f"X_{kind}": (kind, (ROWS, *self.inner)) for kind in self.types}, "H": ("float16", (96, 64))}
+
+    def results(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Element type and shape of each output."""
+        return {**{f"O_{kind}": (kind, (self.outputs, *self.inner)) for kind in self.types}, "P": ("float32", (512, 64))}
+
     def source(self) -> str:
         """The kernel as a Python module with ``main`` in it."""
-        rows = "R" if self.symbolic else str(ROWS)
-        inputs = [f'X_{kind}: T.Tensor(({rows}, {self.columns}), "{kind}")' for kind in self.types]
-        outputs = [f'O_{kind}: T.Tensor(({self.outputs}, {self.columns}), "{kind}")' for kind in self.types]
-        extra = ['H: T.Tensor((96, 64), "float16")', 'I: T.Tensor((64,), "int32")', "n: T.int32"]
-        result = ['P: T.Tensor((512, 64), "float32")']
+        def declared(name: str, kind: str, shape: tuple[int, ...]) -> str:
+            first = "R" if self.symbolic and name.startswith("X_") else shape[0]
+            sizes = [str(first), *map(str, shape[1:])]
+            return f'{name}: T.Tensor(({", ".join(sizes)},), "{kind}")'
+
+        parameters = [declared(name, *about) for name, about in self.tensors().items()]
+        parameters += ["n: T.int32", *(declared(name, *about) for name, about in self.results().items())]
         lines = ["import tilelang_npu as tilelang", "import tilelang_npu.language as T", ""]
         if self.symbolic:
             lines.append('R = T.symbolic("R")')
         for macro in self.macros:
             lines += ["", "@T.macro", *macro.lines(0)]
-        names = "as (cid, _)" if self.target == "npuir" else "as (cid, _)"
-        lines += ["", "@T.prim_func", f"def main({', '.join([*inputs, *extra, *outputs, *result])}):",
-                  f"    with T.Kernel({self.blocks}, is_npu=True) {names}:"]
+        lines += ["", "@T.prim_func", f"def main({', '.join(parameters)}):",
+                  f"    with T.Kernel({self.blocks}, is_npu=True) as (cid, _):"]
         for line in self.body:
             lines += line.lines(2)
         return "\n".join(lines) + "\n"
+
+    def arguments(self, seed: int) -> list[Any]:
+        """Arguments of a call."""
+        return [*inputs(seed, self.tensors()), self.n, *inputs(None, self.results())]
+
+
+def inputs(seed: int | None, tensors: dict[str, tuple[str, tuple[int, ...]]]) -> list[Any]:
+    """Arrays of these element types and shapes: integers of the whole range and small ones, floats of both signs; zeros without
+    a seed."""
+    import ml_dtypes
+    import numpy as np
+
+    rng, made = np.random.default_rng(seed), []
+    for name, (kind, shape) in tensors.items():
+        dtype = np.dtype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
+        if seed is None:
+            made.append(np.zeros(shape, dtype))
+        elif name == "H":
+            made.append((rng.integers(-4, 5, shape) / 2).astype(dtype))
+        elif dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            small = rng.integers(max(info.min, -100), min(info.max, 200), shape, endpoint=True).astype(dtype)
+            large = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+            made.append(np.where(rng.random(shape) < 0.8, small, large))
+        else:
+            made.append((rng.standard_normal(shape) * 4).astype(dtype))
+    return made
 
 
 # --- drawing programs --------------------------------------------------------------------------------------------------------
@@ -121,8 +168,6 @@ class Draw:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.count = 0
-        self.stored: list[Line] = []
-        self.row = 0
 
     def one(self, choices: Any) -> Any:
         """One of several."""
@@ -142,10 +187,11 @@ class Draw:
         r = self.random
         self.target = "npuir" if self.chance(0.75) else "ascendc"
         self.blocks = self.one([1, 1, 2, 3])
-        self.columns = self.one([8, 16, 24, 32, 48, 64])
-        self.rows = self.one([1, 3, 8, 16])
-        self.types = r.sample([*INTEGERS, *FLOATS, "float32", "int32", "float16"], k=self.one([1, 2, 3]))
-        self.types = list(dict.fromkeys(self.types))
+        self.inner = self.one([(), *[(size,) for size in (8, 16, 24, 32, 48, 64, 20)],
+                               *([(3, 16), (2, 32)] if self.target == "npuir" else [])])  # ascendc's T.Parallel has two axes
+        self.rows = self.one([8, 24, 33, 64]) if not self.inner else self.one([1, 3, 8, 16])
+        self.shape = (self.rows, *self.inner)
+        self.types = list(dict.fromkeys(r.sample([*INTEGERS, *FLOATS, "float32", "int32", "float16"], k=self.one([1, 2, 3]))))
         self.macros: list[Line] = []
         self.tiles: dict[str, list[str]] = {}
         self.vectors: list[tuple[str, str]] = []
@@ -157,18 +203,15 @@ class Draw:
             for _ in range(self.one([1, 2])):
                 name = self.name("t")
                 self.tiles.setdefault(kind, []).append(name)
-                body.append(Line(f'{name} = T.alloc_shared(({self.rows}, {self.columns}), "{kind}")'))
+                body.append(Line(f'{name} = T.alloc_shared({self.shape}, "{kind}")'))
                 body.append(self.load(kind, name))
-        if self.chance(0.4):
-            kind = self.one(self.types)
-            if kind in ("float16", "float32", "int32"):
-                name = self.name("v")
-                self.vectors.append((kind, name))
-                body.append(Line(f'{name} = T.alloc_shared(({self.rows}, 1), "{kind}")'))
-                body.append(Line(f"T.fill({name}, 1)"))
+        kind = self.one(self.types)
+        if len(self.inner) == 1 and self.chance(0.4) and kind in ("float16", "float32", "int32"):
+            name = self.name("v")
+            self.vectors.append((kind, name))
+            body += [Line(f'{name} = T.alloc_shared(({self.rows}, 1), "{kind}")'), Line(f"T.fill({name}, 1)")]
         if self.chance(0.3):
-            kind = self.one(["int32", "float32"])
-            name = self.name("a")
+            kind, name = self.one(["int32", "float32"]), self.name("a")
             body.append(Line(f'{name} = T.alloc_var("{kind}", init=2)'))
             self.variables.append((kind, name))
         if self.cube:
@@ -179,19 +222,20 @@ class Draw:
                      Line("T.gemm(h, g, c, initC=True)"), Line("T.gemm(g, h, d, initC=True)")]
         for _ in range(r.randint(1, 6)):
             body += self.statement(0)
-        self.outputs = 0
+        outputs = 1
+        zeros = ", 0" * len(self.inner)
         for kind in self.types:
             for number, name in enumerate(self.tiles[kind]):
-                body.append(Line(f"T.copy({name}, O_{kind}[cid * {self.rows} + {number * self.blocks * self.rows}, 0])"))
-                self.outputs = max(self.outputs, (number + 1) * self.blocks * self.rows)
+                body.append(Line(f"T.copy({name}, O_{kind}[cid * {self.rows} + {number * self.blocks * self.rows}{zeros}])"))
+                outputs = max(outputs, (number + 1) * self.blocks * self.rows)
         for number, (kind, name) in enumerate(self.vectors):
             if kind == "float32":
                 body.append(Line(f"T.copy({name}, P[{number * 16} + cid * {self.rows}, 63])"))
         if self.cube:
             body += [Line("T.copy(c, P[128 + cid * 32, 0])"), Line("T.copy(d, P[256 + cid * 32, 32])"),
                      Line("T.copy(f, P[384 + cid * 32, 0])")]
-        return Program(self.target, self.blocks, self.chance(0.25), self.columns, self.types, self.macros, body,
-                       self.one([0, 1, 2, 3, 5]), max(self.outputs, 1))
+        return Program(self.target, self.blocks, self.chance(0.25), self.inner, self.types, self.macros, body,
+                       self.one([0, 1, 2, 3, 5]), outputs)
 
     # --- statements ------------------------------------------------------------------------------------------------------
 
@@ -200,7 +244,7 @@ class Draw:
         start = self.one([f"rows0 + {self.random.randint(0, 40)}", f"(cid + {self.random.randint(0, 5)}) * {self.rows}",
                           f"{ROWS} - {self.rows} + n % 2 * {self.one([0, max(1, self.rows // 2)])}"])
         pad = ", pad_value=1" if self.chance(0.1) and self.target == "npuir" else ""
-        return Line(f"T.copy(X_{kind}[{start}, 0], {name}{pad})")
+        return Line(f"T.copy(X_{kind}[{start}{', 0' * len(self.inner)}], {name}{pad})")
 
     def statement(self, depth: int) -> list[Line]:
         """One or two statements."""
@@ -224,28 +268,32 @@ class Draw:
         kind = self.one(self.tiles)
         return [self.load(kind, self.one(self.tiles[kind]))]
 
+    def part(self) -> str:
+        """A tile whole, or some of its rows or columns."""
+        sizes = [f"0:{size}" for size in self.shape]
+        rows = [f"0:{max(1, self.rows // 2)}", *sizes[1:]]
+        choices = ["", "", f"[{', '.join(rows)}]"]
+        if self.inner and self.inner[-1] >= 16:
+            choices.append(f"[{', '.join([*sizes[:-1], '0:8'])}]")
+        return self.one(choices)
+
     def fill(self, depth: int) -> list[Line]:
         """A tile, or a part of one, gets one value."""
         kind = self.one(self.tiles)
-        name = self.one(self.tiles[kind])
-        part = self.one(["", "", f"[0:{max(1, self.rows // 2)}, 0:{self.columns}]", f"[0:{self.rows}, 0:8]"])
-        value = self.number(kind)
-        return [Line(self.one([f"T.fill({name}{part}, {value})", f"T.clear({name}{part})"]))]
+        tile = self.one(self.tiles[kind]) + self.part()
+        return [Line(self.one([f"T.fill({tile}, {self.number(kind)})", f"T.clear({tile})"]))]
 
     def alias(self, depth: int) -> list[Line]:
         """A second name, or another shape, of a tile."""
         kind = self.one(self.tiles)
         old, new = self.one(self.tiles[kind]), self.name("s")
-        if self.chance(0.5):
-            lines = [Line(f"{new} = {old}")]
-        else:
-            lines = [Line(f"{new} = T.view({old}, ({self.rows}, {self.columns}))")]
-        lines.append(Line(f"T.fill({new}[0:1, 0:{self.columns}], {self.number(kind)})"))
-        return lines
+        made = Line(f"{new} = {old}" if self.chance(0.5) else f"{new} = T.view({old}, {self.shape})")
+        rest = "".join(f", 0:{size}" for size in self.inner)
+        return [made, Line(f"T.fill({new}[0:1{rest}], {self.number(kind)})")]
 
     def variable(self, depth: int) -> list[Line]:
         """A scalar variable changes."""
-        kind, name = self.one(self.variables)
+        _, name = self.one(self.variables)
         amount = self.one(["1", "cid", "n", *(self.loops or ["3"])])
         return [Line(self.one([f"{name} = {name} + {amount}", f"{name} += 1", f"{name} = {name} * 2 - {amount}"]))]
 
@@ -260,19 +308,28 @@ class Draw:
         return made
 
     def loop(self, depth: int) -> list[Line]:
-        """A loop; its variable may have the name of an enclosing loop's."""
-        name = self.one(self.loops) if self.loops and self.chance(0.15) else f"k{len(self.loops)}"
+        """A loop; its variable may have the name of an enclosing loop's, which is then used after it."""
+        hides = bool(self.loops) and self.chance(0.15)
+        name = self.one(self.loops) if hides else f"k{len(self.loops)}"
         trips = self.one(["1", "2", "3", "4", "n", "n + 1", "cid + 1"])
         kind = self.one([f"T.serial({trips})", f"range({trips})", f"T.Pipelined({trips}, num_stages=2)",
                          f"T.Pipelined({trips}, num_stages=3)", f"T.serial(1, {trips} + 1)"])
         self.loops.append(name)
         body = self.body(depth)
         self.loops.pop()
-        return [Line(f"for {name} in {kind}:", body, True)]
+        made = [Line(f"for {name} in {kind}:", body, True)]
+        if hides:
+            kind = self.one(self.tiles)
+            tile = self.one(self.tiles[kind])
+            first = ", ".join("0" for _ in self.shape)
+            made.append(Line(f"{tile}[{first}] = {name}"))
+        return made
 
     def operation(self, depth: int) -> list[Line]:
         """An operation on whole tiles."""
-        kind = self.one(self.tiles)
+        kind = self.one([kind for kind in self.tiles if kind in (*SIGNED, "float16", "float32")] or [None])
+        if kind is None:
+            return self.fill(depth)
         names = self.tiles[kind]
         a, b, out = self.one(names), self.one(names), self.one(names)
         if self.vectors and kind == self.vectors[0][0] and self.chance(0.3):
@@ -295,23 +352,28 @@ class Draw:
         """Work of the Cube core, and tiles that change cores."""
         init = self.one(["False", "True", *(f"({name} == 0)" for name in self.loops)])
         target, other = self.one(["c", "d"]), self.one(["g", "h"])
-        return self.one([
-            [Line(f"T.gemm(h, g, {target}, initC={init})")],
-            [Line(f"T.gemm(h, {other}, {target}, initC={init}, b_transpose=True)")],
-            [Line(f"T.clear({target})")],
-            [Line(f"T.copy(H[n * 8, {self.one([0, 16, 32])}], {other})")],
-            [Line(f"T.copy(H[{self.one([0, 16, 32])} : {self.one([48, 64])}, 0:32], {other}[0:{self.one([16, 32])}, 0:32])")]
-            if self.chance(0.3) else [Line(f"T.copy(H[32:48, 0:32], {other}[16:32, 0:32])")],
-            [Line(f"T.copy({target}, f)")],
-            [Line(f"T.copy({target}, f)"), Line("T.vmul(f, 0.5, f)")],
-            [Line("T.copy(f, g)")],
-            [Line("for i, j in T.Parallel(32, 32):",
-                  [Line(f"f[i, j] = f[i, j] * 0.25 + {self.one(['i', 'j', 'n', '1.0'])}")], True)],
-        ])
+        choices: list[tuple[float, list[Line]]] = [
+            (2, [Line(f"T.gemm(h, g, {target}, initC={init})")]),
+            (1, [Line(f"T.gemm(h, {other}, {target}, initC={init}, b_transpose=True)")]),
+            (1.5, [Line(f"T.clear({target})")]),
+            (1, [Line(f"T.copy(H[n * 8, {self.one([0, 16, 32])}], {other})")]),
+            (0.5, [Line(f"T.copy(H[32:48, 0:32], {other}[16:32, 0:32])")]),
+            (0.5, [Line(f"T.copy(H[0:16, 0:32], {other}[n * {self.one([1, 2, 8])}:n * {self.one([1, 2, 8])} + 16, 0:32])")]),
+            (1, [Line(f"T.copy({target}, f)")]),
+            (1, [Line(f"T.copy({target}, f)"),
+                 Line("T.vmul(f, 0.5, f)" if self.target == "npuir" else "T.tile.mul(f, f, 0.5)")]),
+            (1, [Line("T.copy(f, g)")]),
+            (1, [Line("for i, j in T.Parallel(32, 32):",
+                      [Line(f"f[i, j] = f[i, j] * 0.25 + {self.one(['i', 'j', 'n', '1.0'])}")], True)]),
+        ]
+        made: list[Line] = self.random.choices([lines for _, lines in choices], [share for share, _ in choices])[0]
+        return made
 
     def macro(self, depth: int) -> list[Line]:
         """A macro, and its call."""
-        kind = self.one(self.tiles)
+        kind = self.one([kind for kind in self.tiles if kind in (*SIGNED, "float16", "float32")] or [None])
+        if kind is None:
+            return self.fill(depth)
         name, operation = self.name("macro"), self.one(["add", "sub", "max"])
         call = f"T.tile.{operation}(x, x, y)" if self.target == "ascendc" else f"T.v{operation}(x, y, x)"
         inner = [Line(call)]
@@ -327,44 +389,50 @@ class Draw:
         """An elementwise loop with an expression of several types."""
         kind = self.one(self.tiles)
         out = self.one(self.tiles[kind])
-        rows, columns = self.rows, self.columns
-        part = self.chance(0.2)
-        if part:
-            rows, columns = max(1, rows // 2), max(1, columns // 2)
-        self.at = ("i", "j")
-        target = f"{out}[i, j]"
-        shift = (self.rows - rows, self.columns - columns)
-        self.turns = [("i", "j"), ("i", "j"), ("i", "j"), ("i", f"{columns - 1} - j"), (f"{rows - 1} - i", "j"), ("0", "j"),
-                      ("i", "0"), (f"i + {shift[0]}", f"j + {shift[1]}"), ("i", "j // 2"), ("i", f"(j + 1) % {columns}")]
+        extents = list(self.shape)
+        if self.chance(0.25):
+            axis = self.random.randrange(len(extents))
+            extents[axis] = max(1, extents[axis] // 2)
+        self.axes = ["i", "j", "k"][:len(extents)]
         self.out = out
-        body = [Line(f"{target} = {self.expression(kind, self.one([1, 2, 2, 3]))}")]
+        # of each axis the places of a store that has one for each point, and those of a load
+        stores = [[name] for name in self.axes]
+        self.loads = []
+        for axis, (name, extent, size) in enumerate(zip(self.axes, extents, self.shape, strict=True)):
+            room = size - extent
+            places = [f"{extent - 1} - {name}", *([f"{name} + {room}", f"{size - 1} - {name}"] if room else []),
+                      *([f"{name} * 2", f"2 * {name} + 1"] if extent > 1 and 2 * extent <= size else [])]
+            if self.chance(0.25):
+                stores[axis] += places
+            other = [one for one, length in zip(self.axes, extents, strict=True) if one != name and length <= size]
+            self.loads.append([*[name] * 6, *places, "0", f"{name} // 2", f"({name} + 1) % {extent}", f"{size - 1}", *other])
+        self.aligned = [self.one(choices) for choices in stores]
+        body = [Line(f"{out}[{', '.join(self.aligned)}] = {self.expression(kind, self.one([1, 2, 2, 3]))}")]
         if self.chance(0.2):
-            self.turns = self.turns[:1]
             body = [Line(f"if {self.condition(kind)}:", body, True)]
-        axes, extents = "i, j", f"{rows}, {columns}"
-        return [Line(f"for {axes} in T.Parallel({extents}):", body, True)]
+            if self.chance(0.3):
+                body.append(Line("else:", [Line(f"{out}[{', '.join(self.aligned)}] = {self.expression(kind, 1)}")], True))
+        return [Line(f"for {', '.join(self.axes)} in T.Parallel({', '.join(map(str, extents))}):", body, True)]
 
     def operand(self, kind: str) -> str:
         """An element, an index, a number or a variable."""
         draw = self.random.random()
         if draw < 0.55:
             name = self.one(self.tiles[kind]) if self.chance(0.7) else self.one(self.one(list(self.tiles.values())))
-            i, j = ("i", "j") if name == self.out or self._is_alias(name) else self.one(self.turns)
-            return f"{name}[{i}, {j}]"
+            places = self.aligned if name == self.out else [self.one(choices) for choices in self.loads]
+            return f"{name}[{', '.join(places)}]"
         if draw < 0.7:
-            return self.one(["i", "j", "i + j", "j * 3", "j - i"])
+            first, last = self.axes[0], self.axes[-1]
+            return self.one([first, last, f"{first} + {last}", f"{last} * 3", f"{last} - {first}", f"-{first}"])
         if draw < 0.78:
             return self.one(["n", "cid", *self.loops, *(name for _, name in self.variables)])
         return self.number(kind)
-
-    def _is_alias(self, name: str) -> bool:
-        return not name.startswith("t")
 
     def number(self, kind: str) -> str:
         """A literal that the type has."""
         if kind in FLOATS:
             return self.one(["0.5", "2.0", "-1.25", "3", "0"])
-        if kind.startswith("u"):
+        if kind in UNSIGNED:
             return self.one(["0", "1", "3", "100"])
         return self.one(["0", "1", "-2", "7", "100"])
 
@@ -378,11 +446,11 @@ class Draw:
         if depth == 0:
             return self.operand(kind)
         a, b = self.expression(kind, depth - 1), self.expression(kind, depth - 1)
-        whole = kind in INTEGERS
         choices = [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"T.max({a}, {b})", f"T.min({a}, {b})",
                    f"T.if_then_else({self.condition(kind)}, {a}, {b})"]
-        if whole:
-            choices += [f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})", f"({a} // 3)", f"({a} % 5)", f"({a} << 1)", f"({a} >> 1)"] * 1
+        if kind in INTEGERS:
+            choices += [f"({a} & {b})", f"({a} | {b})", f"({a} ^ {b})", f"({a} // 3)", f"({a} % 5)", f"({a} << 1)",
+                        f"({a} >> 1)"]
         else:
             choices += [f"T.exp(T.min({a}, 2.0))", f"T.abs({a})", f"({a} / 3.0)", f"T.sqrt(T.abs({a}))"]
         choices += [f'T.cast({a}, "{self.one([*self.types, "float32", "int32"])}")']
@@ -398,7 +466,7 @@ class Finding:
     """What is wrong with a program.
 
     Attributes:
-        kind: ``values``, ``hazard``, ``exception``, or ``refused`` where only the interpreter refuses.
+        kind: see the module's text.
         key: what a shrunk program must show too.
         text: the report.
         chip, without: how it was compiled.
@@ -412,37 +480,25 @@ class Finding:
 
 
 class Refused(Exception):
-    """The compiler refuses the program."""
-
-
-def inputs(program: Program, seed: int) -> list[Any]:
-    """The arguments of a program."""
-    rng = np.random.default_rng(seed)
-    values: list[Any] = []
-    for kind in program.types:
-        shape = (ROWS, program.columns)
-        if kind in FLOATS:
-            made = rng.standard_normal(shape) * 4
-            values.append(made.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind))
-        else:
-            info = np.iinfo(kind)
-            small = rng.integers(max(info.min, -100), min(info.max, 200), shape, endpoint=True)
-            large = rng.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
-            values.append(np.where(rng.random(shape) < 0.8, small.astype(kind), large))
-    values += [rng.integers(-4, 5, (96, 64)).astype(np.float16) / 2, rng.integers(0, 8, (64,)).astype(np.int32), program.n]
-    outputs = [np.zeros((program.outputs, program.columns), ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
-               for kind in program.types]
-    return [*values, *outputs, np.zeros((512, 64), np.float32)]
+    """The compiler refuses the program, or it is wrong and both ways say so."""
 
 
 _NUMBER = [0]
+
+
+def switches(program: Program, without: tuple[str, ...]) -> dict[Any, Any]:
+    """The pass switches of a program."""
+    keys = tilelang.PassConfigKey
+    automatic = (keys.TL_ASCEND_AUTO_SYNC, keys.TL_ASCEND_AUTO_CV_SYNC, keys.TL_ASCEND_AUTO_CV_COMBINE,
+                 keys.TL_ASCEND_MEMORY_PLANNING)
+    return {"tl.disable": list(without)} | ({key.value: True for key in automatic} if program.target == "ascendc" else {})
 
 
 def compiled(program: Program, chip: str, without: tuple[str, ...]) -> Any:
     """The kernel.
 
     Raises:
-        Refused: the compiler refuses it.
+        TileError: the compiler refuses it.
     """
     _NUMBER[0] += 1
     name = f"<fuzz {os.getpid()} {_NUMBER[0]}>"
@@ -450,17 +506,21 @@ def compiled(program: Program, chip: str, without: tuple[str, ...]) -> Any:
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     names: dict[str, Any] = {"__name__": "fuzz"}
     exec(compile(source, name, "exec"), names)
-    switches: dict[Any, Any] = {"tl.disable": list(without)}
-    if program.target == "ascendc":
-        switches |= {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True, tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
-                     tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
-                     tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True}
     try:
-        return tilelang.compile(names["main"], target=program.target, chip=chip, pass_configs=switches)
-    except TileError as error:
-        raise Refused(error.code) from None
+        return tilelang.compile(names["main"], target=program.target, chip=chip, pass_configs=switches(program, without))
     finally:
         linecache.cache.pop(f"<fuzz {os.getpid()} {_NUMBER[0] - 50}>", None)
+
+
+def is_hidden(lines: list[Line], names: tuple[str, ...] = ()) -> bool:
+    """Whether a loop hides the variable of a loop around it that a statement after the inner loop in the same block reads."""
+    for at, line in enumerate(lines):
+        name = line.text.split()[1] if line.text.startswith("for k") else None
+        if name in names and any(after.text.endswith(f"= {name}") for after in lines[at + 1:]):
+            return True
+        if is_hidden(line.body, (*names, name) if name else names):
+            return True
+    return False
 
 
 def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> Finding | None:
@@ -469,37 +529,67 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
     Raises:
         Refused: the compiler refuses it.
     """
-    from tilelang_npu.runtime.listeners import record
-    from tilelang_npu.runtime.sanitizer import Sanitizer
-
     def found(kind: str, key: str, text: str) -> Finding:
         return Finding(kind, key, text, chip, without)
 
     try:
-        kernel = compiled(program, chip, without)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            kernel = compiled(program, chip, without)
+        if is_hidden(program.body) and not any(str(one.message).startswith(SHADOWED) for one in warned):
+            return found("unsaid", SHADOWED, "a loop hides the variable of a loop around it, and no warning says so")
+    except TileError as error:
+        if type(error) is not TileError:  # InternalError
+            return found("exception", f"{type(error).__name__} {error.code}", str(error))
+        raise Refused(error.code) from None
+    except Exception as error:  # noqa: BLE001  (whatever is raised is a finding)
+        return _raised(error, found)
+    try:
         with record(sanitizer=Sanitizer([])) as done:
-            agreement = kernel.check(*inputs(program, seed))
+            agreement = kernel.check(*program.arguments(seed))
         hazards = [finding for tally in done.tallies for finding in tally.findings if finding.allowed is None]
-    except Refused:
-        raise
+        if agreement and not hazards:
+            hazards = statically(kernel, program, seed)
     except SanitizerError as error:
         return found("hazard", error.code, str(error))
     except TileError as error:
-        where = "".join(traceback.format_exception(error))
-        if "/interpreter/" in where or "/interpreted.py" in where:
-            return found("refused", error.code, str(error))
-        if error.code in ("T502", "T130", "T406", "T410", "T411"):  # the program itself is wrong
+        by_interpreter = any("/interpreter/" in frame.filename or frame.filename.endswith("/interpreted.py")
+                             for frame in traceback.extract_tb(error.__traceback__))
+        if by_interpreter:
+            return found("silent" if error.code in OUTSIDE else "refused", error.code, str(error))
+        if error.code in OUTSIDE and outside(kernel, program, seed):
             raise Refused(error.code) from None
         return found("exception", error.code, str(error))
-    except Exception as error:  # noqa: BLE001  (whatever is raised is a finding)
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        return found("exception", f"{type(error).__name__} {Path(last.filename).name}:{last.name}",
-                     "".join(traceback.format_exception(error))[-3000:])
+    except Exception as error:  # noqa: BLE001  (as above)
+        return _raised(error, found)
     if not agreement:
-        return found("values", "values", str(agreement))
+        return found("values", agreement.differences[0].tensor, str(agreement))
     if hazards:
         return found("hazard", hazards[0].code, str(hazards[0]))
     return None
+
+
+def statically(kernel: Any, program: Program, seed: int) -> list[Any]:
+    """The findings of the static check of a kernel that runs without one."""
+    checker = Checker(Sanitizer([]), {})
+    with record(checker=checker):
+        kernel(*program.arguments(seed))
+    return [finding for look in checker.looks for finding in look.findings if finding.allowed is None]
+
+
+def outside(kernel: Any, program: Program, seed: int) -> bool:
+    """Whether the interpreter too reports an access outside of a buffer."""
+    try:
+        kernel.interpret(*program.arguments(seed))
+    except TileError as error:
+        return error.code in OUTSIDE
+    return False
+
+
+def _raised(error: Exception, found: Callable[[str, str, str], Finding]) -> Finding:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return found("exception", f"{type(error).__name__} {Path(last.filename).name}:{last.name}",
+                 "".join(traceback.format_exception(error))[-3000:])
 
 
 # --- shrinking ---------------------------------------------------------------------------------------------------------------
@@ -515,61 +605,87 @@ def smaller(lines: list[Line]) -> Iterator[list[Line]]:
                 yield [*lines[:at], Line(line.text, body, True), *lines[at + 1:]]
 
 
-def shrunk(program: Program, seed: int, finding: Finding, seconds: float = 60.0) -> tuple[Program, Finding]:
+def shrunk(program: Program, seed: int, finding: Finding, seconds: float) -> tuple[Program, Finding]:
     """A smaller program that shows the same kind of finding."""
     end = time.monotonic() + seconds
-    best = program
+    best, last = program, finding
+
+    def shows(tried: Program) -> bool:
+        nonlocal best, last
+        try:
+            other = judge(tried, seed, finding.chip, finding.without)
+        except (Refused, SyntaxError):
+            return False
+        if other is None or (other.kind, other.key) != (finding.kind, finding.key):
+            return False
+        best, last = tried, other
+        return True
+
     progress = True
     while progress and time.monotonic() < end:
-        progress = False
-        for body in smaller(best.body):
-            if time.monotonic() > end:
-                break
-            tried = Program(**{**vars(best), "body": body})
-            if _shows(tried, seed, finding):
-                best, progress = tried, True
-                break
+        progress = any(shows(replace(best, body=body)) for body in smaller(best.body) if time.monotonic() < end)
     for change in ({"macros": []}, {"symbolic": False}, {"blocks": 1}):
-        tried = Program(**{**vars(best), **change})
-        if _shows(tried, seed, finding):
-            best = tried
-    last = judge(best, seed, finding.chip, finding.without)
-    return best, last or finding
-
-
-def _shows(program: Program, seed: int, finding: Finding) -> bool:
-    try:
-        other = judge(program, seed, finding.chip, finding.without)
-    except (Refused, SyntaxError):
-        return False
-    return other is not None and (other.kind, other.key) == (finding.kind, finding.key)
+        if time.monotonic() < end:
+            shows(replace(best, **change))
+    return best, last
 
 
 def script(program: Program, seed: int, finding: Finding) -> str:
     """A script that shows a finding by itself."""
     head = "".join(f"# {line}\n" for line in finding.text.splitlines()[:12])
-    auto = (', "tl.ascend_auto_sync": True, "tl.ascend_auto_cv_sync": True, "tl.ascend_auto_cv_combine": True, '
-            '"tl.ascend_memory_planning": True' if program.target == "ascendc" else "")
-    tail = f'''
-import ml_dtypes
-import numpy as np
-import sys
-sys.path.insert(0, "benchmarks")
-import fuzz
-kernel = tilelang.compile(main, target="{program.target}", chip="{finding.chip}", sanitize=True,
-                          pass_configs={{"tl.disable": {list(finding.without)}{auto}}})
-program = fuzz.Program("{program.target}", {program.blocks}, {program.symbolic}, {program.columns}, {program.types}, [], [],
-                       {program.n}, {program.outputs})
-print(kernel.check(*fuzz.inputs(program, {seed})))
-'''
-    return f"# {finding.kind}, seed {seed}, on {finding.chip} without {list(finding.without)}\n{head}{program.source()}{tail}"
+    return f"""# {finding.kind} {finding.key}, seed {seed}, on {finding.chip} without {list(finding.without)}
+{head}{program.source()}
+
+{inspect.getsource(inputs)}
+
+kernel = tilelang.compile(main, target={program.target!r}, chip={finding.chip!r}, sanitize=True,
+                          pass_configs={switches(program, finding.without)!r})
+print(kernel.check(*inputs({seed}, {program.tensors()!r}), {program.n},
+                   *inputs(None, {program.results()!r})))
+"""
 
 
 # --- the command -------------------------------------------------------------------------------------------------------------
 
 
-def campaign(seconds: float, first: int, count: int | None = None, keep: Path | None = None, *, quiet: bool = False
-             ) -> tuple[Counter[str], list[tuple[int, Finding]]]:
+def ways(seed: int) -> list[tuple[str, tuple[str, ...]]]:
+    """Chip and optimisations that are off, of the two times that a program is compiled."""
+    drawn = random.Random(seed)
+    return [("Ascend910B2", ()), (drawn.choice(CHIPS), (drawn.choice(list(OPTIMISATIONS)),) if drawn.random() < 0.7 else ())]
+
+
+def examine(seed: int, keep: Path | None = None, shrink: float = 60.0) -> tuple[int, Counter[str], Finding | None]:
+    """Draw a program and judge it; a finding is shrunk and written to ``keep``."""
+    outcomes: Counter[str] = Counter(programs=1)
+    program = Draw(seed).program()
+    for chip, without in ways(seed):
+        try:
+            finding = judge(program, seed, chip, without)
+        except Refused as refusal:
+            outcomes[f"refused {refusal}"] += 1
+            break
+        outcomes["judged"] += 1
+        if finding is not None:
+            outcomes[finding.kind] += 1
+            if keep is not None:
+                small, finding = shrunk(program, seed, finding, shrink)
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"seed-{seed}.py").write_text(script(small, seed, finding), encoding="utf-8")
+            return seed, outcomes, finding
+    return seed, outcomes, None
+
+
+def _prepare() -> None:
+    os.environ["TILELANG_DISABLE_CACHE"] = "1"
+    warnings.simplefilter("ignore")
+
+
+def _examined(given: tuple[int, Path | None, float]) -> tuple[int, Counter[str], Finding | None]:
+    return examine(*given)
+
+
+def campaign(seconds: float, first: int, count: int | None = None, keep: Path | None = None, *, jobs: int = 1,
+             shrink: float = 60.0) -> tuple[Counter[str], list[tuple[int, Finding]]]:
     """Judge programs from seed ``first`` on, until the time is over or ``count`` were judged.
 
     Returns:
@@ -578,56 +694,59 @@ def campaign(seconds: float, first: int, count: int | None = None, keep: Path | 
     outcomes: Counter[str] = Counter()
     findings: list[tuple[int, Finding]] = []
     end = time.monotonic() + seconds
-    seed = first
-    while time.monotonic() < end and (count is None or seed - first < count):
-        program = Draw(seed).program()
-        other = random.Random(seed)
-        ways = [("Ascend910B2", ()), (other.choice(CHIPS), (other.choice(list(OPTIMISATIONS)),) if other.random() < 0.7 else ())]
-        for chip, without in ways:
-            try:
-                finding = judge(program, seed, chip, without)
-            except Refused as refusal:
-                outcomes[f"refused {refusal}"] += 1
-                break
-            outcomes["judged"] += 1
-            if finding is None:
-                continue
-            outcomes[finding.kind] += 1
-            if keep is not None:
-                small, last = shrunk(program, seed, finding)
-                keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"seed-{seed}.py").write_text(script(small, seed, last), encoding="utf-8")
-                finding = last
-            findings.append((seed, finding))
-            if not quiet:
-                print(f"seed {seed}: {finding.kind} {finding.key} on {finding.chip} without {finding.without}\n"
-                      + "\n".join(finding.text.splitlines()[:6]), flush=True)
-            break
-        seed += 1
-    outcomes["programs"] = seed - first
+
+    def seeds() -> Iterator[tuple[int, Path | None, float]]:
+        seed = first
+        while time.monotonic() < end and (count is None or seed - first < count):
+            yield seed, keep, shrink
+            seed += 1
+
+    def note(results: Any) -> None:
+        for seed, counted, finding in results:
+            outcomes.update(counted)
+            if finding is not None:
+                findings.append((seed, finding))
+                print(f"seed {seed}: {finding.kind} {finding.key} on {finding.chip} without {list(finding.without)}\n  "
+                      + "\n  ".join(finding.text.splitlines()[:6]), flush=True)
+
+    _prepare()
+    if jobs == 1:
+        note(map(_examined, seeds()))
+    else:
+        with multiprocessing.get_context("spawn").Pool(jobs, _prepare) as pool:
+            note(_bounded(pool, seeds(), 4 * jobs))
     return outcomes, findings
+
+
+def _bounded(pool: Any, given: Iterator[Any], most: int) -> Iterator[Any]:
+    """Results in order, with no more than ``most`` under way."""
+    under_way: list[Any] = []
+    for one in given:
+        under_way.append(pool.apply_async(_examined, (one,)))
+        while len(under_way) >= most:
+            yield under_way.pop(0).get()
+    for result in under_way:
+        yield result.get()
 
 
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("seconds", type=float)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int)
-    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-fuzz")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, help="programs at most")
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-fuzz", help="where findings go")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--shrink", type=float, default=60.0, help="seconds to make a finding smaller")
     args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    os.environ["TILELANG_DISABLE_CACHE"] = "1"
-    outcomes, findings = campaign(args.seconds, args.seed, args.count, args.keep)
-    refused = sum(number for word, number in outcomes.items() if word.startswith("refused "))
-    print(f"{outcomes['programs']} programs, {outcomes['judged']} compiled and judged, {refused} refused, {len(findings)} findings"
-          + (f" in {args.keep}" if findings else ""))
-    for word, number in sorted(outcomes.items()):
-        if word.startswith("refused "):
-            print(f"  {word}: {number}")
+    outcomes, findings = campaign(args.seconds, args.seed, args.count, args.keep, jobs=args.jobs, shrink=args.shrink)
+    refused = {word: number for word, number in sorted(outcomes.items()) if word.startswith("refused ")}
+    print(f"{outcomes['programs']} programs from seed {args.seed}, {outcomes['judged']} compiled and judged, "
+          f"{sum(refused.values())} refused, {len(findings)} findings" + (f" in {args.keep}" if findings else ""))
+    for word, number in refused.items():
+        print(f"  {word}: {number}")
     return int(bool(findings))
 
 
 if __name__ == "__main__":
     sys.exit(main())
-del T

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import HostBuffer
+from tilelang_npu.interpreter.host_buffers import POISON, HostBuffer
 from tilelang_npu.interpreter.launch import WATCHED, InterpretedLaunch, KernelSource, Write
 from tilelang_npu.interpreter.operation_table import operation
 from tilelang_npu.interpreter.typed_scalars import RANDOM, IndexInt, TypedScalar
 from tilelang_npu.target.dtypes import DType
 
-__all__ = ["RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "interpret"]
+__all__ = ["POISON", "RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "interpret"]
 
 
 def interpret(source: KernelSource, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:

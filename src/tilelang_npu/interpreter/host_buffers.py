@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -373,8 +374,8 @@ def memory_of(value: Any, what: str = "an operand") -> TileRef:
 
 # --- allocations ---------------------------------------------------------------------------------------------------------
 
-_POISON = 0xFF
-"""The byte of memory that nothing has written: -1 as an integer, NaN as a float."""
+POISON: ContextVar[tuple[float, int]] = ContextVar("tilelang_npu_poison", default=(float("nan"), -1))
+"""The float and the integer that memory holds which nothing has written. Results that change with it depend on such memory."""
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
@@ -382,13 +383,20 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     return tuple(integer(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
+def _key_of_allocation(space: str) -> tuple[object, ...]:
+    """The statement that allocates, and how often it has in this block."""
+    core = current()
+    site = (core.site(), space)
+    number = core.allocated[site] = core.allocated.get(site, 0) + 1
+    return (*site, number)
+
+
 def allocate(shape: Any, kind: Any, space: str) -> HostBuffer:
     """A buffer that holds nothing yet. Cores that are executed side by side share those of the Cube core's memories."""
     core, element, sizes = current(), element_type(kind), sizes_of(shape)
-    array = np.full(sizes, np.nan if element.is_float else 1 if element.is_bool else -1).astype(element.numpy)
-    site = (core.site(), space)
-    number = core.allocated[site] = core.allocated.get(site, 0) + 1
-    key = (*site, number)
+    number, whole = POISON.get()
+    array = np.full(sizes, number if element.is_float else whole).astype(element.numpy)
+    key = _key_of_allocation(space)
     if core.kind == "all":
         return HostBuffer(array, element, space, key=key)
     space = core.launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
@@ -414,7 +422,7 @@ for _name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local"):
 @tiles("alloc_global")
 def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> HostBuffer:
     """A tensor in GM that the launch makes for itself."""
-    made: HostBuffer = current().launch.own_tensor(current(), sizes_of(shape), element_type(dtype))
+    made: HostBuffer = current().launch.own_tensor(_key_of_allocation("gm"), sizes_of(shape), element_type(dtype))
     return made
 
 
@@ -437,7 +445,7 @@ def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
         space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
         private = space == "ub" or core.kind == "all"
         where: Any = core.addressed if private else core.launch.shared
-        memory = where.setdefault((None if private else core.block, space), np.full(2 << 20, _POISON, np.uint8))
+        memory = where.setdefault((None if private else core.block, space), np.full(2 << 20, POISON.get()[1] & 0xFF, np.uint8))
         before = buffer.array
         buffer.array = memory[address:address + before.nbytes].view(before.dtype).reshape(before.shape)
 

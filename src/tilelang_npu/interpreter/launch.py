@@ -114,7 +114,7 @@ class InterpretedLaunch:
         self._before: list[tuple[Any, Any]] | None = []
         self._queues: dict[object, list[Any]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._tensors: list[HostBuffer] = []
+        self._tensors: dict[object, HostBuffer] = {}
 
     def run(self) -> None:
         """Execute the kernel."""
@@ -201,12 +201,11 @@ class InterpretedLaunch:
         """The tiles that the Cube core has sent by the statement that is executed, and that were not received."""
         return self._queues.setdefault((core.block, core.site()), [])
 
-    def own_tensor(self, core: Core, shape: Sequence[int], kind: DType) -> HostBuffer:
-        """A global tensor that each launch makes, the same one for all cores."""
-        core.tensors += 1
-        if len(self._tensors) < core.tensors:
-            self._tensors.append(HostBuffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor"))
-        return self._tensors[core.tensors - 1]
+    def own_tensor(self, key: object, shape: Sequence[int], kind: DType) -> HostBuffer:
+        """The global tensor that a statement of the kernel makes, the same one for all cores."""
+        if key not in self._tensors:
+            self._tensors[key] = HostBuffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor")
+        return self._tensors[key]
 
     def before_write(self, memory: TileRef) -> None:
         """Note a write. What a global tensor holds is kept as long as the launch may begin again with its cores side by

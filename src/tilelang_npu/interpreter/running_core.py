@@ -30,7 +30,6 @@ class Core:
         loops: of each enclosing loop the place of its statement and the number of its iteration.
         allocated: how many buffers each allocating statement has made in this block.
         addressed: per memory, the bytes that ``T.annotate_address`` placed buffers in.
-        tensors: how many global tensors it has made.
         scale: the factor of ``T.set_deq_scale``; None without one.
     """
 
@@ -46,7 +45,6 @@ class Core:
         self.loops: list[list[Any]] = []
         self.allocated: dict[object, int] = {}
         self.addressed: dict[object, Any] = {}
-        self.tensors = 0
         self.scale: float | None = None
 
     @property

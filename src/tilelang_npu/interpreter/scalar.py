@@ -85,8 +85,10 @@ OPERATIONS.update({
     "shift_right": lambda value, amount: binary("rshift", value, amount),
     "ceildiv": lambda left, right: binary("floordiv", binary("add", left, binary("sub", right, 1)), right),
     "exp10": lambda value: 10.0**value if is_literal(value) else function(np.exp, binary("mul", value, math.log(10.0))),
-    "hypot": lambda left, right: function(np.sqrt, binary("add", binary("mul", left, left), binary("mul", right, right))),
-    "atan2": lambda left, right: function(np.arctan2, left, right), "copysign": lambda left, right: function(np.copysign, left, right),
+    "hypot": lambda left, right: function(
+        np.sqrt, binary("add", binary("mul", left, left), binary("mul", right, right))),
+    "atan2": lambda left, right: function(np.arctan2, left, right),
+    "copysign": lambda left, right: function(np.copysign, left, right),
     "isfinite": lambda value: compare("lt", absolute(value), math.inf),
     "cast": lambda value, dtype: cast(value, _element(dtype)), "Cast": lambda dtype, value: cast(value, _element(dtype)),
     "And": lambda *operands: _logical("and", operands), "Or": lambda *operands: _logical("or", operands),

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilelang_npu.interpreter import RANDOM, WATCHED, Write
+from tilelang_npu.interpreter import POISON, RANDOM, WATCHED, Write
 
-__all__ = ["allowance", "copied", "differs", "distance", "spread", "unexplained", "writer"]
+__all__ = ["allowance", "copied", "differs", "distance", "spread", "undefined", "unexplained", "writer"]
 
 _RUNS = 3
 """Executions with random rounding: discrete stochastic arithmetic takes three (Vignes 1993)."""
@@ -59,6 +59,17 @@ def spread(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
             if isinstance(value, np.ndarray) and value.dtype.kind not in "iub":
                 found[position] = np.maximum(found[position], distance(value, before))
     return found
+
+
+def undefined(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
+    """Which elements of the results change where memory that nothing has written holds something else."""
+    token = POISON.set((-3.5, 0x55))
+    try:
+        other = run()
+    finally:
+        POISON.reset(token)
+    return [differs(value, before) if isinstance(value, np.ndarray) else False
+            for value, before in zip(other, wanted, strict=True)]
 
 
 def unexplained(run: Callable[[], list[Any]], position: int, got: Any, expected: Any, far: Any) -> Any:
