@@ -61,6 +61,9 @@ def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
     with monkeypatch.context() as sanitizing:
         sanitizing.setenv("TILELANG_NPU_SANITIZE", "1")
         ladder.values(factory)  # raises where values are wrong, or the sanitizer finds something
+    with monkeypatch.context() as interpreting:
+        interpreting.setenv("TILELANG_NPU_INTERPRET", "1")
+        ladder.values(step.factory())
     ladder.times(factory)
     lines = capsys.readouterr().out.splitlines()
     assert step.code.endswith(f'if __name__ == "__main__":\n    check({name})'), "as a script it does the same"

@@ -1,4 +1,4 @@
-"""Order between cores, and operations without a value: kernels whose results, output or errors change where one does nothing."""
+"""Order between cores, and operations without a value: kernels whose results change where one operation does nothing."""
 
 from __future__ import annotations
 

@@ -162,11 +162,8 @@ class HostBuffer(TileRef):
         self.array, self.element, self.memory, self.label, self.key = array, element, memory, label, key
         self.named, self.own = False, True
         self.root = self.buffer = self
+        self.offsets, self.sizes, self.kept = (0,) * array.ndim, array.shape, tuple(range(array.ndim))
         self.pending: list[tuple[list[Any], TileRef, Any]] = []
-
-    offsets = property(lambda self: (0,) * self.array.ndim)
-    sizes = property(lambda self: self.array.shape)
-    kept = property(lambda self: tuple(range(self.array.ndim)))
 
     def seen(self, array: Array, element: DType) -> HostBuffer:
         """The same memory under another shape or type; ``array`` is a view of it."""
@@ -437,6 +434,24 @@ def _alloc_var(dtype: Any, *arguments: Any, scope: str = "local.var", init: Any 
 OPERATIONS["alloc_var"] = _alloc_var
 
 
+class _Addressed:
+    """A memory in which buffers have addresses: as many bytes as they need so far."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+        self._placed: list[tuple[HostBuffer, int]] = []
+
+    def place(self, buffer: HostBuffer, address: int) -> None:
+        """Put a buffer at an address."""
+        self._placed.append((buffer, address))
+        end = address + buffer.array.nbytes
+        if end > self._bytes.size:
+            before, self._bytes = self._bytes, np.full(end, POISON.get()[1] & 0xFF, np.uint8)
+            self._bytes[:before.size] = before
+        for one, start in self._placed:
+            one.array = self._bytes[start:start + one.array.nbytes].view(one.array.dtype).reshape(one.array.shape)
+
+
 @tiles("annotate_address")
 def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
     """Place buffers at byte addresses of their memories; they may overlap."""
@@ -445,9 +460,7 @@ def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
         space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
         private = space == "ub" or core.kind == "all"
         where: Any = core.addressed if private else core.launch.shared
-        memory = where.setdefault((None if private else core.block, space), np.full(2 << 20, POISON.get()[1] & 0xFF, np.uint8))
-        before = buffer.array
-        buffer.array = memory[address:address + before.nbytes].view(before.dtype).reshape(before.shape)
+        where.setdefault((None if private else core.block, space), _Addressed()).place(buffer, address)
 
 
 @tiles("annotate_layout", "func_attr")

@@ -289,7 +289,7 @@ class RewrittenCalls:
         if kind == "Persistent":
             values = _persistent(source)
         elif kind == "grid":
-            values = map(_numbers, np.ndindex(*(integer(size) for size in extents)))
+            values = map(_numbers, np.ndindex(*(max(0, integer(size)) for size in extents)))
         elif kind is not None:
             values = map(IndexInt, range(*(integer(bound) for bound in extents)))
         with current().loop() as entry:

@@ -156,7 +156,7 @@ class ParallelPoints:
 
     def _spread(self, found: Any, key: tuple[Any, ...], order: Sequence[int]) -> Any:
         """An array with an axis for each slice as one with an axis for each axis of the loop; shares memory."""
-        turned = found.transpose(np.argsort(order)) if len(order) > 1 else found
+        turned = found.transpose(sorted(range(len(order)), key=order.__getitem__)) if len(order) > 1 else found
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
@@ -220,7 +220,7 @@ class Pass:
 
 def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[Pass]:
     """The executions of the body: one on arrays, or one for each point where that does not do."""
-    sizes = [int(size) for size in extents]
+    sizes = [max(0, int(size)) for size in extents]
     if on_arrays and 0 not in sizes:
         points = ParallelPoints(sizes)
         whole = Pass(core, points.indices(), points)

@@ -1,0 +1,102 @@
+"""The interpreter beside the compiled simulation: time and memory of each call of the examples, at their own sizes.
+
+    python benchmarks/interpreter.py [FILE ...] [--repeat N]
+
+Each script is run once, and the first call of each kernel is kept. That call is then made compiled and interpreted, in turn, each
+on copies of the arguments; the least of ``N`` times counts, after one call that is not counted. Memory is what NumPy and Python
+allocate during an interpreted call at its peak, as a multiple of the tensors' bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import runpy
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu import compat
+from tilelang_npu.runtime.kernel import JITKernel
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def calls(file: Path) -> list[tuple[JITKernel, tuple[Any, ...]]]:
+    """The first call of each kernel of a script, with copies of its arguments."""
+    found: dict[int, tuple[JITKernel, tuple[Any, ...]]] = {}
+    plain = JITKernel.__call__
+
+    def noted(self: JITKernel, *args: Any, **named: Any) -> Any:
+        found.setdefault(id(self), (self, copied(self.positional(args, dict(named)))))
+        return plain(self, *args, **named)
+
+    JITKernel.__call__ = noted  # type: ignore[method-assign]
+    sys.path.insert(0, str(file.parent))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(file), run_name="__main__")
+    finally:
+        JITKernel.__call__ = plain  # type: ignore[method-assign]
+        sys.path.remove(str(file.parent))
+    return list(found.values())
+
+
+def copied(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with arrays of their own."""
+    return tuple(value.copy() if isinstance(value, np.ndarray) else value.clone() if hasattr(value, "clone") else value
+                 for value in values)
+
+
+def least(call: Callable[..., Any], args: tuple[Any, ...], repeat: int) -> float:
+    """Seconds of the fastest of some calls."""
+    times = []
+    for _ in range(repeat + 1):
+        given = copied(args)
+        started = time.perf_counter()
+        call(*given)
+        times.append(time.perf_counter() - started)
+    return min(times[1:])
+
+
+def peak(call: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    """Bytes that a call allocates at its peak."""
+    given = copied(args)
+    tracemalloc.start()
+    try:
+        call(*given)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def main() -> int:
+    """The command; 1 where a limit of 30 times the time, or 3 times the tensors' memory, is passed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--repeat", type=int, default=3)
+    args = parser.parse_args()
+    compat.install()
+    worst_time = worst_memory = 0.0
+    print(f"{'kernel':44} {'compiled':>10} {'interpreted':>12} {'times':>7} {'tensors':>11} {'memory':>8}")
+    for file in args.files or sorted(EXAMPLES.glob("*.py")):
+        for kernel, given in calls(file.resolve()):
+            compiled, interpreted = least(kernel, given, args.repeat), least(kernel.interpret, given, args.repeat)
+            tensors = sum(value.nbytes for value in kernel.signature.bind(list(copied(given))).values
+                          if isinstance(value, np.ndarray))
+            times, memory = interpreted / compiled, peak(kernel.interpret, given) / tensors
+            worst_time, worst_memory = max(worst_time, times), max(worst_memory, memory)
+            print(f"{f'{file.stem}: {kernel.name}':44} {compiled * 1e3:7.1f} ms {interpreted * 1e3:9.1f} ms {times:7.1f} "
+                  f"{tensors / 1024:8.0f} KB {memory:8.2f}", flush=True)
+    print(f"at most {worst_time:.1f} times as long, and {worst_memory:.2f} times the tensors' memory")
+    return int(worst_time > 30 or worst_memory > 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
