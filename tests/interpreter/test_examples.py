@@ -1,4 +1,4 @@
-"""Every example and every user's kernel computes compiled what the interpreter computes; steps of ladders are in test_gallery.py."""
+"""Examples and users' kernels compute compiled what the interpreter computes; steps of ladders are in test_gallery.py."""
 
 from __future__ import annotations
 
