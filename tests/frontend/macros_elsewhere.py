@@ -29,3 +29,13 @@ def outer_faulty(target: Any) -> Any:
 @T.macro
 def endless(target: Any) -> Any:
     endless(target)
+
+
+@T.macro
+def doubles(A: Any, B: Any) -> Any:
+    with T.Kernel(1, threads=64) as bx:
+        a = T.alloc_fragment((32,), "float32")
+        T.copy(A, a)
+        for i in T.Parallel(32):
+            a[i] = a[i] + a[i]
+        T.copy(a, B)

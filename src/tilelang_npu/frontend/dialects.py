@@ -1,28 +1,224 @@
-"""Which of the two dialects of TileLang a source is written in, from the operations that it names."""
+"""Which of the two dialects of TileLang a kernel is written in, from the operations that it names.
+
+The source of a kernel is that of its function and of all functions that its names lead to: macros, plain helpers, methods,
+and functions kept in containers. Only the operations of the language count; an attribute of the author's own objects that
+happens to have the name of one, such as ``config.tile``, does not.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
 
-from tilelang_npu import ops
+from tilelang_npu import language, ops
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.functions import Macro
+from tilelang_npu.traced import source
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
                     "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
 _ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address",
                       "printf", "dump_tensor", "set_deq_scale"})
+_LIBRARIES = frozenset({"tilelang_npu", "numpy", "torch", "scipy", "ml_dtypes", "xdsl", *sys.stdlib_module_names})
+"""Packages whose functions contain no operation of a kernel."""
+_MOST_MEMBERS = 256
+"""Members of a container that are looked at."""
 
 
-def detect(node: ast.FunctionDef) -> str:
+class _Unknown:
+    """The value of an expression that only a run of the kernel's source gives: a parameter, a local variable, a call."""
+
+
+_UNKNOWN = _Unknown()
+
+
+def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> str:
     """``npuir`` or ``ascendc``. A launch without ``is_npu`` is a GPU kernel, which npuir takes; without any sign it is ascendc,
-    the default target."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "Kernel" and not any(
-                keyword.arg == "is_npu" for keyword in part.keywords):
+    the default target.
+
+    Args:
+        node: the definition of the kernel, or the part of its function that is the kernel.
+        function: its function, by which the names in the definition are resolved; without it only the definition is read.
+        bound: names that have a value where the definition begins, where it is a part of its function.
+    """
+    named: set[str] = set()
+    for part, names in _sources(node, function, bound or {}):
+        if isinstance(part, ast.Call) and _is_gpu_launch(part, names):
             return "npuir"
-    names = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-    if names & _ASCENDC:
+        named.update(_operations_named(part, names))
+    if named & _ASCENDC:
         return "ascendc"
     destination_last = {alias for op in ops.elementwise() for alias in op.aliases if not alias.startswith("tile.")}
-    if names & (_NPUIR | destination_last) or any(name.startswith("npuir_") for name in names):
+    if named & (_NPUIR | destination_last) or any(name.startswith("npuir_") for name in named):
         return "npuir"
     return "ascendc"
+
+
+@dataclass
+class _Names:
+    """The values of the names in one function's source.
+
+    Attributes:
+        function: the function; None where no name can be resolved.
+        bound: names with a value of their own, which come first.
+    """
+
+    function: FunctionType | None
+    bound: Mapping[str, object] = field(default_factory=dict)
+
+    def value(self, node: ast.AST) -> object:
+        """The value of a name or of an attribute of one; ``_UNKNOWN`` of every other expression."""
+        if isinstance(node, ast.Name):
+            return self._named(node.id)
+        if isinstance(node, ast.Constant):
+            return node.value
+        if not isinstance(node, ast.Attribute):
+            return _UNKNOWN
+        home = self.value(node.value)
+        if home is _UNKNOWN:
+            return _UNKNOWN
+        if isinstance(home, ModuleType) or home is language.tile:  # without loading what is loaded on demand
+            return vars(home).get(node.attr, _UNKNOWN)
+        found: object = inspect.getattr_static(home, node.attr, _UNKNOWN)
+        return found.__func__ if isinstance(found, (staticmethod, classmethod)) else found
+
+    def _named(self, name: str) -> object:
+        if name in self.bound:
+            return self.bound[name]
+        function = self.function
+        if function is None:
+            return _UNKNOWN
+        code = function.__code__
+        if name in code.co_varnames or name in code.co_cellvars:
+            return _UNKNOWN
+        if name in code.co_freevars:
+            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+            try:
+                return cell.cell_contents
+            except ValueError:  # not assigned yet
+                return _UNKNOWN
+        return function.__globals__.get(name, getattr(builtins, name, _UNKNOWN))
+
+
+def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, object]) -> Iterator[tuple[ast.AST, _Names]]:
+    """The syntax nodes of a kernel's source, and of the functions that its names lead to, each with the names in its source."""
+    pending: list[tuple[ast.AST, _Names]] = [(node, _Names(function, bound))]
+    seen = {id(function)}
+    while pending:
+        tree, names = pending.pop()
+        for part in ast.walk(tree):
+            yield part, names
+            if isinstance(part, (ast.Name, ast.Attribute)):
+                for called in _functions(names.value(part)):
+                    if id(called) not in seen:
+                        seen.add(id(called))
+                        pending.append((_tree(called), _Names(called)))
+
+
+def _functions(value: object) -> Iterator[FunctionType]:
+    """The author's functions that a value holds, those of macros included."""
+    pending, seen = [value], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Macro):
+            yield one.function
+            pending += _defaults(one.function)
+        elif isinstance(one, FunctionType):
+            if not _of_a_library(one):
+                yield one
+                pending += _defaults(one)
+        elif isinstance(one, MethodType):
+            pending.append(one.__func__)
+        elif isinstance(one, partial):
+            pending += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            pending += list(one)[:_MOST_MEMBERS]
+        elif isinstance(one, Mapping):
+            pending += list(one.values())[:_MOST_MEMBERS]
+        elif isinstance(one, type):
+            if not _of_a_library(one):
+                pending += [member for member in vars(one).values() if isinstance(member, (FunctionType, Macro))]
+        elif isinstance(call := inspect.getattr_static(type(one), "__call__", None), FunctionType):
+            pending.append(call)
+
+
+def _defaults(function: FunctionType) -> list[object]:
+    """The values of parameters that a call leaves out."""
+    return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _of_a_library(value: FunctionType | type) -> bool:
+    return str(value.__module__).partition(".")[0] in _LIBRARIES
+
+
+def _tree(function: FunctionType) -> ast.AST:
+    """The syntax tree of a function; of one without a source, such as a lambda, the names that its code reads."""
+    try:
+        return source.find(function).node
+    except TileError:
+        load = ast.Load()
+        mentioned: list[ast.expr] = []
+        for name in _names_in(function.__code__):  # of globals and of attributes
+            mentioned += ast.Name(name, load), ast.Attribute(ast.List([], load), name, load)
+        return ast.Tuple(mentioned, load)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from (*code.co_names, *code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+def _operations_named(part: ast.AST, names: _Names) -> Iterator[str]:
+    """The names of the operations of the language that a syntax node mentions; ``tile`` for every operation of ``T.tile``.
+
+    An attribute of an expression whose value is unknown counts as one of the language.
+    """
+    if isinstance(part, ast.Attribute):
+        home = names.value(part.value)
+        if home is _UNKNOWN or home is language:
+            yield part.attr
+        elif home is language.tile:
+            yield "tile"
+    elif isinstance(part, ast.Name):
+        value = names.value(part)
+        if value is language.tile:
+            yield "tile"
+        elif value is not _UNKNOWN and str(getattr(value, "__module__", "")).startswith("tilelang_npu.language"):
+            yield from (name for name, known in vars(language).items() if known is value)
+
+
+def _is_gpu_launch(call: ast.Call, names: _Names) -> bool:
+    """Whether a call is ``T.Kernel`` in the form of a GPU kernel: without ``is_npu``, or with a false one."""
+    function = names.value(call.func)
+    if function is _UNKNOWN:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "Kernel":
+            return False
+    elif function is not language.Kernel:
+        return False
+    for keyword in call.keywords:
+        value: Any = names.value(keyword.value)
+        if keyword.arg is None:  # **options
+            if not isinstance(value, Mapping):
+                return False
+            if "is_npu" not in value:
+                continue
+            value = value["is_npu"]
+        elif keyword.arg != "is_npu":
+            continue
+        return (value is None or isinstance(value, (bool, int))) and not value
+    return True
+
+
+__all__ = ["detect"]

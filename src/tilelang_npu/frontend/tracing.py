@@ -128,7 +128,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     if dialect not in ("npuir", "ascendc", "gpu", "auto"):
         raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
     found, names = function.definition or (source.find(function.function), {})
-    chosen = detect(found.node) if dialect == "auto" else ("npuir" if dialect == "gpu" else dialect)
+    chosen = (detect(found.node, function.function, names) if dialect == "auto" else
+              "npuir" if dialect == "gpu" else dialect)
     location = span(found.node, found.file, found.lines)
     parameters = declared(function, found, lengths or {})
     symbols = symbols_of(parameters)
