@@ -53,8 +53,6 @@ CASES = [
      "a negative index counts from the last parameter", (), "A"),
     ("a target that does not exist", KERNEL, (('target="ascendc"', 'target="ascend"'),), "T703", "target",
      "did you mean 'ascendc'?", (), "A"),
-    ("a switch that does not exist", KERNEL, (('"tl.ascend_auto_sync"', '"tl.ascend_autosync"'),), "T704",
-     'tilelang.jit(target="ascendc", out_idx=[-1], pass_configs=SYNC)', "did you mean 'tl.ascend_auto_sync'?", (), "A"),
     ("a list for an array", KERNEL, (("(A)\n", "([1.0, 2.0])\n"),), "T405", 'A: T.Tensor((M, N), "float32")',
      "pass a NumPy array or a torch tensor", (), "A"),
     ("an array of float64", KERNEL, (("(A)\n", "(A.astype(np.float64))\n"),), "T402", 'A: T.Tensor((M, N), "float32")',
