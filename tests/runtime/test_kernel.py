@@ -196,6 +196,26 @@ def test_a_hole_in_a_result_is_an_error_each_time() -> None:
     assert b.sum() == 2048
 
 
+@pytest.mark.parametrize("dialect", ["npuir", "ascendc"])
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("shape", [(2048, 4), (4, 2048), (512, 16), (8192, 1)])
+def test_arrays_of_as_many_elements_in_another_shape(dialect: str, kind: str, shape: tuple[int, int]) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8, 1024), kind), Y: T.Tensor((8, 1024), kind)):
+        with T.Kernel(8, is_npu=True) as (cid, _):
+            x = T.alloc_ub((1, 1024), kind)
+            T.copy(X[cid, 0], x)
+            T.copy(x, Y[7 - cid, 0])
+
+    kernel = tilelang.compile(main, target=dialect, pass_configs=SYNC if dialect == "ascendc" else None)
+    x = (np.arange(8192) % 113).astype(kind).reshape(shape)
+    y = np.zeros(shape[::-1], kind)
+    with pytest.warns(TileWarning, match="T403: [XY] has shape") as told:
+        kernel(x, y)
+    assert [str(one.message)[:23] for one in told] == ["T403: X has shape [8, 1", "T403: Y has shape [8, 1"]
+    np.testing.assert_array_equal(y.reshape(8, 1024), x.reshape(8, 1024)[::-1])
+
+
 def _two_rows_each(rows: int):
     @T.prim_func
     def main(A: T.Tensor((8, 64), "float32"), S: T.Tensor((rows, 1), "float32"), unused: T.Tensor((8,), "int32")):

@@ -80,8 +80,8 @@ class Signature:
         outputs: positions that a call allocates and returns, in the order of the results.
         workspaces: positions that a call allocates and does not return.
         written: positions that the kernel writes.
-        flat: a parameter's shape says how the kernel sees the caller's memory, as on the ascendc branch: an array of another
-            size is taken with a warning, and what lies beyond its end is found when it is touched.
+        flat: an array with another number of elements is taken with a warning, as on the ascendc branch: the parameter's shape
+            says how the kernel sees the caller's memory, and an access beyond its end is found when it happens.
         untouched: positions that it neither reads nor writes: None may be passed there.
     """
 
@@ -204,10 +204,12 @@ class Signature:
 
     def _solve(self, values: Sequence[Any]) -> dict[str, int]:
         """The symbolic dimensions, from the shapes of the arrays: first those that stand alone, then those of which a size is a
-        multiple or a sum and all else in it is known. What the other sizes say of them is compared in :func:`_shaped`."""
+        multiple or a sum and all else in it is known. What the other sizes say of them is compared in :func:`_shaped`. An array
+        that contradicts an earlier one is accepted where it has as many elements as the earlier ones give it."""
         symbols: dict[str, int] = {}
         origin: dict[str, str] = {}
         sums: list[_Size] = []
+        conflicts: list[tuple[Parameter, Array, TileError]] = []
         for parameter, array in zip(self.parameters, values, strict=True):
             if array is None or parameter.shape is None or array.ndim != len(parameter.shape):
                 continue
@@ -220,10 +222,14 @@ class Signature:
                     continue
                 if symbols.setdefault(dimension.name, size) != size:
                     msg = f"{dimension.name} is {symbols[dimension.name]} by {origin[dimension.name]} and {size} by {here}"
-                    raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
-                                    help=f"pass arrays whose {dimension.name} is the same")
+                    conflicts.append((parameter, array, TileError(
+                        msg, code="T403", location=parameter.location, notes=_called(),
+                        help=f"pass arrays whose {dimension.name} is the same")))
                 origin.setdefault(dimension.name, here)
         misfit = _solve_sums(symbols, sums)
+        for parameter, array, conflict in conflicts:
+            if array.size != _elements(parameter, symbols):
+                raise conflict
         if misfit is not None:
             raise misfit.error(symbols)
         missing = [name for name in self.symbols if name not in symbols]
@@ -308,6 +314,13 @@ def _sum(size: int | Sym, known: Mapping[str, int]) -> Linear[str] | None:
     return Linear(size.evaluate(known)) if set(size.symbols()) <= known.keys() else None
 
 
+def _elements(parameter: Parameter, symbols: Mapping[str, int]) -> int | None:
+    """The number of elements that a tensor is declared with; None where it depends on a dimension that is not known."""
+    if not _symbols(parameter) <= symbols.keys():
+        return None
+    return math.prod(size_of(size, symbols) for size in parameter.shape or ())
+
+
 def _symbols(parameter: Parameter) -> set[str]:
     return {name for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()}
 
@@ -386,9 +399,11 @@ def _number(parameter: Parameter, argument: Any) -> Any:
 
 
 def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], *, flat: bool) -> Array:
-    """The array in the shape the kernel declares. A flattened array of as many elements is the same memory, and accepted.
+    """The array in the shape that the kernel declares.
 
-    With ``flat`` so is more memory, of which the kernel sees the front, and less, which it gets as it is.
+    A kernel gets the address of an array, so an array with the declared number of elements is the same memory in any shape.
+    With ``flat`` an array with more elements is accepted, of which the kernel sees the first, and one with fewer, which it gets
+    as it is. Other sizes of as many axes are told with a warning: rows and columns may have been exchanged by mistake.
     """
     assert parameter.shape is not None
     declared = tuple(size_of(size, symbols) for size in parameter.shape)
@@ -398,19 +413,22 @@ def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], *, f
                         help="skip the call where there is nothing to compute")
     if array.shape == declared:
         return array
-    if array.ndim != len(declared) and array.size == math.prod(declared):
+    count = math.prod(declared)
+    if array.ndim != len(declared) and array.size == count:
         return array.reshape(declared)
     spelled = ", ".join(
         f"{size} = {value}" if isinstance(size, Sym) else str(value)
         for size, value in zip(parameter.shape, declared, strict=True)
     )
     msg = f"{parameter.name} has shape [{spelled}]; the array has {list(array.shape)}"
-    if flat and array.size != math.prod(declared):
-        warn_at(TileError(msg, code="T403", location=user_location(),
-                          help="the kernel sees the array's memory in its own shape"))
-        return array.reshape(-1)[:math.prod(declared)].reshape(declared if array.size > math.prod(declared) else -1)
-    raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
-                    help="pass an array of this shape, or make the kernel for that one")
+    if array.size != count and not flat:
+        raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
+                        help="pass an array of this shape, or make the kernel for that one")
+    seen = "the kernel sees the array's memory in its own shape"
+    exchanged = array.ndim == 2 and array.shape == declared[::-1]
+    also = ": it does not exchange rows and columns" if exchanged else ""
+    warn_at(TileError(msg, code="T403", location=user_location(), help=seen + also))
+    return array.reshape(-1)[:count].reshape(declared if array.size >= count else -1)
 
 
 def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
