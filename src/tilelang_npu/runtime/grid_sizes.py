@@ -44,12 +44,12 @@ def blocks(kernel: str, parameters: Sequence[Parameter], grids: Sequence[Sequenc
             msg = f"the grid of {name} is {' x '.join(map(str, grid))}: there is no block to run"
             raise TileError(msg, code="T406", location=user_location(),
                             help="skip the call where there is nothing to compute")
-        found.append(math.prod(grid) * each)
-        if found[-1] > MAX_BLOCKS:
+        launched = math.prod(grid)
+        if launched > MAX_BLOCKS:  # of the launch: the Vector cores of a point are one block there
             called = user_location()
-            shared = ", two for each point" * (each > 1)
-            raise TileError(f"the grid of {name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
-                            f"launch has at most {MAX_BLOCKS}", code="T406", location=place(number),
+            raise TileError(f"the grid of {name} is {' x '.join(map(str, grid))}: {launched} blocks, and a launch has at "
+                            f"most {MAX_BLOCKS}", code="T406", location=place(number),
                             notes=(f"in the call at {called}",) if called else (),
                             help="take larger tiles, or let each block loop over several of them (T.Persistent)")
+        found.append(launched * each)
     return tuple(found)

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.scope import ScopeOp
 from tilelang_npu.linear import NATURAL, Interval
+from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
 from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
@@ -241,12 +242,16 @@ def _region(em: PythonEmitter, op: Operation) -> None:
 
 @pure(hivm.GetBlockIdxOp)
 def _block_index(em: PythonEmitter, op: hivm.GetBlockIdxOp) -> Value:
-    return em.who("bid", em.block, Interval(0, MAX_BLOCKS - 1))
+    return em.who("bid", em.block, Interval(0, MAX_BLOCKS * _per_point(em) - 1))
 
 
 @pure(hivm.GetBlockNumOp)
 def _block_count(em: PythonEmitter, op: hivm.GetBlockNumOp) -> Value:
-    return em.who("nblocks", em.launch, Interval(1, MAX_BLOCKS))
+    return em.who("nblocks", em.launch, Interval(1, MAX_BLOCKS * _per_point(em)))
+
+
+def _per_point(em: PythonEmitter) -> int:
+    return blocks_per_point(em.function, em.chip.aiv_per_aic) if em.core == "AIV" else 1
 
 
 @pure(hivm.GetSubBlockIdxOp)

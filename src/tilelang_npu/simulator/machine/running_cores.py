@@ -20,7 +20,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 MAX_BLOCKS = 65535
-"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
+"""Most blocks of a launch: the width of the block dimension in the runtime's launch call, which counts AI cores (see
+``codegen/blocks_per_point.py``)."""
 
 
 class CoreId(NamedTuple):

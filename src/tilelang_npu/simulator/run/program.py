@@ -74,6 +74,7 @@ class Program:
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
                  computes: bool = True) -> None:
         from tilelang_npu.dialects import hacc
+        from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
         from tilelang_npu.simulator.run.compiling import compiled, traced
         from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 
@@ -89,6 +90,8 @@ class Program:
         self._seen: object = None
         self._forms: Callable[[], Forms] | None = None
         self.mixed = mixed
+        alone = not mixed and kernels[0][0] == "AIV"
+        self.most_blocks = MAX_BLOCKS * (blocks_per_point(kernels[0][1], self.chip.aiv_per_aic) if alone else 1)
         self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
                            for sub in range(per_block if function.core == "AIV" else 1))
         self.global_sync = any(function.global_sync for function in self.functions)
@@ -116,7 +119,7 @@ class Program:
         """
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
-        facts = ("functions", "name", "mixed", "lanes", "global_sync", "workspace", "workspace_from")
+        facts = ("functions", "name", "mixed", "most_blocks", "lanes", "global_sync", "workspace", "workspace_from")
         found_out = ("declared", "has_grid", "_least_ops", "places", "data_free", "reads_first")
         return {**{name: getattr(self, name) for name in facts},
                 **{name: vars(self)[name] for name in found_out if name in vars(self)}}
@@ -420,8 +423,8 @@ class Program:
         return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
 
     def _check_blocks(self, blocks: int) -> None:
-        if not 0 < blocks <= MAX_BLOCKS:
-            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
+        if not 0 < blocks <= self.most_blocks:
+            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {self.most_blocks}")
         if not 0 <= self.workspace * blocks <= self.chip.hbm:
             raise TileError(f"{self.workspace_from} asks for {self.workspace} bytes for each of {blocks} blocks; "
                             f"{self.chip.name} has {self.chip.hbm}", code="T502",
