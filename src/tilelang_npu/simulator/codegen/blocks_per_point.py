@@ -1,8 +1,9 @@
 """How many blocks of a Vector function make one block of the launch.
 
 The block dimension of a launch counts AI cores, each a Cube core with its Vector cores. A kernel that runs on the Vector cores
-alone and names the sub-block has a block for each of the ``n`` Vector cores of an AI core: block ``b`` is sub-block ``b % n`` of
-point ``b // n`` of the grid (``transforms/lower/launch.py``). The function shows it: it uses only that remainder and quotient.
+alone and names the sub-block has a block for each of the ``n`` Vector cores of an AI core: block ``b`` is sub-block ``b % n``
+of point ``b // n`` of the grid (``transforms/lower/launch.py``). The function shows it: it uses only that remainder and
+quotient.
 """
 
 from __future__ import annotations
