@@ -91,6 +91,56 @@ def test_sum_of_the_first_elements(source: Any, rng: np.random.Generator, count:
     assert (made[1:] == -9).all()
 
 
+COUNTED = """
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((6, COLUMNS), "KIND"), N: T.Tensor((1,), "int32"), B: T.Tensor((6, COLUMNS), "KIND")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((6, COLUMNS), "KIND")
+            b = T.alloc_ub((6, COLUMNS), "KIND")
+            if vid == 0:
+                n = N[0]
+                T.copy(A, a)
+                T.tile.fill(b, 9)
+                {statement}
+                T.copy(b, B)
+"""
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("columns", [16, 30])
+@pytest.mark.parametrize(("statement", "row", "column", "expected"), [
+    ("T.tile.fill(b[0, 0:n], 1)", 0, 0, lambda a: np.ones_like(a)),
+    ("T.tile.fill(b[2, 3:3 + n], 1)", 2, 3, lambda a: np.ones_like(a)),
+    ("T.tile.fill(b[2, 3:3 + n], a[0, 0])", 2, 3, lambda a: np.full_like(a, 1)),
+    ("T.tile.clear(b[1, 0:n])", 1, 0, lambda a: np.zeros_like(a)),
+    ("T.tile.add(b[1, 8:8 + n], a[1, 8:8 + n], a[1, 8:8 + n])", 1, 8, lambda a: a + a),
+    ("T.tile.add(b[1, 8:8 + n], a[1, 8:8 + n], 2)", 1, 8, lambda a: a + 2),
+    ("T.copy(a, b)\nT.tile.mul(b[1, 0:n], b[1, 0:n], b[1, 0:n])", 1, 0, lambda a: a * a),
+])
+def test_a_slice_of_run_time_length_goes_on_in_the_next_rows(
+        source: Any, kind: str, columns: int, statement: str, row: int, column: int, expected: Any) -> None:
+    text = COUNTED.replace("KIND", kind).replace("COLUMNS", str(columns))
+    main = source(text.replace("{statement}", statement.replace("\n", "\n                "))).main
+    kernel = tilelang.compile(main, out_idx=[2], target="ascendc", pass_configs=SYNC)
+    a = (np.arange(6 * columns) % 7 + 1).reshape(6, columns).astype(kind)
+    start = row * columns + column
+    for count in (1, columns - column, columns, 2 * columns + 5, 6 * columns - start):
+        made = (a if "T.copy(a, b)" in statement else np.full_like(a, 9)).reshape(-1).copy()
+        made[start:start + count] = expected(a.reshape(-1)[start:start + count])
+        np.testing.assert_array_equal(kernel(a, np.array([count], np.int32)).reshape(-1), made)
+    with pytest.raises(TileError, match=rf"T502.*, which has 0\.\.{6 * columns - 1}"):
+        kernel(a, np.array([6 * columns - start + 1], np.int32))
+
+
+def test_a_slice_that_surely_ends_in_its_row_is_no_flat_memory(source: Any) -> None:
+    for length, flat in (("T.min(16, 20 - i)", False), ("T.min(17, 20 - i)", True)):
+        statement = f"for i in T.serial(6):\n    T.tile.fill(b[i, 0:{length}], 1)"
+        main = source(ROWS.replace("{statement}", statement.replace("\n", "\n                "))).main
+        assert ("tile.view" in str(trace(main, dialect="ascendc").module)) == flat
+
+
 def test_fractals_have_no_other_shape(source: Any) -> None:
     module = source("""
         import tilelang_npu.language as T

@@ -2452,7 +2452,7 @@ class _Tile:
     def fill(buffer: Tile, value: object) -> None:
         """``T.tile.fill``: write one value to every element.
 
-        ``buffer`` is written.
+        ``buffer`` is written. A slice of one row whose length only run time knows goes on in the rows that follow.
 
         Example: ``T.tile.fill(a, 0.0)``
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
@@ -14,7 +14,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.eager import empty, is_declaring
 from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
-from tilelang_npu.language.operands import element_count
+from tilelang_npu.language.operands import bits_of, element_count
 from tilelang_npu.target import BLOCK
 from tilelang_npu.traced.buffers import Addressable, Buffer, Variable
 from tilelang_npu.traced.builder import Builder
@@ -217,13 +217,13 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     Example: ``T.reinterpretcast(a, b, "int32_t")``
 
     Args:
-        dst: an allocated buffer that nothing has used yet, of as many elements; the memory it had goes away.
-        src: an allocated buffer whose elements are as wide.
+        dst: an allocated buffer that nothing has used yet, of at most as many bytes; the memory it had goes away.
+        src: an allocated buffer.
         casttype: the element type of ``dst``, as C spells it (``uint32_t``, ``float``) or as this language does.
 
     Raises:
-        TileError: T110, the element types or the numbers of elements do not fit; T164, not allocated buffers, or ``dst`` is in
-            use already.
+        TileError: T110, the element type is not that of ``dst``, or ``dst`` has more bytes than ``src``; T164, not allocated
+            buffers, or ``dst`` is in use already.
     """
     what = "T.reinterpretcast"
     builder = Builder.running(what)
@@ -235,21 +235,41 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
             raise TileError(f"{what}: {shown} is not a buffer that the kernel allocates", code="T164",
                             help="name whole buffers that T.alloc_* made in this kernel")
     named = element_type(_C_TYPES.get(casttype, casttype), what)
-    if named != dst.dtype or dst.dtype.nbytes != src.dtype.nbytes or element_count(dst) != element_count(src):
-        raise TileError(f"{what}: {src.describe()} is no {dst.describe()} of type {casttype}", code="T110",
-                        help="the elements are equally many and equally wide, and the type is the destination's")
+    if named != dst.dtype:
+        raise TileError(f"{what}: {dst.describe()} has no elements of {casttype}", code="T110",
+                        help=f"name the element type of the destination: {dst.dtype}")
+    have, wanted = _bytes_of(src), _bytes_of(dst)
+    if wanted > have:
+        raise TileError(f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}", code="T110",
+                        help="allocate the destination with no more bytes than the source")
     old = dst.value.owner
     if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
         raise TileError(f"{what}: {dst.name} is in use already", code="T164",
                         help="reinterpret before anything reads or writes it, and only once")
-    made = tile.ViewOp(src.value, buffer_type(dst.dtype, tuple(size for size in dst.shape if isinstance(size, int)), src.space))
-    made.location = location_attribute(builder.location)
     origin = src.value.owner
     assert isinstance(origin, Operation)
-    Rewriter().insert_op(made, InsertPoint.after(origin))
-    made.results[0].name_hint = old.result.name_hint
-    dst.value = made.results[0]
+    inserted = [origin]
+
+    def insert(op: Operation) -> Operation:
+        op.location = location_attribute(builder.location)
+        Rewriter().insert_op(op, InsertPoint.after(inserted[-1]))
+        inserted.append(op)
+        return op
+
+    shape = [size for size in dst.shape if isinstance(size, int)]
+    if dst.dtype.nbytes == src.dtype.nbytes and wanted == have:
+        seen: SSAValue = insert(tile.ViewOp(src.value, buffer_type(dst.dtype, tuple(shape), src.space))).results[0]
+    else:
+        seen = bits_of(insert, src.value, dst.dtype, shape)
+    seen.name_hint = old.result.name_hint
+    dst.value = seen
     Rewriter.erase_op(old)
+
+
+def _bytes_of(buffer: Buffer) -> int:
+    count = element_count(buffer)
+    assert count is not None, "on-chip buffers have constant sizes"
+    return count * buffer.dtype.nbytes
 
 
 _C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat16_t": "bfloat16",

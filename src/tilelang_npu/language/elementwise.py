@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.flat import over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -47,6 +48,9 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     builder = Builder.running(what)
     destination = as_memory(what, "the destination", target)
     operands = [_operand(what, entry, position, value) for position, value in enumerate(inputs)]
+    if what.startswith("T.tile."):
+        destination = over_the_row(builder, what, destination)
+        operands = [over_the_row(builder, what, one) if isinstance(one, Addressable) else one for one in operands]
     element = _check_types(what, entry, operands, destination)
     destination, sources = _check_shapes(builder, what, entry, operands, destination)
     _check_aliases(what, entry, sources, destination)

@@ -16,7 +16,7 @@ from tilelang_npu.traced.buffers import Addressable, Buffer, Region
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
 
-__all__ = ["flattened", "leading"]
+__all__ = ["flattened", "leading", "over_the_row"]
 
 
 def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -> Addressable:
@@ -36,6 +36,25 @@ def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -
     seen = Buffer(root.label, root.element, (total,), root.space, view(builder, root.ssa(builder), (total,)), root.location)
     seen.base = root
     return Region(seen, (start,), (count,), (0,))
+
+
+def over_the_row(builder: Builder, what: str, memory: Addressable) -> Addressable:
+    """A slice of one row whose length only run time knows, as flat memory where it may reach over the end of the row: on the
+    ascendc branch an operation gets the address of the first element and the number of elements. Other operands stay.
+
+    Raises:
+        TileError: T201, the buffer is not in UB.
+    """
+    *outer, size = memory.sizes
+    last = len(memory.sizes) - 1
+    single = all(isinstance(one, int) and one == 1 for one in outer)
+    if isinstance(size, int) or not outer or not single or last not in memory.kept:
+        return memory
+    start, room = memory.offsets[last], memory.buffer.sizes[last]
+    end = size.bounds.high + (start if isinstance(start, int) else start.bounds.high)
+    if not isinstance(room, int) or end <= room:
+        return memory
+    return flattened(builder, what, memory, size)
 
 
 def leading(builder: Builder, what: str, operands: Sequence[Addressable], count: object) -> list[Addressable]:

@@ -14,6 +14,7 @@ from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.elements import ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.operands import (
     as_memory,
+    bits_of,
     check_inside,
     element_count,
     is_dense,
@@ -27,6 +28,7 @@ from tilelang_npu.language.operands import (
     view,
     with_axes,
 )
+from tilelang_npu.ops import DType
 from tilelang_npu.traced import ir_types
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
@@ -291,17 +293,45 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
 
 
 def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None = None) -> Buffer:
-    """``T.view``: the buffer under another shape, its bits read as another element type of the same width.
+    """``T.view``: the buffer under another shape, its bits read as another element type.
+
+    With an element type of another width, the buffer is a whole one in UB, and the shape has as many bytes.
 
     Example: ``T.view(a, (64, 32), "int16")``
 
     Raises:
-        TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
+        TileError: T110, the width differs, and the source is not a whole buffer on chip; T111, the shape has another number of
+            elements or bytes, or the source has gaps.
     """
     builder = Builder.running("T.view")
+    if isinstance(src, Addressable) and shape is not None and dtype is not None and _is_whole(src):
+        element = element_type(dtype, "T.view")
+        if element.nbytes != src.dtype.nbytes:
+            return _other_width(builder, src, element, sizes_of(shape))
     sizes = src.extents if shape is None and isinstance(src, Addressable) else sizes_of(shape)
     seen = _reshaped(builder, "T.view", src, sizes, None)
     return seen if dtype is None else bits_as("T.view", seen, dtype)
+
+
+def _is_whole(memory: Addressable) -> bool:
+    """Whether it is all of a buffer in UB, or of one that may come there."""
+    whole = not isinstance(memory, Region) or memory.covers()
+    return memory.buffer.space in ("ub", "shared", "fragment") and whole and isinstance(memory, (Buffer, Region))
+
+
+def _other_width(builder: Builder, src: Addressable, element: DType, shape: Sequence[object]) -> Buffer:
+    """A whole buffer's bytes as elements of another width."""
+    sizes = [size for size in shape if isinstance(size, int) and size > 0]
+    count = element_count(src)
+    have, wanted = None if count is None else count * src.dtype.nbytes, math.prod(sizes) * element.nbytes
+    if len(sizes) != len(shape) or have != wanted:
+        raise TileError(f"T.view: {src.describe()} has {have} bytes; {shape_text(shape)} of {element} has {wanted}",
+                        code="T111", help="give a shape of as many bytes, as in T.view(a, (rows, columns), dtype)")
+    builder.require_kernel("T.view")
+    value = bits_of(builder.discardable, src.buffer.value, element, sizes)
+    seen = Buffer(src.name, element, sizes, src.buffer.space, value, src.buffer.location)
+    seen.unnamed = True
+    return seen
 
 
 def vbitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:

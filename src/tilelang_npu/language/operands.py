@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr, UnrealizedConversionCastOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.errors import ARRAY_OF_THE_HOST, TileError, is_array, shown
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, name_of
@@ -160,6 +161,35 @@ def view(builder: Builder, source: SSAValue, shape: Sequence[Extent]) -> SSAValu
     sizes = [size if isinstance(size, int) else -1 for size in shape]
     made = tile.ViewOp(source, _viewed(kind, sizes))
     return builder.discardable(made).results[0]
+
+
+def bits_of(insert: Callable[[Operation], Operation], source: SSAValue, element: DType, shape: Sequence[int]) -> SSAValue:
+    """The first bytes of a whole buffer as elements of another width.
+
+    The caller has checked that the buffer has as many bytes.
+
+    Args:
+        insert: puts an operation into the IR.
+        source: the buffer, whose elements lie without gaps.
+        element: what its bytes are seen as.
+        shape: how many elements are seen, and in which shape.
+    """
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    width, have, count = dtype_of(kind.element_type).nbytes, math.prod(kind.get_shape()), math.prod(shape)
+    line = source if len(kind.get_shape()) == 1 else insert(tile.ViewOp(source, _viewed(kind, [have]))).results[0]
+    common = math.lcm(width, element.nbytes)
+    nbytes = -(-count * element.nbytes // common) * common
+    if nbytes < have * width:
+        line = insert(tile.RegionOp(line, [0], [nbytes // width])).results[0]
+    seen = MemRefType(ir_types.element_type(element), [nbytes // element.nbytes], memory_space=kind.memory_space)
+    line = insert(tile.ViewOp(line, seen)).results[0]
+    if count * element.nbytes < nbytes:
+        line = insert(tile.RegionOp(line, [0], [count])).results[0]
+    if len(shape) == 1:
+        return line
+    assert isinstance(line.type, MemRefType)
+    return insert(tile.ViewOp(line, _viewed(line.type, list(shape)))).results[0]
 
 
 def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribute]:

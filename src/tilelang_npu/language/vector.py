@@ -15,7 +15,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.described import elementwise, plain
 from tilelang_npu.language.elementwise import apply
-from tilelang_npu.language.flat import leading
+from tilelang_npu.language.flat import leading, over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -263,6 +263,8 @@ def _fill(what: str, buffer: Tile, value: object) -> None:
         buffer.store(value)
         return
     target = as_memory(what, "the destination", buffer)
+    if what.startswith("T.tile."):
+        target = over_the_row(builder, what, target)
     scalar = scalar_operand(builder, what, "the value", value, target.dtype)
     builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
 
@@ -280,7 +282,7 @@ def clear(buffer: Tile) -> None:
 def tile_fill(buffer: Tile, value: object) -> None:
     """``T.tile.fill``: write one value to every element.
 
-    ``buffer`` is written.
+    ``buffer`` is written. A slice of one row whose length only run time knows goes on in the rows that follow.
 
     Example: ``T.tile.fill(a, 0.0)``
     """

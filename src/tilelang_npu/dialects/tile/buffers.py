@@ -34,6 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import Allocates, EffectsOp, stating
 from tilelang_npu.dialects.names import written
 from tilelang_npu.dialects.rules import offset_of_slice
@@ -230,7 +231,8 @@ def region_type(
 @stating()
 class ViewOp(EffectsOp):
     """The same elements in the same order under another shape, with no data moved; both sides are dense or differ in
-    unit axes.
+    unit axes. Of another element type it has the bits of the source: with another width, both sides are one dense axis of as
+    many bytes.
     """
 
     name = "tile.view"
@@ -241,6 +243,22 @@ class ViewOp(EffectsOp):
 
     def __init__(self, source: SSAValue, result_type: MemRefType[Attribute]):
         super().__init__(operands=[source], result_types=[result_type])
+
+    def verify_(self) -> None:
+        before, after = shape_of(self.source), shape_of(self.result)
+        one, two = (_width(value) for value in (self.source, self.result))
+        lines = len(before) == len(after) == 1 and min(*before, *after) > 0
+        if one != two and not (lines and one * before[0] == two * after[0]):
+            msg = (f"{shape_text(before)} of {one} bytes and {shape_text(after)} of {two} bytes an element are not single axes "
+                   "of as many bytes")
+            raise VerifyException(msg)
+
+
+def _width(value: SSAValue) -> int:
+    """Bytes of an element of a memref."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    return dtype_of(kind.element_type).nbytes
 
 
 def root_of(value: SSAValue) -> SSAValue:

@@ -16,7 +16,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import BLOCK
-from tilelang_npu.transforms.ir.lifetimes import root_of
+from tilelang_npu.transforms.ir.lifetimes import elements_of
 from tilelang_npu.transforms.ir.locations import location_of
 
 REPEAT = 256  # bytes
@@ -44,7 +44,7 @@ def _count(value: SSAValue) -> int:
     """Elements of a view; of the buffer behind it where the view's size is known only at run time."""
     shape = _type(value).get_shape()
     if DYNAMIC_INDEX in shape:
-        shape = _type(root_of(value)).get_shape()
+        shape = _type(elements_of(value)).get_shape()
     total = 1
     for size in shape:
         total *= size if size != DYNAMIC_INDEX else 1
@@ -53,7 +53,7 @@ def _count(value: SSAValue) -> int:
 
 def _shape(value: SSAValue) -> list[int]:
     """The shape of a view, run-time sizes replaced by those of the buffer behind it where the ranks allow."""
-    shape, whole = list(_type(value).get_shape()), list(_type(root_of(value)).get_shape())
+    shape, whole = list(_type(value).get_shape()), list(_type(elements_of(value)).get_shape())
     if DYNAMIC_INDEX in shape:
         same = len(shape) == len(whole)
         return [w if s == DYNAMIC_INDEX and same else max(s, 1) for s, w in zip(shape, whole if same else shape, strict=True)]

@@ -125,6 +125,13 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def elements_of(value: SSAValue) -> SSAValue:
+    """The buffer that a chain of views is cut from: as ``root_of``, or the bytes of that as elements of a type."""
+    while (place := _shown(type(owner := value.owner))) is not None and not isinstance(owner, memref.ViewOp):
+        value = cast(Operation, owner).operands[place]
+    return value
+
+
 def _sources(value: SSAValue) -> tuple[Sequence[SSAValue], Loop | None]:
     """The buffers of which a value may be one, or show a part, and the loop that hands it on; none for one that begins here."""
     owner = value.owner

@@ -24,7 +24,7 @@ from tilelang_npu.transforms.ir.guards import surely_natural
 from tilelang_npu.transforms.ir.locations import location_of, refuse
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.said import say_core
-from tilelang_npu.transforms.lower.views import View, materialise, require_movable, row_strides
+from tilelang_npu.transforms.lower.views import View, first_element, materialise, require_movable, row_strides
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
@@ -372,7 +372,7 @@ def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     fractals = place.type
     assert isinstance(fractals, MemRefType)
     _, _, height, width = fractals.get_shape()
-    (row, column), offset = row_strides(emit, source.buffer)[-2:], _start(emit, source)
+    (row, column), offset = row_strides(emit, source.buffer)[-2:], first_element(emit, source)
     assert isinstance(row, int) and column == 1, "a buffer in UB has constant sizes"
     steps = [width, height * row, row, 1]
     layout = StridedLayoutAttr(steps, offset if isinstance(offset, int) else None)
@@ -380,14 +380,6 @@ def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     kind = MemRefType(fractals.element_type, sizes, layout, hivm.address_space(source.buffer.space))
     cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(source.buffer.value, [offset], sizes, steps, kind))
     emit.insert(hivm.CopyOp(cast.result, place))
-
-
-def _start(emit: OpBuilder, view: View) -> Value:
-    """The first element of a view, from the start of its buffer."""
-    offset: Value = 0
-    for position, stride in zip(view.offsets, row_strides(emit, view.buffer), strict=True):
-        offset = emit.add(offset, emit.mul(position, stride))
-    return offset
 
 
 def _l1_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:

@@ -8,6 +8,7 @@ lie inside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -70,15 +71,15 @@ from tilelang_npu.transforms.lower.launch import (
     shaped_argument,
 )
 from tilelang_npu.transforms.lower.said import say_core
-from tilelang_npu.transforms.lower.views import LoweredBuffer, View, fractal_shape, reshaped, whole
+from tilelang_npu.transforms.lower.views import LoweredBuffer, View, first_element, fractal_shape, reshaped, whole
 
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
 
 
 def _allocation(value: SSAValue) -> Operation:
-    """The allocation behind the narrowed view that the code of a kernel sees."""
+    """The allocation of a buffer: the code of a kernel sees it narrowed to its shape, or bytes as its elements."""
     owner = value.owner
-    if isinstance(owner, memref.SubviewOp):
+    if isinstance(owner, (memref.SubviewOp, memref.ViewOp)):
         owner = owner.source.owner
     assert isinstance(owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp))
     return owner
@@ -95,6 +96,7 @@ class KernelLowering:
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
+        self.in_bytes = _buffers_of_several_widths(kernel)
         self.emit: OpBuilder
 
     def run(self) -> func.FuncOp:
@@ -282,13 +284,39 @@ class KernelLowering:
         if space in ("shared", "fragment"):
             raise refuse(op, f"{op.label.data} has no memory yet; run infer-scopes first", "T291")
         shape = list(kind.get_shape())
+        if op.result in self.in_bytes and space == "ub":
+            self.views[op.result] = whole(self._allocate_bytes(op, kind))
+            self._mark(op, _allocation(self.views[op.result].buffer.value))
+            return
         if space == "local":
             made = self.emit.insert(memref.AllocaOp.get(kind.element_type, shape=shape))
             self.views[op.result] = whole(LoweredBuffer(made.results[0], "local", tuple(shape), op.label.data))
             return
         pad = root_of(op.result) in self.padded
         buffer = self.allocate(op.label.data, shape, kind.element_type, space, pad=pad)
-        owner = _allocation(buffer.value)
+        self._mark(op, _allocation(buffer.value))
+        self.views[op.result] = whole(buffer)
+
+    def _allocate_bytes(self, op: tile.AllocOp, kind: MemRefType[Attribute]) -> LoweredBuffer:
+        """Allocate a buffer as bytes, and see them as its elements: views of another element width see the same bytes."""
+        emit, label = self.emit, op.label.data
+        shape, element = tuple(kind.get_shape()), kind.element_type
+        count = math.prod(shape) * dtype_of(element).nbytes
+        made = emit.insert(memref.AllocOp([], [], MemRefType(IntegerType(8), [count], memory_space=kind.memory_space)))
+        made.memref.name_hint = written(label)
+        return self._elements(LoweredBuffer(made.memref, "ub", shape, label, bytes=made.memref), element, shape)
+
+    def _elements(self, buffer: LoweredBuffer, element: Attribute, shape: tuple[int, ...]) -> LoweredBuffer:
+        """Elements of a type, one after another, in the bytes of a buffer from its shift on."""
+        source = buffer.bytes
+        assert source is not None and isinstance(source.type, MemRefType)
+        kind = MemRefType(element, shape, memory_space=source.type.memory_space)
+        made = self.emit.insert(memref.ViewOp(source, self.emit.value(buffer.shift), [], kind)).results[0]
+        made.name_hint = written(buffer.label)
+        return replace(buffer, value=made, shape=shape, start=0)
+
+    def _mark(self, op: tile.AllocOp, owner: Operation) -> None:
+        """Give an allocation the address, the slots and the role that the buffer has."""
         if op.address is not None:
             owner.attributes[ADDRESS] = op.address
         if SCRATCH in op.attributes:
@@ -296,7 +324,6 @@ class KernelLowering:
         if op.slots is not None:
             mark = self.emit.insert(annotation.MarkOp(owner.results[0]))
             mark.attributes["hivm.multi_buffer"] = IntegerAttr(op.slots.value.data, 32)
-        self.views[op.result] = whole(buffer)
 
     def _region(self, op: tile.RegionOp) -> None:
         base = self.view(op.source)
@@ -324,6 +351,11 @@ class KernelLowering:
         base, shape = self.view(op.source), tile.shape_of(op.result)
         kind = op.result.type
         assert isinstance(kind, MemRefType)
+        if dtype_of(kind.element_type).nbytes != base.buffer.dtype.nbytes and base.buffer.bytes is not None:
+            start = self.emit.mul(first_element(self.emit, base), base.buffer.dtype.nbytes)
+            seen = replace(base.buffer, shift=self.emit.add(base.buffer.shift, start))
+            self.views[op.result] = whole(self._elements(seen, kind.element_type, shape))
+            return
         if kind.element_type != base.buffer.element:
             base = self._reinterpreted(op, base, kind.element_type)
         axes = _match_units(base, shape)
@@ -447,6 +479,17 @@ def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] |
         else:
             return None
     return tuple(axes) if not remaining else None
+
+
+def _buffers_of_several_widths(kernel: func.FuncOp) -> set[SSAValue]:
+    """Buffers that are seen as elements of different widths."""
+    found: set[SSAValue] = set()
+    for op in kernel.walk():
+        if isinstance(op, tile.ViewOp):
+            kinds = [value.type for value in (op.source, op.result)]
+            if len({dtype_of(kind.element_type).nbytes for kind in kinds if isinstance(kind, MemRefType)}) > 1:
+                found.add(root_of(op.source))
+    return found
 
 
 def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:

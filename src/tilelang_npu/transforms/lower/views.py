@@ -37,12 +37,18 @@ class LoweredBuffer:
         space: the memory, as HIVM spells it.
         shape: the logical shape.
         label: the user's name.
+        start: elements from the memref's base pointer, from which ``memref.reinterpret_cast`` counts, to its first element.
+        bytes: the allocation as bytes, of a buffer that is seen as elements of another width too.
+        shift: bytes from there to the memref's base pointer.
     """
 
     value: SSAValue
     space: str
     shape: tuple[Value, ...]
     label: str
+    start: Value = 0
+    bytes: SSAValue | None = None
+    shift: Value = 0
 
     @property
     def element(self) -> Attribute:
@@ -154,10 +160,7 @@ def _reinterpreted(emit: OpBuilder, view: View) -> SSAValue:
     """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
-    strides = row_strides(emit, view.buffer)
-    offset: Value = 0
-    for position, stride in zip(view.offsets, strides, strict=True):
-        offset = emit.add(offset, emit.mul(position, stride))
+    strides, offset = row_strides(emit, view.buffer), first_element(emit, view)
     sizes, steps = list(view.shape), [1 if axis is None else strides[axis] for axis in view.axes]
     layout = StridedLayoutAttr([step if isinstance(step, int) else None for step in steps],
                                offset if isinstance(offset, int) else None)
@@ -166,6 +169,14 @@ def _reinterpreted(emit: OpBuilder, view: View) -> SSAValue:
     made = memref.ReinterpretCastOp.from_dynamic(source, [offset], sizes, steps, kind)
     result: SSAValue = emit.insert(made).result
     return result
+
+
+def first_element(emit: OpBuilder, view: View) -> Value:
+    """Elements from the base pointer of a view's memref to the view's first element."""
+    offset = view.buffer.start
+    for position, stride in zip(view.offsets, row_strides(emit, view.buffer), strict=True):
+        offset = emit.add(offset, emit.mul(position, stride))
+    return offset
 
 
 def row_strides(emit: OpBuilder, buffer: LoweredBuffer) -> list[Value]:
@@ -195,14 +206,12 @@ def reshaped(emit: OpBuilder, view: View, shape: tuple[int, ...]) -> View | None
     if (kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
             or DYNAMIC_INDEX in shape or math.prod(constant) != math.prod(shape)):
         return None
-    offset: Value = 0
-    for position, stride in zip(view.offsets, strides, strict=True):
-        offset = emit.add(offset, emit.mul(position, stride))
+    offset = first_element(emit, view)
     steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
     kind = MemRefType(source.type.element_type, shape, StridedLayoutAttr(steps, offset if isinstance(offset, int) else None),
                       source.type.memory_space)
     made = memref.ReinterpretCastOp.from_dynamic(source, [offset], list(shape), steps, kind)
-    return whole(replace(buffer, value=emit.insert(made).result, shape=shape))
+    return whole(replace(buffer, value=emit.insert(made).result, shape=shape, start=offset))
 
 
 def _fractal_view(emit: OpBuilder, view: View, op: Operation) -> SSAValue:

@@ -112,9 +112,7 @@ def place_of(value: SSAValue) -> OperandBytes:
     kind = value.type
     assert isinstance(kind, MemRefType)
     space = hivm.space_of(kind) or "gm"
-    root = value
-    while isinstance(root.owner, _THROUGH):
-        root = root.owner.operands[0]
+    root = _root_of(value, space)
     addresses: tuple[int, ...] = ()
     planned = isinstance(root.owner, hivm.PointerCastOp)
     if isinstance(root.owner, hivm.PointerCastOp):
@@ -133,6 +131,14 @@ def place_of(value: SSAValue) -> OperandBytes:
         return OperandBytes(space, root, starts, 0, slot, planned, turn, view if space == "gm" else None, box)
     low, high = _extent(value, root)
     return OperandBytes(space, root, addresses, low, high, planned, view=view, box=box)
+
+
+def _root_of(value: SSAValue, space: str) -> SSAValue:
+    """The address or argument that a chain of views starts from; in GM a view of bytes, which is one of the buffers there."""
+    through = _THROUGH if space == "gm" else (*_THROUGH, memref.ViewOp)
+    while isinstance(value.owner, through):
+        value = value.owner.operands[0]
+    return value
 
 
 def _known(root: SSAValue) -> bool:
@@ -247,9 +253,24 @@ def _extent(value: SSAValue, root: SSAValue) -> tuple[int, int]:
         return 0, _size(whole)
     strides = kind.get_strides()
     offset = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
-    shape = kind.get_shape()
-    if strides is None or offset is None or None in strides or DYNAMIC_INDEX in shape:
+    shape, shift = kind.get_shape(), _shift(value, root)
+    if strides is None or offset is None or shift is None or None in strides or DYNAMIC_INDEX in shape:
         return 0, _size(whole)
     element = dtype_of(kind.element_type).nbytes
     last = offset + sum((size - 1) * (stride or 0) for size, stride in zip(shape, strides, strict=True))
-    return offset * element, (last + 1) * element
+    return shift + offset * element, shift + (last + 1) * element
+
+
+def _shift(value: SSAValue, root: SSAValue) -> int | None:
+    """Bytes from the start of a root to the base pointer of a view; None where a view of its bytes begins at a computed one."""
+    found = 0
+    while value is not root:
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if isinstance(owner, memref.ViewOp):
+            start = literal(owner.byte_shift)
+            if start is None:
+                return None
+            found += start
+        value = owner.operands[0]
+    return found
