@@ -114,7 +114,7 @@ ROWS: tuple[Row, ...] = (
     Row("unroll-loops", lambda o: UnrollLoops(),
         "tile", "what is unrolled has constant indices"),
     _VECTORISE,
-    Row("expand-composites", lambda o: ExpandComposites(),
+    Row("expand-composites", lambda o: ExpandComposites(by_hand=not o.synchronise),
         "tile", "into entries that HIVM has ops for"),
     Row("legalise-types", lambda o: LegaliseTypes(),
         "tile", "on single operations; what it makes has memories to infer"),

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.cores import core_of, core_type
 from tilelang_npu.transforms.ir.emit import Value
 from tilelang_npu.transforms.ir.locations import refuse
@@ -105,9 +106,17 @@ def lower_reduce(lowering: KernelLowering, op: tile.ReduceOp) -> None:
 
 
 def lower_fill(lowering: KernelLowering, op: tile.FillOp) -> None:
-    """``hivm.hir.vbrc`` of a scalar."""
+    """``hivm.hir.vbrc`` of a scalar.
+
+    Raises:
+        TileError: T201, the buffer is in a memory that no unit fills.
+    """
     target = lowering.view(op.target)
     require_movable(op, target)
+    if target.buffer.space not in ("ub", "cbuf"):
+        place = name_of(target.buffer.space)
+        raise refuse(op, f"{target.buffer.label} is in {place}, which nothing fills with a number", "T201",
+                     help="fill a buffer in L1 or UB, and copy that")
     scalar = lowering.scalar(lowering.values[op.value], target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 

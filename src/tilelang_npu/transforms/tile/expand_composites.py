@@ -1,6 +1,6 @@
 """Write each composite operation in the entries of the table that its own entry names, but for those that are an instruction.
 
-A reduction of absolute values is one of a temporary that holds them.
+A reduction of absolute values is one of a temporary that holds them, and a fill of a tensor is copies of a filled tile in UB.
 
 Runs before types are legalised and memories inferred, so that what it makes is treated like what the kernel says. The
 destination may be the first input: an expansion reads its first input for the last time before, or in, the step that first
@@ -22,6 +22,7 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.transforms.ir.emit import float_type
+from tilelang_npu.transforms.tile.expanded_fills import expand_tensor_fill, is_tensor_fill
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
 
 
@@ -73,9 +74,14 @@ def _of_absolutes(op: tile.ReduceOp) -> None:
 
 @dataclass(frozen=True)
 class ExpandComposites(ModulePass):
-    """The pass; see the module's text."""
+    """The pass; see the module's text.
+
+    Attributes:
+        by_hand: whether the author sets the waits between statements.
+    """
 
     name = "expand-composites"
+    by_hand: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [found for found in op.walk() if isinstance(found, tile.ElementwiseOp)]:
@@ -84,3 +90,5 @@ class ExpandComposites(ModulePass):
                 _expand(inner, entry)
         for reduction in [found for found in op.walk() if isinstance(found, tile.ReduceOp) and found.absolute is not None]:
             _of_absolutes(reduction)
+        for fill in [found for found in op.walk() if isinstance(found, tile.FillOp) and is_tensor_fill(found)]:
+            expand_tensor_fill(fill, by_hand=self.by_hand)

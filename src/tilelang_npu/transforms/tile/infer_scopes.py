@@ -4,7 +4,9 @@ A gemm reads L1 and accumulates in L0C; vector work happens in UB; a buffer that
 that needs several memories gets one allocation in each, and a copy is placed where a reader finds its memory out of
 date. Where the chip has no path between the memories of the two cores, or the tile does not fit the path that there is,
 such a buffer has a home in GM too, a workspace: the writing core leaves it there, as late as the first reader asks, and
-the reading core fetches it. A memory that the user fixed is kept; a use that it cannot serve is an error.
+the reading core fetches it. A memory that the user fixed is kept; a use that it cannot serve is an error. Scalar storage
+(``T.alloc_local``, ``T.alloc_var``) that an operation on tiles uses is in UB, where single elements can be accessed too; what
+is only filled is filled element by element.
 
 Runs on the tile dialect, before lowering. Sound because a reader is redirected only to an allocation that holds the
 newest value on every path: at joins the valid allocations are intersected, around loops until nothing changes.
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from xdsl.context import Context
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -30,10 +32,11 @@ from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
 from tilelang_npu.target import GM, Chip, Path, name_of
-from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
+from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, users_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import folds, restarted, touches
+from tilelang_npu.transforms.tile.expanded_fills import expand_element_fill
 from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
 from tilelang_npu.transforms.tile.vector_bound import vector_bound
 
@@ -158,6 +161,18 @@ def _purpose(use: Effect) -> str:
     if isinstance(op, (tile.ElementwiseOp, tile.ReduceOp, tile.CallOp)):
         return f"an operand of {op.entry().name}"
     return _WHAT[use.role]
+
+
+def _place_scalars(buffer: SSAValue) -> None:
+    """Give scalar storage a home in UB where an operation works on it as a tile; else expand its fills."""
+    elements = (memref.LoadOp, memref.StoreOp, memref.DimOp, tile.RegionOp, tile.ViewOp)
+    users = [user for user in users_of(buffer) if not isinstance(user, elements)]
+    if any(not isinstance(user, tile.FillOp) for user in users):
+        _retype(buffer, "ub")
+        return
+    for fill in users:
+        assert isinstance(fill, tile.FillOp)
+        expand_element_fill(fill)
 
 
 def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Effect]) -> None:
@@ -450,6 +465,9 @@ class InferScopes(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         by_author = any(isinstance(inner, tile.LaunchOp) and inner.explicit_sub_block is not None for inner in op.walk())
         ways = _Ways(chips.chip(self.chip), across=not by_author)
+        for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
+            if space_of(allocation.result) == "local":
+                _place_scalars(allocation.result)
         uses: dict[SSAValue, list[Effect]] = {}
         allocations: list[tile.AllocOp] = []
         for inner in op.walk():
