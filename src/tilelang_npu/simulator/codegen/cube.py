@@ -20,6 +20,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
+from tilelang_npu.simulator.machine.axis_parts import fits
 from tilelang_npu.simulator.machine.events import Slot
 from tilelang_npu.simulator.machine.work import Mmad, Multiply
 
@@ -55,6 +56,13 @@ def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, in
         if size.known and size.constant > min(first, second):
             raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {what} {first} and {second}",
                             code="T507", location=location_of(op))
+
+
+def _check_when_run(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
+    """As ``_check``, of sizes that only run time knows."""
+    for name, (size, first, second, what) in sizes.items():
+        if not size.known and not size.at_most(min(first, second)):
+            em.line(f"{em.constant(fits, 'fits')}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
 
 
 @effect(hivm.MmadL1Op)
@@ -109,7 +117,9 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
     deep, columns = _logical(b_shape)[::-1] if b_turned else _logical(b_shape)
     c_rows, c_columns = _logical(c_shape)
-    _check(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"), "n": (n, columns, c_columns, "columns")})
+    limits = {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"), "n": (n, columns, c_columns, "columns")}
+    _check(em, op, limits)
+    _check_when_run(em, op, limits)
     wide = op.enable_HF32 is not None
     exact = c.element == "int32"
     unit_flag = op.unit_flag_mode is not None
@@ -159,6 +169,9 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
+    (rows, depth), (deep, columns), (c_rows, c_columns) = map(_logical, (a_shape, b_shape, c_shape))
+    _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"),
+                             "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
     em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,

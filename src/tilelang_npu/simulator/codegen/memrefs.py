@@ -26,6 +26,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reach import check_address
 from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Cut, Local, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.work import ScalarAccess
+from tilelang_npu.target import is_fractal
 
 
 def _mixed(em: PythonEmitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
@@ -68,7 +69,21 @@ def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], 
         if reach is not None and (extent - reach).at_least(0):
             reach = None
         if reach is not None or not offset.at_least(0):
-            yield Cut(axis, offset, reach, extent)
+            called, unit = _called(view, axis)
+            yield Cut(called, offset * unit, None if reach is None else reach * unit, extent * unit)
+
+
+def _called(view: StridedView, axis: int) -> tuple[str, int]:
+    """What an axis of a buffer is called in messages, and elements of a matrix for each of its elements. Fractals are panels of
+    columns, rows of fractals or single rows, and columns of a panel (``[C1, R1, r0, c0]``, ``[C1, rows, c0]``)."""
+    behind, sizes = view.rank - axis, view.sizes
+    fractals = is_fractal(view.base.memory) and view.rank >= 3 and sizes[-1].known and sizes[-2].known
+    if not fractals or behind == 1:
+        return f"axis {axis}", 1
+    blocks = view.rank > 3 and view.strides[-3] == view.strides[-2] * sizes[-2].constant
+    if behind == (4 if blocks else 3):
+        return "the columns", sizes[-1].constant
+    return ("the rows", sizes[-2].constant if behind == 3 else 1) if behind < 4 else (f"axis {axis}", 1)
 
 
 def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:

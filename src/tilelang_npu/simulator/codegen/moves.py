@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -126,8 +127,7 @@ def blocks_view(view: StridedView) -> StridedView | None:
     if not (view.sizes[2].known and inner.known) or (outer != inner * view.sizes[2].constant and view.sizes[1] != Int(1)):
         return None
     rows = view.sizes[1] * view.sizes[2].constant
-    return StridedView(view.base, view.element, view.origin, view.offset, (view.sizes[0], rows, view.sizes[3]),
-                (view.strides[0], inner, view.strides[3]))
+    return replace(view, sizes=(view.sizes[0], rows, view.sizes[3]), strides=(view.strides[0], inner, view.strides[3]))
 
 
 def panels(buffer: Buffer) -> Buffer | None:
@@ -149,9 +149,8 @@ def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, 
         return None
     count = Int(columns.constant // width.constant)
     shape = (count, rows)
-    first = StridedView(source.base, source.element, source.origin, source.offset, shape,
-                        (Int(_BLOCK.itemsize), source.strides[0]))
-    second = StridedView(target.base, target.element, target.origin, target.offset, shape, merged.strides[:2])
+    first = replace(source, sizes=shape, strides=(Int(_BLOCK.itemsize), source.strides[0]))
+    second = replace(target, sizes=shape, strides=merged.strides[:2])
     return first, second
 
 
@@ -252,15 +251,15 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
 
     def blocks(view: StridedView) -> StridedView:
         count = Int(view.sizes[1].constant // width)
-        return StridedView(view.base, view.element, view.origin, view.offset, (count, view.sizes[0], Int(width)),
-                    (view.strides[1] * width, view.strides[0], view.strides[1]))
+        return replace(view, sizes=(count, view.sizes[0], Int(width)),
+                       strides=(view.strides[1] * width, view.strides[0], view.strides[1]))
 
     shape = blocks(views[0]).sizes
 
     for number, part in enumerate(targets):
         def crop(view: StridedView, number: int = number) -> StridedView:
             first = view.offset + em.multiplied(shape[1] * number, view.strides[1])
-            return StridedView(view.base, view.element, view.origin, first, (shape[0], shape[1], view.sizes[2]), view.strides)
+            return replace(view, offset=first, sizes=(shape[0], shape[1], view.sizes[2]))
 
         read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:

@@ -61,13 +61,13 @@ class Cut:
     """A part of an axis that is taken, and may not be there: what it then reaches is another row.
 
     Attributes:
-        axis: of the buffer that it is cut from.
+        axis: of the buffer that it is cut from: ``axis 0``, or the rows or columns of fractals.
         start: its first element.
         reach: one past its last element; None where that is known to be there.
         extent: elements of the axis.
     """
 
-    axis: int
+    axis: str
     start: Int
     reach: Int | None
     extent: Int

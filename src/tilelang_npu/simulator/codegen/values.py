@@ -203,7 +203,7 @@ class Values(Definitions, ABC):
         """The 0 that is added to a place where an axis has what is taken of it; the error where it has not."""
         start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
         name = called(view.base, whole=False)
-        return f"{self.constant(taken, 'taken')}({start}, {reach}, {extent}, {cut.axis}, {name!r})"
+        return f"{self.constant(taken, 'taken')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
 
     def owner_now(self) -> Operation:
         """The op that code is made for."""

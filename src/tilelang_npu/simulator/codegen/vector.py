@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
@@ -23,8 +24,8 @@ from tilelang_npu.target.dtypes import DType
 
 def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
     def turn(view: StridedView) -> StridedView:
-        return StridedView(view.base, view.element, view.origin, view.offset, tuple(view.sizes[axis] for axis in permutation),
-                    tuple(view.strides[axis] for axis in permutation))
+        return replace(view, sizes=tuple(view.sizes[axis] for axis in permutation),
+                       strides=tuple(view.strides[axis] for axis in permutation))
 
     return mapped(buffer, turn) if permutation else buffer
 

@@ -42,6 +42,8 @@ def panels(matrix: Array, front: int = 0) -> Array:
 def nd2nz(dst: Array, src: Array) -> None:
     """Rows from GM into fractals; what the rows do not reach stays as it is."""
     rows, columns = src.shape
+    if not src.size:
+        return
     target = _panels_of(dst)
     width = target.shape[2]
     whole, rest = divmod(columns, width)
@@ -55,6 +57,8 @@ def nd2nz(dst: Array, src: Array) -> None:
 def nz2nd(dst: Array, src: Array) -> None:
     """Fractals into rows, with the conversion that the element types ask for."""
     rows, columns = dst.shape
+    if not dst.size:
+        return
     source = _panels_of(src)
     width = source.shape[2]
     whole, rest = divmod(columns, width)

@@ -15,16 +15,22 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.guards import surely_natural
 from tilelang_npu.transforms.ir.locations import location_of, refuse
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.said import say_core
-from tilelang_npu.transforms.lower.views import View, first_element, materialise, require_movable, row_strides
+from tilelang_npu.transforms.lower.views import (
+    View,
+    checked,
+    first_element,
+    materialise,
+    require_movable,
+    row_strides,
+    surely_inside,
+)
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
@@ -44,7 +50,7 @@ def clip(emit: OpBuilder, view: View) -> tuple[tuple[Value, ...], SSAValue | Non
             sizes.append(size)
             continue
         bound, offset = view.buffer.shape[axis], view.offsets[axis]
-        if _surely_inside(emit, offset, size, bound):
+        if surely_inside(emit, offset, size, bound):
             sizes.append(size)
             continue
         room = emit.sub(bound, offset)
@@ -62,7 +68,7 @@ def _dropped_outside(emit: OpBuilder, view: View) -> SSAValue | None:
     """Whether the position on an axis that the view does not show lies beyond the tensor; None where it surely does not."""
     found: SSAValue | None = None
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
-        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+        if axis not in view.axes and not surely_inside(emit, offset, 1, bound):
             found = emit.either(found, emit.less(emit.sub(bound, offset), 1))
     return found
 
@@ -71,19 +77,9 @@ def _cropped(emit: OpBuilder, view: View, sizes: tuple[Value, ...]) -> View:
     """The part of a global view that ``clip`` found; where that is nothing, it still starts inside the tensor."""
     offsets = list(view.offsets)
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
-        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+        if axis not in view.axes and not surely_inside(emit, offset, 1, bound):
             offsets[axis] = emit.minimum(offset, emit.sub(bound, 1))
     return replace(view, offsets=tuple(offsets)).resized(sizes)
-
-
-def _surely_inside(emit: OpBuilder, offset: Value, size: Value, bound: Value) -> bool:
-    if offset == 0 and size is bound:
-        return True
-    ranges = emit.ranges
-    if ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low:
-        return True
-    end = affine(offset, ranges.constant) + affine(size, ranges.constant)
-    return surely_natural(affine(bound, ranges.constant) - end, emit.conditions, ranges)
 
 
 def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
@@ -258,7 +254,7 @@ def _gm_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
     else:
         pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded or short else None
-    destination = materialise(emit, target, op)
+    destination = materialise(emit, target, op, pads=pad is not None)
     if partial is not None:
         source = _cropped(emit, source, sizes)
     emit.insert(hivm.Nd2NzOp(
@@ -378,7 +374,7 @@ def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     layout = StridedLayoutAttr(steps, offset if isinstance(offset, int) else None)
     sizes = list(fractals.get_shape())
     kind = MemRefType(fractals.element_type, sizes, layout, hivm.address_space(source.buffer.space))
-    cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(source.buffer.value, [offset], sizes, steps, kind))
+    cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(checked(emit, source), [offset], sizes, steps, kind))
     emit.insert(hivm.CopyOp(cast.result, place))
 
 
