@@ -73,3 +73,23 @@ def test_as_many_tiles_as_are_whole_end_with_what_is_there(short: int, clamped: 
     so = all(n - 4 * t - 4 - short >= 0 for n in range(30) for t in range(n // 4))
     assert surely_natural(room, [whole.result], Ranges()) == so
     assert surely_natural(room, [], Ranges()) == (so and not clamped)  # the loop runs on
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_remainder_is_less_than_its_divisor(size: int, below: bool) -> None:
+    """Of ``x - x // 4 * 4``, for any ``x``: that it is natural, and that ``size`` elements from it on end within 6."""
+    module = parse_module("""func.func @f(%n: index) {
+      %c4 = arith.constant 4 : index
+      %c7 = arith.constant 7 : index
+      %x = arith.subi %n, %c7 : index
+      %q = arith.floordivsi %x, %c4 : index
+      %whole = arith.muli %q, %c4 : index
+      %left = arith.subi %x, %whole : index
+      return
+    }""")
+    left = next(op for op in module.walk() if op.results and op.results[0].name_hint == "left").results[0]
+    ranges = Ranges()
+    value = affine(left, ranges.constant)
+    asked = value if below else Linear(6 - size) - value
+    assert surely_natural(asked, (), ranges) == (below or size <= 3)

@@ -48,7 +48,7 @@ def leaves(condition: SSAValue, ranges: Ranges) -> Iterator[Linear[SSAValue] | N
 
 def surely_natural(value: Linear[SSAValue], conditions: Iterable[SSAValue], ranges: Ranges) -> bool:
     """Whether a sum is not negative where conditions hold: by the bounds of its numbers, as one of them says, as loops go, or
-    as a quotient times its divisor is no more than what was divided."""
+    as a quotient times its divisor is no more than what was divided, and less than a divisor below it."""
     known = [one for condition in conditions for one in said(condition, ranges)]
     return _natural(_unbounded(value, known, ranges), known, ranges, _STEPS)
 
@@ -94,7 +94,8 @@ def _facts(atom: SSAValue, ranges: Ranges) -> Iterator[Linear[SSAValue]]:
     elif isinstance(owner, (arith.DivUIOp, arith.FloorDivSIOp)):
         by = ranges.constant(owner.rhs)
         if by is not None and by > 0:
-            yield affine(owner.lhs, ranges.constant) - by * Linear.of(atom)
+            left = affine(owner.lhs, ranges.constant) - by * Linear.of(atom)
+            yield from (left, Linear(by - 1) - left)
 
 
 __all__ = ["leaves", "natural", "said", "surely_natural"]

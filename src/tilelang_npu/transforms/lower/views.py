@@ -312,12 +312,14 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
     sides = [*((position, 1, count) for position, count in zip(view.offsets, lead, strict=False)),
              (row, rows, have_rows), (column, columns, have_columns)]
     inside = all(_is_natural(emit, start) and surely_inside(emit, start, size, extent) for start, size, extent in sides)
+    all_of_it = (row, rows) == (0, have_rows) and (column, columns) == (0, have_columns)
     from_vector = touch is _Touch.BLOCKS and isinstance(op, tile.CopyOp) and core_of(space_of(op.source)) == "AIV"
     if not lead and rows_fit and (not inside or (isinstance(row, int) and isinstance(column, int))):
         return _cut(emit, buffer.value, first, sizes)
     if lead and rows_fit and (not inside or from_vector):
         # the matrix first: flags between the cores are by the slots of a ring
-        return _cut(emit, _matrix(emit, view), first, sizes)
+        matrix = _matrix(emit, view)
+        return matrix if all_of_it and not from_vector else _cut(emit, matrix, first, sizes)
     if not inside:
         return _rows_cut(emit, _matrix(emit, view) if lead else buffer.value, first, sizes)
     strides = [stride or 0 for stride in source.get_strides() or []]
