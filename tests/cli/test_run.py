@@ -11,6 +11,7 @@ import pytest
 
 from tilelang_npu.cli.run import own_arguments
 from tilelang_npu.cli.script import execute
+from tilelang_npu.runtime.writing import file_name
 
 
 def test_output_then_summary(tool, script: Path) -> None:
@@ -38,6 +39,21 @@ def test_mlir_of_every_kernel_and_stage(tool, script: Path, tmp_path: Path) -> N
     assert stages[0] == "00-tile.mlir"
     assert stages[-1].endswith("-hivm.mlir")
     assert (tmp_path / "out" / "twice" / stages[-1]).read_text() == (tmp_path / "out" / "twice.mlir").read_text()
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/outside", "..", "a/b", "..\\\\outside", ""])
+def test_kernels_are_written_inside_the_directory_whatever_their_name(tool, script: Path, tmp_path: Path, name: str) -> None:
+    renamed = f"    twice.function.__name__ = {name!r}\n    return twice"
+    script.write_text(script.read_text().replace("    return twice", renamed))
+    folder = tmp_path / "deep" / "out"
+    before = {*tmp_path.iterdir()}
+    assert tool("run", script, "--mlir", folder, "--all-stages").code == 0
+    assert {*tmp_path.iterdir()} - before == {tmp_path / "deep"}
+    assert [*(tmp_path / "deep").iterdir()] == [folder]
+    (whole,) = (file for file in folder.iterdir() if file.is_file())
+    (stages,) = (file for file in folder.iterdir() if file.is_dir())
+    assert (whole.stem, stages.name) == (file_name(name), file_name(name))
+    assert max(stages.iterdir()).read_text() == whole.read_text()
 
 
 def test_trace_is_a_timeline(tool, script: Path, tmp_path: Path) -> None:

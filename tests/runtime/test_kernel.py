@@ -15,6 +15,7 @@ from samples import SYNC, doubled, product, scaled, symbolic_rows
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.writing import file_name
 
 
 def test_results_are_returned(rng: np.random.Generator) -> None:
@@ -111,6 +112,22 @@ def test_profile_takes_shapes_for_arrays() -> None:
 def test_texts_are_written_where_asked(tmp_path: Path) -> None:
     tilelang.compile(product(), target="npuir", debug_root_path=tmp_path / "texts")
     assert {file.name for file in (tmp_path / "texts").iterdir()} == {"product.mlir", "product.tile.mlir"}
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "..", "a/b"])
+def test_texts_and_exports_stay_in_their_directory_whatever_the_kernel_is_called(tmp_path: Path, name: str) -> None:
+    func = product()
+    func.function.__name__ = name
+    folder = tmp_path / "deep" / "texts"
+    kernel = tilelang.compile(func, target="npuir", debug_root_path=folder)
+    assert kernel.name == name
+    written = {file_name(name) + end for end in (".mlir", ".tile.mlir")}
+    assert {file.name for file in folder.iterdir()} == written
+    exported = kernel.export(folder)
+    ends = (".mlir", ".auto.mlir", ".json")
+    assert {file.name for file in exported} == {file_name(name) + end for end in ends} | {"README.md"}
+    assert {file.name for file in folder.iterdir()} == written | {file.name for file in exported}
+    assert [*tmp_path.iterdir(), *(tmp_path / "deep").iterdir()] == [tmp_path / "deep", folder]
 
 
 def test_mlir_bindings(monkeypatch: pytest.MonkeyPatch) -> None:

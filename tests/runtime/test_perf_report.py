@@ -40,6 +40,16 @@ def test_each_size_is_measured_for_each_curve(capsys: pytest.CaptureFixture[str]
     assert "<td>201</td>" in found._repr_html_()
 
 
+def test_a_picture_stays_in_its_folder_whatever_the_plot_is_called(tmp_path: Path) -> None:
+    @perf_report(about(plot_name="../us / call"))
+    def product(n: int, by: int) -> float:
+        return float(n * by)
+
+    product.run(save_path=tmp_path / "made")
+    assert [*tmp_path.iterdir()] == [tmp_path / "made"]
+    assert [file.name for file in (tmp_path / "made").iterdir()] == ["___us _ call.svg"]
+
+
 def test_several_names_take_one_value_or_one_each_and_values_bring_their_ends() -> None:
     @perf_report([about(x_names=["m", "n"], x_vals=[(2, 3), 4], styles=[("red", "-"), ("blue", "--")]), about(x_names=["m"])])
     def triple(m: int, by: int, n: int = 1) -> tuple[float, float, float]:

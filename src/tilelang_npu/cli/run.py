@@ -13,6 +13,7 @@ from tilelang_npu.cli.kernel_labels import labelled
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import Outcome, add_interpreter, add_numbers, add_schedule, add_without, chosen, execute
 from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.writing import file_names
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -89,9 +90,8 @@ def run(args: argparse.Namespace) -> int:
     profiles = _profiles(outcome.record) if args.profile or args.html is not None else []
     for profile in profiles if args.profile else ():
         print(f"\n{profile}")
-    names = _file_names(outcome.record)
     if args.mlir is not None:
-        _write_mlir(args.mlir, names, args.all_stages)
+        _write_mlir(args.mlir, outcome.record.kernels, args.all_stages)
     if args.trace is not None:
         write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns"}))
     if args.json is not None:
@@ -155,20 +155,8 @@ def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str], 
     return {"version": 1, "script": args.file, "exit_code": outcome.code, "kernels": kernels}
 
 
-def _file_names(record: Record) -> dict[str, JITKernel]:
-    """A file name for each kernel: its own, numbered from the second of that name on."""
-    names: dict[str, JITKernel] = {}
-    for kernel in record.kernels:
-        name, number = kernel.name, 1
-        while name in names:
-            number += 1
-            name = f"{kernel.name}-{number}"
-        names[name] = kernel
-    return names
-
-
-def _write_mlir(directory: str, names: dict[str, JITKernel], all_stages: bool) -> None:
-    for name, kernel in names.items():
+def _write_mlir(directory: str, kernels: Sequence[JITKernel], all_stages: bool) -> None:
+    for name, kernel in zip(file_names(kernel.name for kernel in kernels), kernels, strict=True):
         write_text(f"{directory}/{name}.mlir", kernel.mlir())
         if all_stages:
             for number, stage in enumerate(kernel.stages()):

@@ -19,7 +19,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.environment import jobs, most_ops
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.runtime.targets import find_chip
-from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.runtime.writing import file_names, replaced
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -94,9 +94,10 @@ def sim(args: argparse.Namespace) -> int:
     if args.save is not None:
         directory = Path(args.save)
         directory.mkdir(parents=True, exist_ok=True)
-        for parameter, value in zip(parameters, values, strict=True):
+        names = file_names(parameter.name for parameter in parameters)
+        for name, value in zip(names, values, strict=True):
             if isinstance(value, np.ndarray):
-                with replaced(directory / f"{parameter.name}.npy") as file:
+                with replaced(directory / f"{name}.npy") as file:
                     np.save(file, value)
     if args.trace is not None:
         write_text(args.trace, json.dumps(launch.trace()))

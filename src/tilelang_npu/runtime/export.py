@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.runtime.lowering import FINAL
-from tilelang_npu.runtime.writing import replaced, write_whole
+from tilelang_npu.runtime.writing import file_name, replaced, write_whole
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -72,12 +72,13 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, ParameterEf
         number=number, symbol=one["symbol"], magic=_MAGIC[one["cores"]], workspace=one["workspace_bytes_per_block"],
         blocks=f"{one['blocks']} blocks" if one["blocks"] is not None else "as many blocks as the grid has points")
         for number, one in enumerate(facts["launches"], 1)]
-    readme = _README.format(name=kernel.name, chip=kernel.chip.name, version=__version__, launches="".join(launched))
-    files = {f"{kernel.name}.mlir": kernel.mlir(), f"{kernel.name}.auto.mlir": kernel.mlir("hivm-auto"),
-             f"{kernel.name}.json": json.dumps(facts, indent=2) + "\n", "README.md": readme}
-    for name, text in files.items():
-        write_whole(directory / name, text)
-    return [directory / name for name in files]
+    name = file_name(kernel.name)
+    readme = _README.format(name=name, chip=kernel.chip.name, version=__version__, launches="".join(launched))
+    files = {f"{name}.mlir": kernel.mlir(), f"{name}.auto.mlir": kernel.mlir("hivm-auto"),
+             f"{name}.json": json.dumps(facts, indent=2) + "\n", "README.md": readme}
+    for file, text in files.items():
+        write_whole(directory / file, text)
+    return [directory / file for file in files]
 
 
 def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> dict[str, Any]:
@@ -120,6 +121,6 @@ def dump(kernel: JITKernel, directory: Path) -> None:
     """Write a kernel's first and last stage into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
     for stage, suffix in (("tile", "tile.mlir"), (FINAL, "mlir")):
-        with replaced(directory / f"{kernel.name}.{suffix}") as file:
+        with replaced(directory / f"{file_name(kernel.name)}.{suffix}") as file:
             file.write(kernel.mlir(stage).encode())
     logger.info("%s: texts written to %s", kernel.name, directory)

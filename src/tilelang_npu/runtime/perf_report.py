@@ -11,6 +11,7 @@ from typing import Any
 from tilelang_npu.charts import Curve, Picture, curves
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.progress import shown
+from tilelang_npu.runtime.writing import file_name
 
 __all__ = ["Benchmark", "Measured", "Sweep", "SweepPoint", "perf_report"]
 
@@ -133,7 +134,7 @@ class Sweep:
         """Write the picture to ``PLOT_NAME.svg`` in a folder, which is made if it is not there."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        file = place / f"{self.benchmark.plot_name}.svg"
+        file = place / f"{file_name(self.benchmark.plot_name)}.svg"
         self.picture().save(file)
         return file
 

@@ -1,14 +1,53 @@
-"""Writing a file whole or not at all, whenever the process ends."""
+"""Writing a file whole or not at all, whenever the process ends; and file names for kernels, parameters and plots."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["replaced", "write_whole"]
+__all__ = ["file_name", "file_names", "replaced", "write_whole"]
+
+_UNSAFE = re.compile(r"[^\w.,+=@ -]")
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+"""Names that Windows gives to devices, with any suffix."""
+_MOST_BYTES = 180
+"""Bytes of a file name that come from the name of a kernel; 255 are allowed, and suffixes and temporary names need some."""
+
+
+def file_name(name: str) -> str:
+    """Returns a file name for something whose name the author or a foreign file chose: one component of a path, never ``..``.
+
+    A Python identifier is returned as it is. Separators, control characters and leading dots become underscores; a name that
+    is too long is cut, and ends with a digest of the whole.
+    """
+    safe = _UNSAFE.sub("_", name.strip(" "))
+    safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe).rstrip(". ") or "_"
+    if _DEVICES.match(safe):
+        safe = f"_{safe}"
+    if len(safe.encode()) > _MOST_BYTES:
+        start = safe.encode()[:_MOST_BYTES - 17].decode(errors="ignore")
+        safe = f"{start}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}"
+    return safe
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """Returns a file name for each name, all different, also where case does not count: repetitions end with ``-2``, ``-3``."""
+    made: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        first = chosen = file_name(name)
+        number = 1
+        while chosen.casefold() in taken:
+            number += 1
+            chosen = f"{first}-{number}"
+        taken.add(chosen.casefold())
+        made.append(chosen)
+    return made
 
 
 def write_whole(path: str | Path, text: str) -> None:
