@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def test_uninstalling_leaves_torch_as_it_was() -> None:
     assert torch.zeros is not before
     assert torch.zeros(2).device.type == "cpu"
     assert "torch_npu" not in sys.modules
+    assert not {"__getitem__", "__setitem__"} & vars(torch.Tensor).keys()
 
 
 @pytest.mark.parametrize("device", ["npu", "npu:0", "npu:9"])
@@ -62,6 +64,247 @@ def test_a_tensor_made_for_the_device_says_so_and_is_the_hosts(make: Any, device
     assert tensor.device == torch.device("npu:0")
     assert tensor.is_npu
     assert tensor.detach().numpy().size
+
+
+class _Sequence:
+    """What Python's C functions take for a sequence, and is neither a list nor a tuple."""
+
+    def __init__(self, *held: Any) -> None:
+        self.held = held
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.held[index]
+
+
+class _Subclass(torch.Tensor):  # type: ignore[misc]  # torch's class, known once torch is there
+    """A tensor of a user's class."""
+
+
+class _Override:
+    """What answers for every function of torch."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> str:
+        return f"asked for {func.__name__}"
+
+
+DATA: dict[str, Any] = {
+    "0-d": lambda: torch.tensor(3), "[0-d]": lambda: [torch.tensor(3)],
+    "(0-d, 0-d)": lambda: (torch.tensor(3), torch.tensor(4)),
+    "[[0-d], [0-d]]": lambda: [[torch.tensor(3.0)], [torch.tensor(4.0)]], "[1, 0-d, 2.5]": lambda: [1, torch.tensor(3), 2.5],
+    "[sum]": lambda: [10 - torch.tensor([1, 2]).sum()], "[x[0]]": lambda: [torch.arange(3)[1], torch.arange(3)[2]],
+    "[1-d]": lambda: [torch.ones(1)], "[1-d of 2]": lambda: [torch.ones(2)],
+    "[1-d, 1-d]": lambda: [torch.ones(2), torch.ones(2)],
+    "[2-d]": lambda: [torch.ones(1, 1)], "1-d": lambda: torch.arange(3), "empty": lambda: torch.ones(0),
+    "[float16 0-d]": lambda: [torch.tensor(3.0).half()], "[bfloat16 0-d]": lambda: [torch.tensor(3.0).bfloat16()],
+    "[bool 0-d]": lambda: [torch.tensor(True)], "[complex 0-d]": lambda: [torch.tensor(1j)],
+    "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn), "gradient": lambda: torch.ones(2, requires_grad=True),
+    "[gradient 0-d]": lambda: [torch.tensor(1.0, requires_grad=True) * 2],
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2)),
+    "[parameter 0-d]": lambda: [torch.nn.Parameter(torch.tensor(1.0))],
+    "subclass": lambda: torch.ones(2).as_subclass(_Subclass),
+    "[subclass 0-d]": lambda: [torch.tensor(1.0).as_subclass(_Subclass)], "sparse": lambda: torch.eye(2).to_sparse(),
+    "meta": lambda: torch.ones(2, device="meta"), "override": _Override, "[override]": lambda: [_Override()],
+    "numpy 0-d": lambda: np.array(3), "[numpy 0-d]": lambda: [np.array(3.0)], "numpy number": lambda: np.float16(2),
+    "numpy": lambda: np.arange(4, dtype=np.int16), "numpy reversed": lambda: np.arange(4)[::-1],
+    "[numpy]": lambda: [np.ones(2)] * 2,
+    "numpy objects": lambda: np.array([1, 2], object), "numpy big-endian": lambda: np.arange(4, dtype=">i4"),
+    "[]": list, "[[], []]": lambda: [[], []], "ragged": lambda: [[1], [1, 2]], "range": lambda: range(4),
+    "sequence": lambda: _Sequence(1, 2), "sequence of 0-d": lambda: _Sequence(torch.tensor(1), torch.tensor(2)),
+    "bytes": lambda: b"ab", "set": lambda: {1, 2}, "dict": lambda: {1: 2}, "iterator": lambda: iter([1, 2]),
+    "str": lambda: "ab", "[str]": lambda: ["a"], "None": lambda: None, "[None]": lambda: [None], "int": lambda: 3,
+    "2**63": lambda: 2**63, "[2**70]": lambda: [2**70], "inf": lambda: float("inf"), "complex": lambda: [1 + 2j],
+    "bools": lambda: [True, 2], "size": lambda: torch.Size([2, 3]), "storage": lambda: torch.ones(2).untyped_storage(),
+}
+KEYWORDS: tuple[dict[str, Any], ...] = (
+    {}, {"dtype": torch.float16}, {"dtype": torch.int32}, {"dtype": torch.bool}, {"requires_grad": True}, {"device": "cpu"},
+    {"device": "meta"}, {"device": "none such"}, {"device": 0.5}, {"device": None}, {"dtype": None}, {"pin_memory": False},
+    {"none_such": 1})
+
+
+def _shown(value: Any) -> Any:
+    """All that tells results from one another, but for the device's name."""
+    if isinstance(value, (list, tuple)):
+        return [type(value), *map(_shown, value)]
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    held = value.detach().tolist() if value.device.type != "meta" and value.layout is torch.strided else None
+    return type(value), value.dtype, value.shape, value.requires_grad, value.layout, value.is_meta, str(held)
+
+
+def _outcome(call: Any) -> Any:
+    try:
+        return _shown(call())
+    except Exception as error:  # noqa: BLE001  (which one it is, is the result)
+        return type(error), str(error).partition("\n")[0]
+
+
+def _differences(calls: dict[str, Any]) -> list[str]:
+    """The calls that do something else than in plain torch."""
+    found = {name: _outcome(call) for name, call in calls.items()}
+    compat.uninstall()
+    try:
+        plain = {name: _outcome(call) for name, call in calls.items()}
+    finally:
+        compat.install()
+    return [f"{name}: {found[name]}, not {plain[name]}" for name in calls if found[name] != plain[name]]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["tensor", "as_tensor", "asarray", "new_tensor", "zeros_like", "ones_like", "full_like"])
+def test_factories_of_data_do_as_in_plain_torch(name: str) -> None:
+    def call(data: Any, keywords: dict[str, Any]) -> Any:
+        more = (2,) if name == "full_like" else ()
+        return getattr(torch.ones(2) if name.startswith("new") else torch, name)(data(), *more, **keywords)
+
+    assert not _differences({f"{name}({what}, {keywords})": lambda data=data, keywords=keywords: call(data, keywords)
+                             for what, data in DATA.items() for keywords in KEYWORDS})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_other_functions_of_data_do_as_in_plain_torch() -> None:
+    functions: dict[str, Any] = {
+        "Tensor": lambda x: torch.Tensor(x) if type(x) in (list, tuple, _Sequence) else None,
+        "stack": lambda x: torch.stack(x), "cat": lambda x: torch.cat(x), "add": lambda x: torch.ones(2) + x,
+        "radd": lambda x: x + torch.ones(2), "where": lambda x: torch.where(torch.tensor([True, False]), x, 1.0),
+        "full": lambda x: torch.full((2,), x), "put": lambda x: torch.zeros(3, dtype=torch.int32).__setitem__(0, x),
+        "iterate": lambda x: list(torch.as_tensor(x)), "numpy": lambda x: np.asarray(torch.as_tensor(x)).tolist(),
+        "numpy of": lambda x: np.array([torch.as_tensor(x)]).tolist(), "listed": lambda x: torch.as_tensor(x).tolist(),
+        "exp": lambda x: torch.exp(torch.as_tensor(x).double()),
+        "exp of its type": lambda x: torch.exp(torch.as_tensor(x)).dtype,
+        "concatenate": lambda x: operator.concat(torch.as_tensor(x), torch.as_tensor(x)),
+        "is a sequence": lambda x: isinstance(torch.as_tensor(x), Sequence),
+    }
+    assert not _differences({f"{name} {what}": lambda function=function, data=data: function(data())
+                             for name, function in functions.items() for what, data in DATA.items()})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["zeros", "ones", "full", "eye", "arange", "linspace", "new_zeros", "new_full", "tril_indices",
+                                  "hann_window", "empty", "randn"])
+def test_factories_of_sizes_do_as_in_plain_torch(name: str) -> None:
+    sizes: dict[str, Any] = {
+        "int": 3, "tuple": (2, 3), "list": [2, 3], "size": torch.Size([2, 3]), "0-d": torch.tensor(2),
+        "[0-d]": [torch.tensor(2), 3], "numpy number": np.int64(2), "numpy 0-d": np.array(2), "negative": -1, "float": 2.0,
+        "()": (), "0": 0, "bool": True, "1-d": torch.tensor([2, 3]), "str": "a", "None": None, "sequence": _Sequence(2, 3)}
+    more = {"full": (2,), "new_full": (2,), "linspace": (5, 4), "tril_indices": (3,)}.get(name, ())
+
+    def call(size: Any, keywords: dict[str, Any]) -> Any:
+        made = getattr(torch.ones(2) if name.startswith("new") else torch, name)(size, *more, **keywords)
+        return made.to("meta") if name in ("empty", "randn") else made
+
+    assert not _differences({f"{name}({what}, {keywords})": lambda size=size, keywords=keywords: call(size, keywords)
+                             for what, size in sizes.items() for keywords in KEYWORDS})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["mm", "bmm", "matmul", "linear", "mv"])
+def test_operands_that_do_not_fit_are_refused_in_torchs_words(name: str) -> None:
+    shapes = ((2, 3), (3, 2), (3,), (0, 3), (3, 0), (2, 2, 3), (2, 3, 2), (), (1, 1))
+    function = getattr(torch.nn.functional if name == "linear" else torch, name)
+    assert not _differences({
+        f"{name} {left} {right} {dtype}": lambda left=left, right=right, dtype=dtype: function(
+            torch.ones(left).to(dtype), torch.ones(right).to(dtype))
+        for left in shapes for right in shapes
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.complex64)})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_indices_do_as_in_plain_torch() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    indices: dict[str, Any] = {
+        "int": 1, "0-d": torch.tensor(1), "[0-d]": [torch.tensor(1), torch.tensor(0)], "list": [0, 1],
+        "list and slice": ([0, 1], slice(2)),
+        "1-d": torch.tensor([1, 0, 1]), "2-d": torch.tensor([[0, 1]]), "two": (torch.tensor([0, 1]), torch.tensor([2, 0])),
+        "apart": (torch.tensor([0, 1]), slice(None), torch.tensor([2, 0])), "last": (..., torch.tensor([2, -1])),
+        "none": (None, torch.tensor([0])), "mask": x > 5, "mask of rows": torch.tensor([True, False]),
+        "wrong mask": torch.tensor([True]), "none at all": torch.tensor([], dtype=torch.int64), "floats": torch.tensor([0.0]),
+        "int8": torch.tensor([0], dtype=torch.int8), "int32": torch.tensor([-1], dtype=torch.int32),
+        "too many": (torch.tensor([0]),) * 4,
+        "unequal": (torch.tensor([0, 1]), torch.tensor([0, 1, 0])), "numpy": np.array([0, 1]), "beyond": 5, "slice": slice(5),
+        "subclass": torch.tensor([1]).as_subclass(_Subclass), "str": "a"}
+    made: dict[str, Any] = {"plain": x, "half": x.half(), "transposed": x.mT, "gradient": x.clone().requires_grad_(),
+                            "complex": x + 1j, "conjugate": (x + 1j).conj(), "meta": x.to("meta"),
+                            "subclass": x.as_subclass(_Subclass)}
+    assert not _differences({f"{kind}[{what}]": lambda tensor=tensor, index=index: (tensor[index], tensor[index].stride())
+                             for kind, tensor in made.items() for what, index in indices.items()})
+
+
+def test_the_gradient_of_a_gather_is_torchs() -> None:
+    x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    (x[torch.tensor([0, 2, 2])] * torch.tensor([[1.0], [2.0], [3.0]])).sum().backward()
+    assert x.grad.tolist() == [[1, 1], [0, 0], [5, 5]]
+
+
+PINNING: dict[str, Any] = {
+    "empty": lambda **k: torch.empty(3, **k), "zeros": lambda **k: torch.zeros(3, **k), "ones": lambda **k: torch.ones(3, **k),
+    "full": lambda **k: torch.full((3,), 2.0, **k), "tensor": lambda **k: torch.tensor([1.0, 2, 3], **k),
+    "arange": lambda **k: torch.arange(3, **k), "rand": lambda **k: torch.rand(3, **k),
+    "randn": lambda **k: torch.randn(3, **k),
+    "zeros_like": lambda **k: torch.zeros_like(torch.ones(3), **k), "new_zeros": lambda **k: torch.ones(2).new_zeros(3, **k),
+    "empty_strided": lambda **k: torch.empty_strided((3,), (1,), **k), "linspace": lambda **k: torch.linspace(0, 1, 3, **k),
+    "randint": lambda **k: torch.randint(3, (3,), **k), "eye": lambda **k: torch.eye(3, **k)[0]}
+
+
+@pytest.mark.parametrize("name", PINNING)
+def test_memory_can_be_pinned(name: str) -> None:
+    for keywords in ({}, {"device": "cpu"}, {"device": torch.device("cpu")}):
+        made = PINNING[name](pin_memory=True, **keywords)
+        assert made.is_pinned()
+        assert made.device.type == "cpu"
+        assert made.shape == (3,)
+        assert made.pin_memory() is made
+        assert made.npu() is not made
+        assert not made.npu().is_pinned()
+        assert not made.clone().is_pinned()
+    assert not PINNING[name](pin_memory=False).is_pinned()
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        PINNING[name](pin_memory=True, device="npu")
+
+
+def test_a_tensor_is_pinned_by_copying_it() -> None:
+    x = torch.arange(3)
+    pinned = x.pin_memory()
+    assert pinned is not x
+    assert (x.is_pinned(), pinned.is_pinned(), pinned[1:].is_pinned()) == (False, True, True)
+    assert torch.equal(pinned.npu(non_blocking=True).cpu(), x)
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        x.npu().pin_memory()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("make", [
+    lambda d: torch.normal(0.0, 1.0, (2,), device=d), lambda d: torch.nested.as_nested_tensor([torch.ones(2)], device=d)[0],
+    lambda d: torch.ones(2).new([1.0], device=d), lambda d: torch.from_dlpack(torch.ones(2)).to(d),
+    lambda d: torch.npu.FloatTensor([1.0]), lambda d: torch.npu.LongTensor(2, 3),
+    lambda d: torch.signal.windows.hann(4, device=d), lambda d: torch.testing.make_tensor(2, dtype=torch.float32, device=d),
+    lambda d: torch.nn.Linear(2, 2).to_empty(device=d).weight,
+])
+def test_further_makers_take_the_device(make: Any) -> None:
+    assert make("npu").device == torch.device("npu:0")
+
+
+def test_a_number_too_large_for_any_integer_is_refused_as_by_torch() -> None:
+    with pytest.raises(ValueError, match="Overflow"):
+        torch.zeros(3, dtype=torch.int32)[0] = 1 << 70
+
+
+def test_random_numbers_of_the_device_follow_its_seed() -> None:
+    drawn = []
+    for _ in range(2):
+        torch.npu.manual_seed(7)
+        drawn.append(torch.randn(3, device="npu").tolist())
+    assert drawn[0] == drawn[1]
+    assert torch.npu.initial_seed() == 7
+    state = torch.npu.get_rng_state()
+    first = torch.randn(3, device="npu").tolist()
+    torch.npu.set_rng_state(state)
+    assert torch.randn(3, device="npu").tolist() == first
+    with torch.random.fork_rng(devices=[0], device_type="npu"):
+        torch.randn(3, device="npu")
 
 
 def test_devices_are_understood_in_every_thread() -> None:
@@ -141,6 +384,8 @@ def test_the_device_is_the_chip_that_kernels_are_compiled_for(monkeypatch: pytes
     assert (found.name, found.cube_core_num, found.vector_core_num) == ("Ascend910B2", 24, 48)
     monkeypatch.setenv("TILELANG_NPU_CHIP", "910B4")
     assert torch.npu.get_device_properties(0).name == "Ascend910B4"
+    with pytest.warns(UserWarning, match="get_device_capability isn't implemented"):  # as torch_npu has it
+        assert torch.npu.get_device_capability() is None
 
 
 def test_streams_graphs_and_seeds_are_accepted() -> None:
@@ -206,6 +451,8 @@ def test_a_gather_beyond_the_end_warns_and_reads_the_last_element() -> None:
     for wrong in (9, (0, 4), (torch.tensor([True, False, True]),)):
         with pytest.raises(IndexError):
             x[wrong]
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.cpu()[torch.tensor([2])]
 
 
 def test_half_precision_products_are_rounded_once() -> None:

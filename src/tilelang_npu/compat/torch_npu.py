@@ -4,8 +4,9 @@ While installed, ``import torch_npu`` works, ``torch.npu`` is there, and every d
 memory. torch is not imported by installing: what has to be changed in it is changed when the script imports it, so
 kernels on NumPy arrays do not pay for it, and need not have it.
 
-Three parts: :mod:`.torch_npu_placement` sends the devices where they belong, :mod:`.torch_npu_device` is ``torch.npu``, and
-:mod:`.torch_npu_operators` are the vendor's operators that scripts use as references. :mod:`.torch_npu_arithmetic` makes the
+The parts: :mod:`.torch_npu_placement` sends the devices where they belong, :mod:`.torch_npu_device` is ``torch.npu``,
+:mod:`.torch_npu_profiler` is ``torch_npu.profiler``, and :mod:`.torch_npu_operators` are the vendor's operators that scripts
+use as references. :mod:`.torch_npu_arithmetic` makes the
 half-precision products of references as fast as those of single precision.
 """
 
@@ -21,6 +22,8 @@ from types import ModuleType
 __all__ = ["install", "uninstall"]
 
 _VENDOR = "torch_npu"
+_PARTS = ("placement", "arithmetic")
+"""What changes torch, in this order: the second wraps methods that the first replaced."""
 
 
 class _Prepared(Loader):
@@ -54,7 +57,9 @@ class _Vendor(Loader):
         vars(module).update(
             {name: getattr(operators, name) for name in operators.OPERATORS},
             __version__="2.6.0", __file__=operators.__file__, __getattr__=operators.missing,
-            npu=import_module("tilelang_npu.compat.torch_npu_device"))
+            npu=import_module("tilelang_npu.compat.torch_npu_device"),
+            profiler=import_module("tilelang_npu.compat.torch_npu_profiler"))
+        sys.modules[f"{_VENDOR}.profiler"] = module.profiler
 
 
 class _TorchNpuFinder(MetaPathFinder):
@@ -76,8 +81,13 @@ class _TorchNpuFinder(MetaPathFinder):
 _FINDER = _TorchNpuFinder()
 
 
+def _forget() -> None:
+    for name in (_VENDOR, f"{_VENDOR}.profiler"):
+        sys.modules.pop(name, None)
+
+
 def _prepare() -> None:
-    for part in ("placement", "arithmetic"):
+    for part in _PARTS:
         import_module(f"tilelang_npu.compat.torch_npu_{part}").install()
 
 
@@ -85,7 +95,7 @@ def install() -> None:
     """Make devices called ``npu`` work, from now on or from the moment when torch is imported. Twice is once."""
     if _FINDER in sys.meta_path:
         return
-    sys.modules.pop(_VENDOR, None)
+    _forget()
     sys.meta_path.insert(0, _FINDER)
     if "torch" in sys.modules:
         _prepare()
@@ -96,8 +106,8 @@ def uninstall() -> None:
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)
-    sys.modules.pop(_VENDOR, None)
-    for part in ("placement", "arithmetic"):
+    _forget()
+    for part in reversed(_PARTS):
         loaded = sys.modules.get(f"tilelang_npu.compat.torch_npu_{part}")
         if loaded is not None:
             loaded.uninstall()

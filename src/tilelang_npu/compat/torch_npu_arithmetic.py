@@ -7,7 +7,7 @@ the library agree to the bit where they do on a card.
 
 Losses take class numbers of int32 on a card, and int64 alone here. An assignment between tensors that share memory is refused
 by the CPU and made by a card.
-A card does not check the indices of a gather: references mark places to be masked by an index behind the end. What it finds
+A card does not check the indices of a gather: references mark places to be masked by an index past the end. What it reads
 there is unspecified; here it is the last element, and a warning.
 """
 
@@ -21,24 +21,29 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_npu.compat.torch_npu_placement import is_on_host
 from tilelang_npu.ops.products import product
 from tilelang_npu.runtime.log import TileWarning
 
 __all__ = ["install", "uninstall"]
 
 torch: Any = import_module("torch")
-_COUNTS = (torch.int64, torch.int32, torch.int16)
+_COUNTS = (torch.int64, torch.int32)
 
 
 class _LibraryState:
     library: Any = None
-    getitem: Any = None
     losses: dict[str, Any] = {}
-    assignment: Any = None
+    replaced: dict[str, Any] = {}
+    """Methods of tensors that were replaced, with the class's own before; None where it inherited one."""
 
 
-def _is_half(left: Any, right: Any) -> bool:
-    return left.dtype in (torch.float16, torch.bfloat16) and left.dtype is right.dtype
+_LOW = ("float16", "bfloat16")
+_FLOATS = (*_LOW, "float32", "float64")
+
+
+def _named(kinds: tuple[str, ...], *tensors: Any) -> bool:
+    return all(str(tensor.dtype).removeprefix("torch.") in kinds for tensor in tensors)
 
 
 def _by_steps(left: Any, right: Any) -> Any:
@@ -46,33 +51,42 @@ def _by_steps(left: Any, right: Any) -> Any:
     return torch.from_numpy(found).to(left.dtype)
 
 
-def _mm(left: Any, right: Any) -> Any:
-    if _is_half(left, right):
-        return _by_steps(left, right)
-    if left.dtype is not right.dtype:
-        return torch.mm(*_promoted(left, right)).to(left.dtype)
-    return torch.mm(left, right, out=left.new_empty((left.shape[0], right.shape[1])))
+def _product_of(rank: int, operator: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of a product of matrices, or of stacks of them. Operands that do not fit, torch refuses in its words."""
 
+    def multiplied(left: Any, right: Any) -> Any:
+        fits = (left.dim() == right.dim() == rank and left.shape[:-2] == right.shape[:-2]
+                and left.shape[-1] == right.shape[-2])
+        if fits and left.dtype is right.dtype and _named(_LOW, left, right) and left.numel() and right.numel():
+            return _by_steps(left, right)
+        if fits and left.dtype is not right.dtype and _named(_FLOATS, left, right):
+            # a card multiplies half-precision matrices by float32 ones; the product has the type of the left one
+            kind = torch.promote_types(left.dtype, right.dtype)
+            return operator(left.to(kind), right.to(kind)).to(left.dtype)
+        return operator(left, right, out=torch.empty(0, dtype=left.dtype, device="cpu"))
 
-def _promoted(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both in the type that holds either. A card multiplies half-precision matrices by float32 ones, which the CPU does not;
-    the product has the type of the left one."""
-    kind = torch.promote_types(left.dtype, right.dtype)
-    return left.to(kind), right.to(kind)
-
-
-def _bmm(left: Any, right: Any) -> Any:
-    if _is_half(left, right):
-        return _by_steps(left, right)
-    if left.dtype is not right.dtype:
-        return torch.bmm(*_promoted(left, right)).to(left.dtype)
-    return torch.bmm(left, right, out=left.new_empty((left.shape[0], left.shape[1], right.shape[2])))
+    return multiplied
 
 
 def _exp(values: Any) -> Any:
-    if values.dtype is not torch.float32:
-        return torch.exp(values, out=torch.empty_like(values))
-    return torch.from_numpy(np.asarray(np.exp(values.detach().contiguous().numpy())))  # of one number NumPy makes a scalar
+    if values.dtype is not torch.float32 or not values.numel():
+        inexact = values.dtype.is_floating_point or values.dtype.is_complex
+        kind = values.dtype if inexact else torch.get_default_dtype()
+        return torch.exp(values, out=torch.empty(0, dtype=kind, device="cpu"))
+    with np.errstate(all="ignore"):  # infinities and zeros are results, as torch has it
+        found = torch.from_numpy(np.asarray(np.exp(values.detach().contiguous().numpy())))  # of one number NumPy makes a scalar
+    return found if values.is_contiguous() else torch.empty_like(values).copy_(found)  # with the strides that torch gives
+
+
+def _below_subclasses(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel in which subclasses of tensors are tensors: torch asked their ``__torch_function__`` before it came here."""
+
+    @functools.wraps(kernel)
+    def computed(*args: Any) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            return kernel(*args)
+
+    return computed
 
 
 def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,41 +114,36 @@ def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
     return assign
 
 
-def _gathered(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def getitem(self: Any, index: Any) -> Any:
-        try:
-            return original(self, index)
-        except IndexError as error:
-            inside = _inside(self, index)
-            if inside is None:
-                raise
-            warnings.warn(f"{error}: a card reads whatever lies there, here it is the last element", TileWarning, stacklevel=2)
-            return original(self, inside)
+def _index(tensor: Any, indices: Any) -> Any:
+    """``tensor[indices]`` with index tensors.
 
-    return getitem
+    It replaces the operator that ``__getitem__`` calls, not ``__getitem__`` itself: a class that has a ``__getitem__`` of its
+    own is a sequence to Python's C functions, and ``torch.tensor([x])`` would ask a 0-d tensor ``x`` for its length.
+    """
+    if len(indices) > tensor.dim():
+        msg = f"too many indices for tensor of dimension {tensor.dim()} (got {len(indices)})"  # torch's words
+        raise IndexError(msg)
+    try:
+        return _gather(tensor, indices)
+    except IndexError as error:
+        if is_on_host(tensor) or any(index is not None and index.dtype not in _COUNTS for index in indices):
+            raise
+        inside = [None if index is None else index.clamp(-size, size - 1)
+                  for index, size in zip(indices, tensor.shape, strict=False)]
+        found = _gather(tensor, inside)
+        warnings.warn(f"{error}: a card reads whatever lies there, here it is the last element", TileWarning, stacklevel=3)
+        return found
 
 
-def _inside(tensor: Any, index: Any) -> tuple[Any, ...] | None:
-    """The index with the tensors of numbers in it cut to the axes; None where it has none, or is no plain one."""
-    parts = index if isinstance(index, tuple) else (index,)
-    if len(parts) > tensor.ndim or not all(
-            isinstance(part, (int, slice)) or (isinstance(part, torch.Tensor) and part.dtype in _COUNTS) for part in parts):
-        return None
-    if not any(isinstance(part, torch.Tensor) for part in parts):
-        return None
-    return tuple(part.clamp(-size, size - 1) if isinstance(part, torch.Tensor) else part
-                 for part, size in zip(parts, tensor.shape, strict=False))
+def _gather(tensor: Any, indices: Any) -> Any:
+    return torch.ops.aten.index.Tensor_out(tensor, indices, out=torch.empty(0, dtype=tensor.dtype, device="cpu"))
 
 
 def install() -> None:
     """Take over products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
-    if _LibraryState.assignment is None:
-        _LibraryState.assignment = torch.Tensor.__setitem__
+    if "__setitem__" not in _LibraryState.replaced:
+        _LibraryState.replaced["__setitem__"] = vars(torch.Tensor).get("__setitem__")
         torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
-    if _LibraryState.getitem is None:
-        _LibraryState.getitem = torch.Tensor.__getitem__
-        torch.Tensor.__getitem__ = _gathered(_LibraryState.getitem)
     for name in ("cross_entropy", "nll_loss"):
         if name not in _LibraryState.losses:
             _LibraryState.losses[name] = getattr(torch.nn.functional, name)
@@ -143,19 +152,20 @@ def install() -> None:
         _LibraryState.library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of what is meant here: that a kernel of its own is replaced
-            _LibraryState.library.impl("mm", _mm, "CPU")
-            _LibraryState.library.impl("bmm", _bmm, "CPU")
-            _LibraryState.library.impl("exp", _exp, "CPU")
+            kernels: dict[str, Callable[..., Any]] = {
+                "mm": _product_of(2, torch.mm), "bmm": _product_of(3, torch.bmm), "exp": _exp, "index.Tensor": _index}
+            for operator, kernel in kernels.items():
+                _LibraryState.library.impl(operator, _below_subclasses(kernel), "CPU")
 
 
 def uninstall() -> None:
     """Give them back to torch."""
-    if _LibraryState.assignment is not None:
-        torch.Tensor.__setitem__ = _LibraryState.assignment
-        _LibraryState.assignment = None
-    if _LibraryState.getitem is not None:
-        torch.Tensor.__getitem__ = _LibraryState.getitem
-        _LibraryState.getitem = None
+    while _LibraryState.replaced:
+        name, own = _LibraryState.replaced.popitem()
+        if own is None:  # it was inherited: a copy of it in the class is not the same to C
+            delattr(torch.Tensor, name)
+        else:
+            setattr(torch.Tensor, name, own)
     while _LibraryState.losses:
         name, original = _LibraryState.losses.popitem()
         setattr(torch.nn.functional, name, original)

@@ -6,6 +6,7 @@ modelled time: what the kernels between two of them take on the chip.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,22 +14,30 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from tilelang_npu.compat import torch_npu_profiler as profiler
 from tilelang_npu.runtime import listeners, targets
 
 torch: Any = import_module("torch")
 
 __all__ = [
-    "Event", "ExternalEvent", "NPUGraph", "Stream", "current_device", "current_stream", "default_stream", "device",
-    "device_count", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "graph",
-    "init", "is_available", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "mem_get_info", "memory_allocated", "reset_peak_memory_stats", "set_device", "set_stream", "stream",
-    "synchronize",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Event", "ExternalEvent", "FloatTensor",
+    "HalfTensor", "IntTensor", "LongTensor", "NPUGraph", "ShortTensor", "Stream", "StreamContext", "can_device_access_peer",
+    "current_device", "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "graph",
+    "graph_pool_handle", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
+    "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot",
+    "memory_stats", "memory_summary", "profiler", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all", "set_compile_mode", "set_device", "set_option",
+    "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", "utilization",
 ]
 
 _DEVICES = 16  # scripts choose among the cards of a server; there is one model behind all of them
 _MEMORY = 64 << 30  # bytes of HBM that an Ascend910B card has
 config = SimpleNamespace(allow_internal_format=False)
 amp = torch.amp
+matmul = SimpleNamespace(allow_hf32=False)
+conv = SimpleNamespace(allow_hf32=True)
 
 
 class _DeviceState:
@@ -75,7 +84,8 @@ def empty_cache() -> None:
     """No memory is kept back."""
 
 
-reset_peak_memory_stats = synchronize
+reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = reset_max_memory_cached = synchronize
+ipc_collect = empty_cache
 
 
 def memory_allocated(device: object = None) -> int:
@@ -83,7 +93,23 @@ def memory_allocated(device: object = None) -> int:
     return 0
 
 
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_cached = max_memory_cached = memory_allocated
+utilization = memory_allocated
+
+
+def memory_stats(device: object = None) -> dict[str, int]:
+    """Nothing is counted."""
+    return {}
+
+
+def memory_snapshot() -> list[dict[str, Any]]:
+    """Nothing is counted."""
+    return []
+
+
+def memory_summary(device: object = None, abbreviated: bool = False) -> str:
+    """One line: nothing is counted."""
+    return "device memory is the host's: none of it is counted"
 
 
 def mem_get_info(device: object = None) -> tuple[int, int]:
@@ -109,6 +135,11 @@ def set_device(device: object) -> None:
         _DeviceState.device = torch.device(device).index or 0
 
 
+def can_device_access_peer(device: object, peer: object) -> bool:
+    """All devices are the host's memory."""
+    return True
+
+
 class device:
     """A device for the time of a ``with``."""
 
@@ -124,6 +155,13 @@ class device:
         set_device(self.before)
 
 
+class device_of(device):
+    """The device of a tensor for the time of a ``with``."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(max(obj.get_device(), 0))
+
+
 def get_device_properties(device: object = None) -> Properties:
     """The chip that a kernel which names none is compiled for."""
     chip = targets.select_chip(None, "auto", None)
@@ -136,14 +174,80 @@ def get_device_name(device: object = None) -> str:
 
 
 def get_device_capability(device: object = None) -> None:
-    """NPUs have none."""
+    """None, with a warning, as torch_npu has it: NPUs have no such number."""
+    warnings.warn("torch.npu.get_device_capability isn't implemented!", stacklevel=2)  # torch_npu's words
+
+
+def is_bf16_supported() -> bool:
+    """All modelled chips have bfloat16."""
+    return True
+
+
+def set_compile_mode(jit_compile: bool = False) -> None:
+    """How the vendor's operators are compiled; here there is nothing to compile."""
+
+
+def set_option(option: object) -> None:
+    """Options of the vendor's operator compiler; here there is nothing to compile."""
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the device's random numbers; they are the host's."""
+    """Seed the device's random numbers, which come from the host's generator."""
+    torch.default_generator.manual_seed(seed)
 
 
 manual_seed_all = manual_seed
+
+
+def seed() -> int:
+    """Seed the device's random numbers with a random number, and return it."""
+    return int(torch.default_generator.seed())
+
+
+def seed_all() -> None:
+    """Seed the random numbers of all devices with a random number."""
+    seed()
+
+
+def initial_seed() -> int:
+    """The seed of the device's random numbers."""
+    return int(torch.default_generator.initial_seed())
+
+
+def get_rng_state(device: object = "npu") -> Any:
+    """The state of the device's random numbers."""
+    return torch.default_generator.get_state()
+
+
+def set_rng_state(new_state: Any, device: object = "npu") -> None:
+    """Set the state of the device's random numbers."""
+    torch.default_generator.set_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of all devices' random numbers, which are one state."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Set the states of all devices' random numbers, which are one state."""
+    for state in new_states:
+        set_rng_state(state)
+
+
+def _typed(name: str) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return getattr(torch, name)(*args, **kwargs).to("npu")
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A tensor on the device, as ``torch.{name}`` makes one on the CPU."
+    return make
+
+
+BFloat16Tensor, HalfTensor, FloatTensor, DoubleTensor = map(
+    _typed, ("BFloat16Tensor", "HalfTensor", "FloatTensor", "DoubleTensor"))
+BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor = map(
+    _typed, ("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor"))
 
 
 def _is_in_bad_fork() -> bool:
@@ -200,6 +304,9 @@ def stream(stream: object) -> Iterator[None]:
     yield
 
 
+StreamContext = stream
+
+
 class Event:
     """A moment on the device. Two of them tell the modelled time of the kernels between them."""
 
@@ -252,3 +359,13 @@ class NPUGraph:
 def graph(npu_graph: NPUGraph, *_: object, **__: object) -> Iterator[None]:
     """Capture a sequence, by running it."""
     yield
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """No memory is shared between graphs."""
+    return (0, 0)
+
+
+def make_graphed_callables(callables: Any, *_: object, **__: object) -> Any:
+    """The callables themselves: there is no launch to save."""
+    return callables

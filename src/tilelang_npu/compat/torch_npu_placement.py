@@ -19,17 +19,20 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["install", "is_npu", "uninstall"]
+__all__ = ["install", "is_npu", "is_on_host", "uninstall"]
 
 torch: Any = import_module("torch")
 
-_LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like", "from_file")
-_NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+_LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
+_FURTHER = ("as_nested_tensor", "from_dlpack", "from_file", "normal")
+"""Functions with a device that torch does not count among its constructors."""
+_NEW = ("new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 _TRUTHFUL = frozenset({"torch", "tilelang_npu"})  # packages whose code sees where a tensor really is
 
 _replaced: list[tuple[Any, str, Any]] = []  # owner, name, what it was; None where there was nothing of its own
 _inside = threading.local()  # .original: a replaced method is at work; under a mode torch calls it by name once more
 _sides: Any = None  # tensor -> "npu" or "cpu", for the tensors whose side is known
+_pinned: Any = None  # tensor -> True, for those that a script pinned; the memory is the usual one
 
 
 def is_npu(device: object) -> bool:
@@ -48,7 +51,7 @@ def _host(device: Any) -> Any:
 def _side_of(device: Any) -> str:
     if is_npu(device):
         return "npu"
-    return "cpu" if device is not None and torch.device(device).type == "cpu" else ""
+    return "cpu" if getattr(device, "type", str(device).partition(":")[0]) == "cpu" else ""
 
 
 def _known_side(tensor: Any) -> str:
@@ -57,6 +60,11 @@ def _known_side(tensor: Any) -> str:
     if found is None and tensor._base is not None:
         found = _sides.get(tensor._base)
     return found or ""
+
+
+def is_on_host(tensor: Any) -> bool:
+    """Whether a script brought the tensor to the CPU, or made it there, by name."""
+    return _known_side(tensor) == "cpu"
 
 
 def _put(tensor: Any, side: str) -> Any:
@@ -85,17 +93,44 @@ def _is_inside() -> bool:
 
 
 def _maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes a tensor on the device it is given by keyword."""
+    """A function that makes a tensor on the device, or in the pinned memory, that it is given by keyword."""
 
     @functools.wraps(original)
     def made(*args: Any, **kwargs: Any) -> Any:
         device = kwargs.get("device")
-        if device is None or _is_inside():
+        pins = kwargs.get("pin_memory") is True and (device is None or _side_of(device) != "")
+        if _is_inside() or (device is None and not pins):
             return original(*args, **kwargs)
-        kwargs["device"] = _host(device)
-        return _put(_real(original, *args, **kwargs), _side_of(device))
+        if pins:
+            if is_npu(device):
+                msg = "Only dense CPU tensors can be pinned"  # torch's words
+                raise RuntimeError(msg)
+            kwargs["pin_memory"] = False  # torch pins for an accelerator that it knows
+        if device is not None:
+            kwargs["device"] = _host(device)
+        found = _put(_real(original, *args, **kwargs), "cpu" if pins else _side_of(device))
+        return _pin(found) if pins else found
 
     return made
+
+
+def _pin(tensor: Any) -> Any:
+    if isinstance(tensor, torch.Tensor):
+        _pinned[tensor] = True
+    return tensor
+
+
+def _is_pinned(self: Any, device: object = None) -> bool:
+    """Whether a script pinned the tensor, or the one that it is a view of."""
+    return self in _pinned or (self._base is not None and self._base in _pinned)
+
+
+def _pin_memory(self: Any, device: object = None) -> Any:
+    """The tensor in pinned memory: a copy, unless it is there already."""
+    if _known_side(self) == "npu":
+        msg = f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"  # torch's words
+        raise RuntimeError(msg)
+    return self if _is_pinned(self) else _pin(_put(self.clone(), "cpu"))
 
 
 def _to(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,7 +184,7 @@ def _setitem(original: Callable[..., Any]) -> Callable[..., Any]:
     def setitem(self: Any, key: Any, value: Any) -> None:
         if type(value) is int and not (self.is_floating_point() or self.is_complex() or self.dtype is torch.bool):
             held = torch.iinfo(self.dtype)
-            if not held.min <= value <= held.max and _sides.get(self) != "cpu":
+            if not held.min <= value <= held.max and -(1 << 63) <= value < 1 << 63 and _sides.get(self) != "cpu":
                 value = (value - held.min) % (1 << held.bits) + held.min
         original(self, key, value)
 
@@ -233,17 +268,17 @@ def _replace(owner: Any, name: str, new: Any) -> None:
 
 def install() -> None:
     """Put the device into torch."""
-    global _sides
+    global _sides, _pinned
     if _replaced:
         return
-    _sides = import_module("torch.utils.weak").WeakIdKeyDictionary()
+    _sides, _pinned = (import_module("torch.utils.weak").WeakIdKeyDictionary() for _ in range(2))
     try:
         torch.device("npu")
     except RuntimeError:
         torch.utils.rename_privateuse1_backend("npu")
     constructors = import_module("torch.utils._device")
     tensor, module = torch.Tensor, torch.nn.Module
-    makers = {function.__name__.removeprefix("fft_") for function in constructors._device_constructors()} | set(_LIKE)
+    makers = {function.__name__.removeprefix("fft_") for function in constructors._device_constructors()} | {*_LIKE, *_FURTHER}
     for place in (torch, torch.fft, torch.nested):
         for name in sorted(makers):
             if callable(vars(place).get(name)):
@@ -257,7 +292,8 @@ def install() -> None:
     _replace(tensor, "clone", _clone(tensor.clone))
     _replace(tensor, "cpu", _cpu(tensor.cpu))
     _replace(tensor, "__setitem__", _setitem(tensor.__setitem__))
-    _replace(tensor, "pin_memory", lambda self, *_, **__: self)
+    _replace(tensor, "pin_memory", _pin_memory)
+    _replace(tensor, "is_pinned", _is_pinned)
     _replace(tensor, "device", _device_property())
     _replace(tensor, "is_npu", _is_npu_property())
     _replace(module, "to", _to(module.to))

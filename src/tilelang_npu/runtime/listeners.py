@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ class Record:
         sanitizer: looks for hazards in every run; None where nobody asked for that.
         checker: looks at kernels in place of running them; None where they run.
         thread: whose kernels these are; None for those of all threads.
+        each: is called with every run, while its events are there.
     """
 
     kernels: list[JITKernel] = field(default_factory=list)
@@ -57,6 +58,7 @@ class Record:
     sanitizer: Sanitizer | None = None
     checker: Checker | None = None
     thread: int | None = None
+    each: Callable[[JITKernel, AnyLaunch], None] | None = None
 
     def milliseconds(self) -> float:
         """Modelled time of all runs together."""
@@ -91,16 +93,18 @@ def clock_us() -> float:
 
 
 @contextmanager
-def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None,
-           every_thread: bool = False) -> Iterator[Record]:
+def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None, every_thread: bool = False,
+           each: Callable[[JITKernel, AnyLaunch], None] | None = None) -> Iterator[Record]:
     """Collect the kernels that are compiled and run inside the ``with``.
 
     Args:
         sanitizer: looks for races and broken flag protocols in every run.
         checker: looks at kernels in place of running them.
         every_thread: also those of other threads.
+        each: is called with every kernel that has run and its launch.
     """
-    opened = Record(sanitizer=sanitizer, checker=checker, thread=None if every_thread else threading.get_ident())
+    thread = None if every_thread else threading.get_ident()
+    opened = Record(sanitizer=sanitizer, checker=checker, thread=thread, each=each)
     _OPEN.append(opened)
     try:
         yield opened
@@ -138,6 +142,8 @@ def launched(kernel: JITKernel, launch: AnyLaunch) -> None:
         found = [] if opened.sanitizer is None else opened.sanitizer.judge_all(launch, kernel.prim_func)
         with _LOCK:
             _note(opened, kernel, launch, time_us, found)
+            if opened.each is not None:
+                opened.each(kernel, launch)
 
 
 def _note(opened: Record, kernel: JITKernel, launch: AnyLaunch, time_us: float, found: list[Finding]) -> None:

@@ -1,0 +1,344 @@
+"""``torch_npu.profiler``: the kernels that a script launches, with their modelled times, in the vendor's files.
+
+A profile holds one row for each launch of a kernel of this package; torch's own operators take no time here and have none. Its
+trace handler writes what scripts look for below the directory that they name: ``kernel_details.csv``, ``op_statistic.csv`` and
+``trace_view.json`` in ``*_ascend_pt/ASCEND_PROFILER_OUTPUT``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.runtime import listeners
+from tilelang_npu.runtime.writing import file_name, write_whole
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.simulator import AnyLaunch
+
+torch: Any = import_module("torch")
+
+__all__ = [
+    "AiCMetrics", "ExportType", "ProfilerAction", "ProfilerActivity", "ProfilerLevel", "profile", "schedule",
+    "supported_activities", "supported_ai_core_metrics", "supported_profiler_level", "tensorboard_trace_handler",
+]
+
+ProfilerAction = torch.profiler.ProfilerAction
+_ACCELERATORS = {"AIV": "AI_VECTOR_CORE", "AIC": "AI_CORE", "MIX": "MIX_AIC"}
+_NUMBERS = count(1)
+"""Of the directories that handlers write in this process."""
+
+
+class ProfilerActivity(Enum):
+    """What is profiled; here it is always the kernels."""
+
+    CPU = 0
+    NPU = 1
+
+
+class ProfilerLevel(Enum):
+    """How much the vendor's profiler collects."""
+
+    Level_none = "Level_none"
+    Level0 = "Level0"
+    Level1 = "Level1"
+    Level2 = "Level2"
+
+
+class AiCMetrics(Enum):
+    """The counters that the vendor's profiler collects."""
+
+    AiCoreNone = "ACL_AICORE_NONE"
+    PipeUtilization = "ACL_AICORE_PIPE_UTILIZATION"
+    ArithmeticUtilization = "ACL_AICORE_ARITHMETIC_UTILIZATION"
+    Memory = "ACL_AICORE_MEMORY_BANDWIDTH"
+    MemoryL0 = "ACL_AICORE_L0B_AND_WIDTH"
+    MemoryUB = "ACL_AICORE_MEMORY_UB"
+    ResourceConflictRatio = "ACL_AICORE_RESOURCE_CONFLICT_RATIO"
+    L2Cache = "ACL_AICORE_L2_CACHE"
+    MemoryAccess = "ACL_AICORE_MEMORY_ACCESS"
+
+
+class ExportType(Enum):
+    """The kind of files that the vendor's profiler writes; here they are texts."""
+
+    Text = "text"
+    Db = "db"
+
+
+class _ExperimentalConfig:
+    """Settings of the vendor's profiler; they change nothing here."""
+
+    def __init__(self, **settings: object) -> None:
+        vars(self).update(settings)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """All activities."""
+    return set(ProfilerActivity)
+
+
+def supported_profiler_level() -> set[ProfilerLevel]:
+    """All levels."""
+    return set(ProfilerLevel)
+
+
+def supported_ai_core_metrics() -> set[AiCMetrics]:
+    """All kinds of counters."""
+    return set(AiCMetrics)
+
+
+def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Callable[[int], Any]:
+    """Which steps are recorded: ``active`` of every ``wait + warmup + active``, after the first ``skip_first``.
+
+    Args:
+        wait: steps of a cycle that are left out first.
+        active: steps of a cycle that are recorded, at its end.
+        warmup: steps of a cycle that are left out next.
+        repeat: number of cycles; 0 for all.
+        skip_first: steps before the first cycle.
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        msg = (f"wait={wait}, warmup={warmup}, repeat={repeat} and skip_first={skip_first} must not be negative,"
+               f" active={active} must be positive")
+        raise ValueError(msg)
+    length = wait + warmup + active
+
+    def action(step: int) -> Any:
+        cycle, place = divmod(step - skip_first, length)
+        if step < skip_first or (repeat and cycle >= repeat) or place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if place == length - 1 else ProfilerAction.RECORD
+
+    return action
+
+
+def _always(_: int) -> Any:
+    return ProfilerAction.RECORD
+
+
+@dataclass(frozen=True)
+class LaunchedKernel:
+    """One launch of a kernel.
+
+    Attributes:
+        name: the kernel's name.
+        step: the number of the step, None where the profile has no schedule.
+        start_us: modelled time at which it began.
+        duration_us: modelled time that it took.
+        cores: ``AIV``, ``AIC`` or ``MIX``.
+        blocks: number of blocks.
+        mixed_blocks: number of Vector cores that they run on next to a Cube core each, in a kernel of both; else 0.
+    """
+
+    name: str
+    step: int | None
+    start_us: float
+    duration_us: float
+    cores: str
+    blocks: int
+    mixed_blocks: int
+
+
+class Averages(list[dict[str, Any]]):
+    """A row for each kernel: ``key``, ``count``, ``total_us``, ``mean_us``."""
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
+        """The rows as text, the kernel that took longest first."""
+        rows = sorted(self, key=lambda row: -row["total_us"])
+        if row_limit >= 0:
+            rows = rows[:row_limit]
+        total = sum(row["total_us"] for row in self)
+        cells = [("Name", "Calls", "NPU total us", "NPU average us", "NPU total %")]
+        cells += [(str(row["key"]), str(row["count"]), f"{row['total_us']:.3f}", f"{row['mean_us']:.3f}",
+                   f"{100 * row['total_us'] / total:.2f}") for row in rows]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        return "".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + "\n" for row in cells)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+class profile:
+    """Records the kernels that run inside its ``with``, or between ``start()`` and ``stop()``.
+
+    Args:
+        activities: what the vendor's profiler collects; kernels are recorded whatever it says.
+        schedule: which steps are recorded; all where None. ``step()`` ends a step.
+        on_trace_ready: is called with the profile after the last recorded step of a cycle, and at the end.
+        settings: of the vendor's profiler; they change nothing here.
+    """
+
+    def __init__(self, *, activities: Iterable[object] | None = None, schedule: Callable[[int], Any] | None = None,
+                 on_trace_ready: Callable[[profile], object] | None = None, **settings: object) -> None:
+        self.activities = set(activities) if activities else supported_activities()
+        self.schedule = schedule or _always
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self._stepped = schedule is not None
+        self._kernels: list[LaunchedKernel] = []
+        self._metadata: dict[str, Any] = {}
+        self._open: AbstractContextManager[object] | None = None
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Record from now on."""
+        if self._open is None:
+            self._open = listeners.record(every_thread=True, each=self._note)
+            self._open.__enter__()
+
+    def stop(self) -> None:
+        """Record no more, and hand over what was recorded and not yet handed over."""
+        if self._open is None:
+            return
+        self._open.__exit__(None, None, None)
+        self._open = None
+        if self._records():
+            self._ready()
+
+    def step(self) -> None:
+        """End a step."""
+        ended = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if ended is ProfilerAction.RECORD_AND_SAVE and self._open is not None:
+            self._ready()
+            self._kernels = []
+
+    def _records(self) -> bool:
+        return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+    def _ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _note(self, kernel: JITKernel, launch: AnyLaunch) -> None:
+        if not self._records():
+            return
+        start = listeners.clock_us() - launch.time_us
+        for part in launch.parts:
+            program = part.recorded.program
+            cores = "MIX" if program.mixed else program.functions[0].core
+            name = kernel.name if len(launch.parts) == 1 else part.name
+            vectors = sum(program.functions[index].core == "AIV" for index, _ in program.lanes) if program.mixed else 0
+            self._kernels.append(LaunchedKernel(name, self.step_num if self._stepped else None, start, part.time_us, cores,
+                                                part.blocks, vectors * part.blocks))
+            start += part.time_us
+
+    def events(self) -> list[LaunchedKernel]:
+        """The launches that were recorded."""
+        return list(self._kernels)
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
+        """A row for each kernel."""
+        return Averages(_statistics(self._kernels))
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Keep a word with the trace."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Keep data, given as JSON, with the trace."""
+        self._metadata[key] = json.loads(value)
+
+    def export_chrome_trace(self, output_path: str | Path) -> None:
+        """Write the launches for Perfetto or chrome://tracing."""
+        write_whole(output_path, json.dumps(_trace(self._kernels)))
+
+    def write(self, directory: Path) -> None:
+        """Write the vendor's files into a directory."""
+        output = directory / "ASCEND_PROFILER_OUTPUT"
+        write_whole(output / "kernel_details.csv", _details(self._kernels))
+        write_whole(output / "op_statistic.csv", _statistic_table(self._kernels))
+        write_whole(output / "trace_view.json", json.dumps(_trace(self._kernels)))
+        if self._metadata:
+            write_whole(directory / "profiler_metadata.json", json.dumps(self._metadata))
+
+
+def tensorboard_trace_handler(dir_name: str | os.PathLike[str] | None = None, worker_name: str | None = None,
+                              analyse_flag: bool = True, async_mode: bool = False) -> Callable[[profile], None]:
+    """What writes the files of a profile.
+
+    Args:
+        dir_name: the directory; ``ASCEND_WORK_PATH`` or the working directory where None.
+        worker_name: begins the name of the directory that is made in it; the host's name and the process where None.
+        analyse_flag: write the files.
+        async_mode: without effect; they are written at once.
+    """
+    def write(made: profile) -> None:
+        if analyse_flag:
+            worker = file_name(worker_name) if worker_name else f"{file_name(socket.gethostname())}_{os.getpid()}"
+            now = datetime.now().strftime("%Y%m%d%H%M%S%f")  # local time, as the vendor has it
+            folder = Path(dir_name if dir_name is not None else os.environ.get("ASCEND_WORK_PATH", "."))
+            made.write(folder / f"{worker}_{now}{next(_NUMBERS):03}_ascend_pt")
+
+    return write
+
+
+def _statistics(kernels: Sequence[LaunchedKernel]) -> list[dict[str, Any]]:
+    rows: dict[str, list[LaunchedKernel]] = {}
+    for one in kernels:
+        rows.setdefault(one.name, []).append(one)
+    return [{"key": name, "cores": ran[0].cores, "count": len(ran), "total_us": sum(one.duration_us for one in ran),
+             "mean_us": sum(one.duration_us for one in ran) / len(ran),
+             "min_us": min(one.duration_us for one in ran), "max_us": max(one.duration_us for one in ran)}
+            for name, ran in rows.items()]
+
+
+def _table(rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _details(kernels: Sequence[LaunchedKernel]) -> str:
+    """The table of launches, with the columns of the vendor's that can be told."""
+    stepped = any(one.step is not None for one in kernels)
+    head = ["Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "OP State", "Accelerator Core", "Start Time(us)",
+            "Duration(us)", "Wait Time(us)", "Block Dim", "Mix Block Dim"]
+    rows: list[Sequence[object]] = [["Step Id", *head] if stepped else head]
+    end = kernels[0].start_us if kernels else 0.0
+    for task, one in enumerate(kernels):
+        row = [0, 4294967295, task, 0, one.name, one.name, "dynamic", _ACCELERATORS[one.cores], f"{one.start_us:.3f}",
+               f"{one.duration_us:.3f}", f"{one.start_us - end:.3f}", one.blocks, one.mixed_blocks]
+        rows.append([one.step, *row] if stepped else row)
+        end = one.start_us + one.duration_us
+    return _table(rows)
+
+
+def _statistic_table(kernels: Sequence[LaunchedKernel]) -> str:
+    total = sum(one.duration_us for one in kernels)
+    head = ("Device_id", "OP Type", "Core Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)", "Max Time(us)",
+            "Ratio(%)")
+    return _table([head, *(
+        (0, row["key"], _ACCELERATORS[row["cores"]], row["count"], f"{row['total_us']:.3f}", f"{row['min_us']:.3f}",
+         f"{row['mean_us']:.3f}", f"{row['max_us']:.3f}", f"{100 * row['total_us'] / total:.3f}")
+        for row in sorted(_statistics(kernels), key=lambda row: -row["total_us"]))])
+
+
+def _trace(kernels: Sequence[LaunchedKernel]) -> list[dict[str, Any]]:
+    names = [{"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "Ascend Hardware"}}]
+    return [*names, *({"name": one.name, "ph": "X", "pid": 0, "tid": 0, "ts": one.start_us, "dur": one.duration_us,
+                       "args": {"Task Type": _ACCELERATORS[one.cores], "Block Dim": one.blocks}} for one in kernels)]
