@@ -23,8 +23,8 @@ def shifted() -> Any:
         with T.Kernel(1, is_npu=True) as (cid, _):
             x = T.alloc_shared((8, 64), "float32")
             T.copy(X, x)
-            for i, j in T.Parallel(7, 64):
-                x[i + 1, j] = x[i, j] + 1.0  # refused
+            for i, j in T.Parallel(8, 56):
+                x[i, j + 8] = x[i, j] + 1.0  # refused
             T.copy(x, Y)
 
     return tilelang.compile(main, target="npuir").explain()
@@ -41,7 +41,7 @@ def test_an_editor_shows_a_refusal_at_its_line_once(tmp_path: Path) -> None:
     assert note["message"]["text"] == ("an element is read that another point writes\n"
                                        "to have it: T.copy the buffer to a second one in front of the loop, and read that")
     place = note["locations"][0]["physicalLocation"]
-    loop = Path(__file__).read_text().splitlines().index("                x[i + 1, j] = x[i, j] + 1.0  # refused")
+    loop = Path(__file__).read_text().splitlines().index("                x[i, j + 8] = x[i, j] + 1.0  # refused")
     assert place["artifactLocation"]["uri"] == Path(__file__).as_uri() and place["region"]["startLine"] == loop
 
 
@@ -53,7 +53,7 @@ def test_all_remarks_are_data(tmp_path: Path) -> None:
     assert [(one["maker"], one.get("kind", "made"), one.get("text", "")) for one in kernel["remarks"]] == [
         (one.maker, one.kind, one.text) for one in page.remarks]
     (points,) = (one["facts"] for one in kernel["remarks"] if one.get("facts", {}).get("is") == "Points")
-    assert points["extents"] == [7, 64] and points["ops"] == []
+    assert points["extents"] == [8, 56] and points["ops"] == []
 
 
 def test_another_name_is_refused(tmp_path: Path) -> None:

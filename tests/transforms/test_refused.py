@@ -25,8 +25,8 @@ def shifted(edited: bool) -> Any:
             old = T.alloc_shared((8, 64), "float32")
             T.copy(X, x)
             T.copy(X, old)
-            for i, j in T.Parallel(7, 64):
-                x[i + 1, j] = (old if edited else x)[i, j] + 1.0
+            for i, j in T.Parallel(8, 56):
+                x[i, j + 8] = (old if edited else x)[i, j] + 1.0
             T.copy(x, Y)
 
     return main

@@ -2,7 +2,7 @@
 
 A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), or can be brought
 into that order (``parallel.rearranged``), every operation has a vector form, and doing one statement for all points before the
-next gives what the points one by one would: a buffer that is written is read at the element that is written, or not at all.
+next gives what the points one by one would: no point reads what another one writes (``parallel.dependence``).
 Otherwise, and where the points move tiles or take fewer cycles, the loop becomes nested scalar loops, which is always right;
 where rows are gathered from GM, or written, by numbers that are read, the inner axes are vector work in a scalar loop over the
 others; where the tiles of all rows have no room, some rows at a time are. Choices are settled first (``conditions``), so that
@@ -14,6 +14,7 @@ Runs first, on the tile dialect as traced.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import ceil, inf, prod
 
 from xdsl.context import Context
@@ -31,9 +32,10 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.parallel.between import SCRATCH, Between, apart
+from tilelang_npu.transforms.tile.parallel.between import SCRATCH, Between
 from tilelang_npu.transforms.tile.parallel.box_expressions import Vectoriser
 from tilelang_npu.transforms.tile.parallel.conditions import HERE, Part, choose_between_stores, choose_between_values, settle
+from tilelang_npu.transforms.tile.parallel.dependence import meet_at_own_point, never_meet
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
 from tilelang_npu.transforms.tile.parallel.flattened import unflattened, without_idle_axes
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Invariants, Multiples, NotVector, NotVectorWhole
@@ -49,7 +51,7 @@ def _static_extents(loop: tile.ParallelOp, ranges: Ranges) -> list[int]:
     return [extent or 0 for extent in extents]
 
 
-def _check_order(loop: tile.ParallelOp, extents: list[int]) -> None:
+def _check_order(loop: tile.ParallelOp, extents: list[int], ranges: Ranges) -> None:
     """Whether statement by statement equals point by point."""
     invariants = Invariants(loop)
     stores = [op for op in loop.body.block.ops if isinstance(op, memref.StoreOp)]
@@ -57,17 +59,19 @@ def _check_order(loop: tile.ParallelOp, extents: list[int]) -> None:
     for store in stores:
         where = tuple(invariants.sum(value) for value in store.indices)
         written.setdefault(root_of(store.memref), []).append(where)
+
+    def in_order(first: tuple[Multiples | None, ...], second: tuple[Multiples | None, ...]) -> bool:
+        return ((first == second and None not in first) or meet_at_own_point(first, second, extents)
+                or never_meet(first, second, extents, ranges))
+
     for places in written.values():
-        for position, first in enumerate(places):
-            for second in places[position + 1:]:
-                if (first != second or None in first) and not apart(first, second, extents):
-                    msg = "two statements write overlapping parts of one buffer"
-                    raise NotVectorWhole(msg, "let them write parts that do not overlap, or write in a T.Parallel each")
+        if not all(in_order(first, second) for first, second in combinations(places, 2)):
+            msg = "two statements write overlapping parts of one buffer"
+            raise NotVectorWhole(msg, "let them write parts that do not overlap, or write in a T.Parallel each")
     for op in loop.body.block.ops:
         if isinstance(op, memref.LoadOp) and root_of(op.memref) in written:
             where = tuple(invariants.sum(value) for value in op.indices)
-            if any((where != place or None in where) and not apart(where, place, extents)
-                   for place in written[root_of(op.memref)]):
+            if not all(in_order(where, place) for place in written[root_of(op.memref)]):
                 msg = "an element is read that another point writes"
                 raise NotVectorWhole(msg, "T.copy the buffer to a second one in front of the loop, and read that")
 
@@ -126,9 +130,9 @@ def _vectorise_body(loop: tile.ParallelOp, terms: _Terms) -> Between:
             msg = f"{op.name} in the body has no vector form"
             raise NotVector(msg, "take it out of T.Parallel, into a loop of T.serial")
     extents = _static_extents(loop, terms.ranges)
-    _check_order(loop, extents)
+    _check_order(loop, extents, terms.ranges)
     before = loop.prev_op
-    work = Vectoriser(loop, extents, terms.chip)
+    work = Vectoriser(loop, extents, terms.chip, terms.ranges)
     statements = list(block.ops)
     for position, op in enumerate(statements):
         if isinstance(op, memref.LoadOp) and _stored_before_use(op, statements[position + 1:]):

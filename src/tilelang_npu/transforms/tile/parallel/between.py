@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -12,8 +12,11 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.declaration import dtype_of
+from tilelang_npu.linear import Linear
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.dependence import never_meet
 from tilelang_npu.transforms.tile.parallel.indices import Invariants, Multiples, NotVectorWhole
 from tilelang_npu.transforms.tile.parallel.nests import element_of, width_of
 from tilelang_npu.transforms.tile.parallel.rearranged import Elements, Rearranged, takes
@@ -36,7 +39,8 @@ class Interleaving:
     places: tuple[Multiples, ...]
 
 
-def interleavings(loop: tile.ParallelOp, invariants: Invariants, extents: Sequence[int]) -> list[Interleaving]:
+def interleavings(loop: tile.ParallelOp, invariants: Invariants, extents: Sequence[int],
+                  ranges: Ranges) -> list[Interleaving]:
     """The stores of a loop that write the elements in turn, with nothing between them that reads or writes those."""
     found: list[Interleaving] = []
     begun: dict[tuple[SSAValue, tuple[Multiples, ...]], dict[int, memref.StoreOp]] = {}
@@ -47,7 +51,7 @@ def interleavings(loop: tile.ParallelOp, invariants: Invariants, extents: Sequen
         last = places[-1] if places else None
         if isinstance(op, memref.LoadOp):
             for source, written in [key for key in begun if root_of(key[0]) is root_of(op.memref)]:
-                if any(not apart(places, (*written[:-1], _moved(written[-1], channel)), extents)
+                if any(not never_meet(places, (*written[:-1], _moved(written[-1], channel)), extents, ranges)
                        for channel in begun[source, written]):
                     del begun[source, written]
             continue
@@ -72,21 +76,7 @@ def interleavings(loop: tile.ParallelOp, invariants: Invariants, extents: Sequen
 
 def _moved(place: Multiples, by: int) -> Multiples:
     assert isinstance(place.offset, int)
-    return Multiples(place.terms, place.offset + by)
-
-
-def apart(a: Sequence[Multiples | None], b: Sequence[Multiples | None], extents: Sequence[int]) -> bool:
-    """Whether two accesses of one buffer surely never meet, whichever points make them."""
-    for x, y in zip(a, b, strict=True):
-        if x is None or y is None or not isinstance(x.offset, int) or not isinstance(y.offset, int):
-            continue
-        (low_x, high_x), (low_y, high_y) = x.bounds(extents), y.bounds(extents)
-        if high_x < low_y or high_y < low_x:
-            return True
-        common = gcd(*(factor for place in (x, y) for axis, factor in place.terms if extents[axis] != 1))
-        if common > 1 and (x.offset - y.offset) % common:
-            return True
-    return False
+    return Multiples(place.terms, place.offset + by, Linear(place.offset + by))
 
 
 class Between(Rearranged):
@@ -246,4 +236,4 @@ class Between(Rearranged):
         return cycles + prod(turns) * (4 * self.chip.scalar.issue + 2 * self.chip.scalar.alu)
 
 
-__all__ = ["SCRATCH", "Between", "Interleaving", "apart", "interleavings"]
+__all__ = ["SCRATCH", "Between", "Interleaving", "interleavings"]

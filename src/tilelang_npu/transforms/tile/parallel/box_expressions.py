@@ -27,6 +27,7 @@ from tilelang_npu.linear import Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import float_type
+from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.whole_blocks import in_blocks
 from tilelang_npu.transforms.tile.parallel.between import Between, interleavings
 from tilelang_npu.transforms.tile.parallel.indices import (
@@ -89,7 +90,7 @@ def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | N
 class Vectoriser:
     """Turns the expressions of one loop into tile operations in front of it."""
 
-    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip):
+    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip, ranges: Ranges):
         self.loop = loop
         self.extents = extents
         self.invariants = Invariants(loop)
@@ -97,7 +98,8 @@ class Vectoriser:
         self.detours = Between(loop, extents, chip, {(load.memref, self.places(load)) for load in loads})
         self.early: dict[SSAValue, SSAValue] = {}
         self._brought: dict[tuple[SSAValue, tuple[Multiples | None, ...]], SSAValue] = {}
-        self._in_turn = {store: group for group in interleavings(loop, self.invariants, extents) for store in group.stores}
+        groups = interleavings(loop, self.invariants, extents, ranges)
+        self._in_turn = {store: group for group in groups for store in group.stores}
         self._held: dict[memref.StoreOp, SSAValue] = {}
 
     def places(self, access: memref.LoadOp | memref.StoreOp) -> tuple[Multiples | None, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import combinations, groupby, islice
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
@@ -31,6 +31,7 @@ from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.dependence import are_different_at_a_point, first_shared
 from tilelang_npu.transforms.tile.parallel.every_point import is_computed_anywhere, is_scalar, is_there, put_before
 from tilelang_npu.transforms.tile.parallel.indices import Invariants
 from tilelang_npu.transforms.tile.parallel.tensor_ends import is_a_guard
@@ -118,7 +119,20 @@ def _can_write_both(choice: scf.IfOp) -> bool:
                 return False
         elif op is not choice and not is_computed_anywhere(op):
             return False
-    return True
+    return not _may_meet_at_a_point(choice)
+
+
+def _may_meet_at_a_point(choice: scf.IfOp) -> bool:
+    """Whether a choice may write an element that it reads or writes under another name, such as ``s[a, j]`` and ``s[b, j]``.
+
+    Its stores are moved past its other accesses, which are told apart by their index expressions.
+    """
+    accesses = [op for op in choice.walk() if isinstance(op, (memref.LoadOp, memref.StoreOp))]
+    ranges = Ranges()
+    return any(root_of(one.memref) is root_of(other.memref) and _place(one) != _place(other)
+               and not are_different_at_a_point(one, other, ranges)
+               for one, other in combinations(accesses, 2)
+               if isinstance(one, memref.StoreOp) or isinstance(other, memref.StoreOp))
 
 
 def _write_both(op: scf.IfOp) -> None:
@@ -230,23 +244,10 @@ def _open(loop: tile.ParallelOp) -> list[scf.IfOp]:
 
 
 def _are_independent(loop: tile.ParallelOp) -> bool:
-    """Whether each point has an element for itself of all that is written, and reads no other of it."""
-    places: dict[SSAValue, set[tuple[Linear[SSAValue], ...]]] = {}
-    written: set[SSAValue] = set()
-    for op in loop.body.block.walk():
-        if isinstance(op, (memref.LoadOp, memref.StoreOp)):
-            root = root_of(op.memref)
-            places.setdefault(root, set()).add(tuple(affine(index) for index in op.indices))
-            if isinstance(op, memref.StoreOp):
-                written.add(root)
-        elif not isinstance(op, (scf.IfOp, scf.ForOp, scf.YieldOp, tile.YieldOp)) and not is_scalar(op):
-            return False
-    arguments = set(loop.body.block.args)
-    for root in written:
-        own = {form.single[0] for forms in places[root] for form in forms if form.single is not None}
-        if len(places[root]) != 1 or not arguments <= own:
-            return False
-    return True
+    """Whether no point reads or writes what another point writes."""
+    return first_shared(loop, Ranges()) is None and all(
+        isinstance(op, (memref.LoadOp, memref.StoreOp, scf.IfOp, scf.ForOp, scf.YieldOp, tile.YieldOp)) or is_scalar(op)
+        for op in loop.body.block.walk())
 
 
 def _taken_apart(loop: tile.ParallelOp, starts: tuple[int, ...]) -> Iterator[Part]:

@@ -1,14 +1,12 @@
 """Serial loops inside ``T.Parallel``: turned inside out, so that each statement is vector work inside the serial loop.
 
 ``for p in Parallel: A(p); for k: B(p, k); C(p)`` becomes ``Parallel A; for k: Parallel B; Parallel C``. That is the same
-program where no point reads or writes what another point writes: every access to a buffer that the body writes must be at
-an element which the point alone owns (each parallel variable alone on an axis, no inner loop variable in the index). The
-bounds of the serial loop must be the same for all points. Where this cannot be shown the loop stays as it is.
+program where no point reads or writes what another point writes (``dependence.first_shared``): ``s[k, p] = s[k - 1, p] + ...``
+stays in the column of its point, whatever the rows are. The bounds of the serial loop must be the same for all points. Where
+this cannot be shown the loop stays as it is.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -16,16 +14,10 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.buffers import root_of
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.dependence import accesses_in, first_shared, is_inside
 from tilelang_npu.transforms.tile.parallel.indices import NotVector
-
-
-def _accesses(block: Block) -> Iterator[memref.LoadOp | memref.StoreOp]:
-    for op in block.walk():
-        if isinstance(op, (memref.LoadOp, memref.StoreOp)):
-            yield op
 
 
 def _check_ownership(loop: tile.ParallelOp) -> set[SSAValue]:
@@ -34,36 +26,17 @@ def _check_ownership(loop: tile.ParallelOp) -> set[SSAValue]:
     Raises:
         NotVector: a point touches what another point may write.
     """
-    block = loop.body.block
-    written = {root_of(op.memref) for op in _accesses(block) if isinstance(op, memref.StoreOp)}
-    places: dict[SSAValue, tuple[Linear[SSAValue], ...]] = {}
-    for op in _accesses(block):
-        root = root_of(op.memref)
-        if root not in written:
-            continue
-        forms = tuple(affine(index) for index in op.indices)
-        if places.setdefault(root, forms) != forms:
-            msg = "a buffer that the body writes is accessed at more than one place"
-            raise NotVector(msg, "write to a second buffer, and read the first")
-        own = {form.single[0] for form in forms if form.single is not None and form.single[1] == 1}
-        used = {value for form in forms for value in form.terms}
-        if not set(block.args) <= own or any(_varies(value, block) for value in used - set(block.args)):
+    shared = first_shared(loop, Ranges())
+    if shared is not None:
+        one, other = shared
+        if one is other:
             msg = "points of the loop share an element that the body writes"
             edit = "let each point write an element of its own, and reduce them behind the loop (T.reduce_sum and the like)"
-            raise NotVector(msg, edit)
-    return written
-
-
-def _varies(value: SSAValue, block: Block) -> bool:
-    """Whether a value is made inside the body."""
-    owner = value.owner
-    inner = owner if isinstance(owner, Block) else owner.parent_block()
-    while inner is not None:
-        if inner is block:
-            return True
-        above = inner.parent_op()
-        inner = above.parent_block() if above is not None else None
-    return False
+        else:
+            msg = "a buffer that the body writes is accessed at more than one place"
+            edit = "write to a second buffer, and read the first"
+        raise NotVector(msg, edit)
+    return {root_of(op.memref) for op in accesses_in(loop.body.block) if isinstance(op, memref.StoreOp)}
 
 
 def _slice(values: list[SSAValue], segment: list[Operation], block: Block, written: set[SSAValue]) -> list[Operation]:
@@ -74,7 +47,7 @@ def _slice(values: list[SSAValue], segment: list[Operation], block: Block, writt
     while pending:
         value = pending.pop()
         owner = value.owner
-        if not isinstance(owner, Operation) or owner in inside or owner in needed or not _varies(value, block):
+        if not isinstance(owner, Operation) or owner in inside or owner in needed or not is_inside(value, block):
             continue
         if isinstance(owner, memref.LoadOp) and root_of(owner.memref) in written:
             msg = "a value read before a loop is used behind it"
@@ -124,7 +97,7 @@ def _place(loop: tile.ParallelOp, block: Block, mapping: dict[SSAValue, SSAValue
         if op.iter_args or any(_depends(bound, loop.body.block) for bound in bounds):
             msg = "the bounds of a loop in the body differ from point to point"
             raise NotVector(msg, "give the inner loop bounds that all points share")
-        if op.parent_block() is not loop.body.block and any(_varies(bound, loop.body.block) for bound in bounds):
+        if op.parent_block() is not loop.body.block and any(is_inside(bound, loop.body.block) for bound in bounds):
             msg = "the bounds of a loop in the body depend on another one"
             raise NotVector(msg, "give the inner loop bounds that do not depend on the loop around it")
         inner = Block(arg_types=[argument.type for argument in op.body.block.args])
@@ -153,7 +126,7 @@ def _depends(value: SSAValue, block: Block) -> bool:
 def _hoisted(value: SSAValue, loop: tile.ParallelOp, mapping: dict[SSAValue, SSAValue], point: InsertPoint) -> SSAValue:
     """A bound in front of the loop."""
     owner = value.owner
-    if value in mapping or not isinstance(owner, Operation) or not _varies(value, loop.body.block):
+    if value in mapping or not isinstance(owner, Operation) or not is_inside(value, loop.body.block):
         return mapping.get(value, value)
     clone = owner.clone(value_mapper={operand: _hoisted(operand, loop, mapping, point) for operand in owner.operands})
     Rewriter().insert_op(clone, point)

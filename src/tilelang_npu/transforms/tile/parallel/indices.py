@@ -5,7 +5,7 @@ or nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLayoutAttr
@@ -47,10 +47,14 @@ class Index:
 
 @dataclass(frozen=True)
 class Multiples:
-    """Multiples of loop variables plus an offset: ``terms`` are pairs of an axis and what it counts by, the largest first."""
+    """Multiples of loop variables plus an offset: ``terms`` are pairs of an axis and what it counts by, the largest first.
+
+    ``rest`` is the offset as a sum; None where it is not known as one.
+    """
 
     terms: tuple[tuple[int, int], ...]
     offset: SSAValue | int
+    rest: Linear[SSAValue] | None = field(default=None, compare=False)
 
     def bounds(self, extents: Sequence[int]) -> tuple[int, int]:
         """Least and largest over a box, the offset not counted where only run time knows it."""
@@ -136,10 +140,10 @@ class Invariants:
             return None
         terms, form = parts
         if form.known:
-            return Multiples(terms, form.constant)
+            return Multiples(terms, form.constant, form)
         if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
             self._offsets[form] = self.hoist(value) if not terms else self.total(form)
-        return Multiples(terms, self._offsets[form])
+        return Multiples(terms, self._offsets[form], form)
 
     def parted(self, form: Linear[SSAValue]) -> tuple[tuple[tuple[int, int], ...], Linear[SSAValue]] | None:
         """A sum as the terms of ``Multiples``, and what is the same for all points; None where anything else changes."""

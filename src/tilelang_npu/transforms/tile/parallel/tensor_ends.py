@@ -41,6 +41,10 @@ def is_a_guard(choice: scf.IfOp) -> bool:
         elif isinstance(op, memref.LoadOp):
             if not is_there(op, clipped=True):
                 return False
+        elif isinstance(op, scf.IfOp):
+            if not is_a_guard(op):
+                return False
+            stores += [inner for inner in op.walk() if isinstance(inner, memref.StoreOp)]
         elif not is_computed_anywhere(op):
             return False
     return bool(stores) and all(leaf is not None and all(_keeps_inside(leaf, store, ranges) for store in stores)
