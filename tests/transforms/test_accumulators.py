@@ -48,6 +48,134 @@ def test_a_gemm_under_a_condition_adds_to_a_cleared_accumulator(dtype: str, tota
         np.testing.assert_array_equal(found[block], a[rows].astype(total).T @ b[rows].astype(total))
 
 
+CLEARS = ("under a condition", "in the other branch", "in a loop", "in a loop of constant length", "in two loops", "in a while",
+          "at the end of an iteration", "in a later iteration", "ahead of a product under no condition", "in a loop of other products")
+"""Where an accumulator is cleared: places after which nothing in the same block touches it, and it is read all the same."""
+
+
+def cleared_somewhere(form: str, dialect: str, dtype: str, total: str, by_vector_work: bool, **configs: Any) -> Any:
+    """An accumulator that holds a product, is cleared at one of ``CLEARS``, and is stored, from L0C or by vector work."""
+    @T.macro
+    def multiply(a: Any, b: Any, c: Any, start: Any):
+        if dialect == "npuir":
+            T.gemm(a, b, c, initC=start)
+        else:
+            T.gemm_v0(a, b, c, init=start)
+
+    @T.prim_func
+    def main(A: T.Tensor((40, 32), dtype), B: T.Tensor((32, 24), dtype), Result: T.Tensor((40, 24), total), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((40, 32), dtype)
+            b = T.alloc_shared((32, 24), dtype)
+            c = T.alloc_fragment((40, 24), total)
+            d = T.alloc_fragment((40, 24), total)
+            e = T.alloc_shared((40, 24), total)
+            k = T.alloc_var("int32")
+            T.copy(A, a)
+            T.copy(B, b)
+            multiply(a, b, c, True)
+            if form == "under a condition":
+                if n > 1:
+                    T.clear(c)
+            elif form == "in the other branch":
+                if n > 1:
+                    multiply(a, b, c, False)
+                else:
+                    T.clear(c)
+            elif form == "in a loop":
+                for _i in T.serial(n):
+                    T.clear(c)
+            elif form == "in a loop of constant length":
+                for _i in T.serial(3):
+                    T.clear(c)
+            elif form == "in two loops":
+                for _i in T.Pipelined(n, num_stages=2):
+                    for _j in T.serial(2):
+                        T.clear(c)
+            elif form == "in a while":
+                k = 0
+                while k < n:
+                    T.clear(c)
+                    k = k + 1
+            elif form == "at the end of an iteration":
+                for _i in T.serial(n):
+                    multiply(a, b, c, False)
+                    T.clear(c)
+            elif form == "in a later iteration":
+                for i in T.serial(n):
+                    if i == 1:
+                        T.clear(c)
+                    multiply(a, b, c, False)
+            elif form == "ahead of a product under no condition":
+                if n > 1:
+                    T.clear(c)
+                multiply(a, b, c, False)
+            else:
+                for i in T.serial(n):
+                    multiply(a, b, d, i == 0)
+                    T.clear(c)
+            if by_vector_work:
+                T.copy(c, e)
+                for i, j in T.Parallel(40, 24):
+                    e[i, j] = e[i, j] + 1
+                T.copy(e, Result)
+            else:
+                T.copy(c, Result)
+
+    on = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True, "tl.ascend_auto_cv_combine": True,
+          "tl.ascend_auto_cross_core_sync": True} if dialect == "ascendc" else {}
+    return tilelang.compile(main, target=dialect, sanitize=True, pass_configs={**on, **configs})
+
+
+def products_when_cleared(form: str, n: int) -> int:
+    """How many products the accumulator holds at the end."""
+    if form in ("under a condition", "ahead of a product under no condition"):
+        return (0 if n > 1 else 1) + (form != "under a condition")
+    if form == "in the other branch":
+        return 2 if n > 1 else 0
+    if form == "in a later iteration":
+        return 1 + n if n < 2 else n - 1
+    return 0 if n or form == "in a loop of constant length" else 1
+
+
+@pytest.mark.parametrize("by_vector_work", [False, True])
+@pytest.mark.parametrize(("dtype", "total"), [("float16", "float32"), ("int8", "int32")])
+@pytest.mark.parametrize("dialect", ["npuir", "ascendc"])
+@pytest.mark.parametrize("form", CLEARS)
+def test_a_clear_is_read_outside_of_its_block(form: str, dialect: str, dtype: str, total: str, by_vector_work: bool,
+                                              rng: np.random.Generator) -> None:
+    """The clear was dropped where nothing after it in the same block touched the accumulator."""
+    a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((40, 32), (32, 24)))
+    product = a.astype(total) @ b.astype(total)
+    ways: list[dict[str, Any]] = [{}] if by_vector_work else [{}, {"tl.disable": ["fold-accumulator-clear"]}]
+    for configs in ways:
+        kernel = cleared_somewhere(form, dialect, dtype, total, by_vector_work, **configs)
+        for n in range(4):
+            result = np.full((40, 24), 7, total)
+            kernel(a, b, result, n)
+            np.testing.assert_array_equal(result, products_when_cleared(form, n) * product + by_vector_work, f"n = {n}")
+
+
+def test_a_clear_that_nothing_reads_costs_nothing() -> None:
+    """What a gemm overwrites needs no product of zeros, wherever it is cleared."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            T.copy(A, a)
+            for i in T.serial(n):
+                for _j in T.serial(2):
+                    T.gemm(a, a, c, initC=True)
+                T.copy(c, C)
+                if i > 0:
+                    T.clear(c)
+            T.clear(c)
+
+    text = tilelang.compile(main, target="npuir").mlir()
+    assert text.count("hivm.hir.mmadL1") == 1
+
+
 TURNS = {
     "first": lambda i, k, start: k == start,
     "up to": lambda i, k, start: k < start + 1,

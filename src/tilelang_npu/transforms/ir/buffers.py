@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.tile import root_of as root_of
 
 SCRATCH = "tile.scratch"
@@ -40,6 +41,12 @@ def covers_root(value: SSAValue) -> bool:
             return False
         value = owner.source
     return True
+
+
+def touches(op: Operation, buffer: SSAValue) -> bool:
+    """Whether an operation, or one inside it, reads or writes a buffer."""
+    return any(root_of(use.value) is buffer for inner in op.walk() if any(root_of(value) is buffer for value in inner.operands)
+               for use in effects_of(inner))
 
 
 def with_space(kind: MemRefType[Attribute], space: str) -> MemRefType[Attribute]:

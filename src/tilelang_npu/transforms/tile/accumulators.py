@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -11,11 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.linear import Interval
-from tilelang_npu.transforms.ir.buffers import covers_root, root_of
+from tilelang_npu.transforms.ir.buffers import covers_root, root_of, touches
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.first_iterations import holds_first
+from tilelang_npu.transforms.tile.first_writes import is_dead_after
 
 
 def is_zero(value: SSAValue) -> bool:
@@ -29,12 +29,6 @@ def is_zero(value: SSAValue) -> bool:
     return (isinstance(constant, FloatAttr) and constant.value.data == 0) or (
         isinstance(constant, IntegerAttr) and constant.value.data == 0
     )
-
-
-def touches(op: Operation, buffer: SSAValue) -> bool:
-    """Whether an operation, or one inside it, reads or writes a buffer."""
-    return any(root_of(use.value) is buffer for inner in op.walk() if any(root_of(value) is buffer for value in inner.operands)
-               for use in effects_of(inner))
 
 
 def next_touching(op: Operation | None, buffer: SSAValue) -> Operation | None:
@@ -57,6 +51,17 @@ def _same_part(left: SSAValue, right: SSAValue) -> bool:
             and a.mixed_sizes() == b.mixed_sizes() and _same_part(a.source, b.source))
 
 
+def later_reader(fill: tile.FillOp) -> Operation | None:
+    """The first operation after the loops and conditions around a clear that touches the buffer."""
+    buffer, op = root_of(fill.target), fill.parent_op()
+    while op is not None and not isinstance(op, tile.LaunchOp):
+        found = next_touching(op.next_op, buffer)
+        if found is not None:
+            return found
+        op = op.parent_op()
+    return None
+
+
 def followers(fill: tile.FillOp) -> Iterator[Operation]:
     """What touches a cleared buffer next: loops from the outside in, and the operation at the end of them."""
     buffer = root_of(fill.target)
@@ -67,11 +72,13 @@ def followers(fill: tile.FillOp) -> Iterator[Operation]:
 
 
 def folds(fill: tile.FillOp, ranges: Ranges) -> bool:
-    """Whether a clear can become the ``init`` of a gemm: the next one, in loops that surely run."""
+    """Whether a clear can become the ``init`` of a gemm (the next one, in loops that surely run), or nothing reads it."""
     chain = list(followers(fill))
-    if not is_zero(fill.value) or (not chain and comes_round(fill)):
+    if not is_zero(fill.value):
         return False
-    return (not chain or isinstance(chain[-1], tile.GemmOp)) and all(
+    if not chain:
+        return is_dead_after(fill, root_of(fill.target), ranges)
+    return isinstance(chain[-1], tile.GemmOp) and all(
         ranges.trip_count(loop).low >= 1 for loop in chain if isinstance(loop, scf.ForOp))
 
 
@@ -113,38 +120,3 @@ def restarted(loop: scf.ForOp, ranges: Ranges) -> frozenset[SSAValue]:
             found.add(root_of(op.c))
         seen |= buffers
     return frozenset(found)
-
-
-def holds_first(value: SSAValue, loops: Sequence[scf.ForOp], ranges: Ranges) -> bool:
-    """Whether a truth value surely holds while all of some loops are in their first iteration."""
-    owner = value.owner
-    if isinstance(owner, arith.AndIOp):
-        return holds_first(owner.lhs, loops, ranges) and holds_first(owner.rhs, loops, ranges)
-    if isinstance(owner, arith.OrIOp):
-        return holds_first(owner.lhs, loops, ranges) or holds_first(owner.rhs, loops, ranges)
-    if not isinstance(owner, arith.CmpiOp):
-        return ranges.constant(value) not in (None, 0)
-    sides = _plain(owner.lhs), _plain(owner.rhs)
-    if owner.predicate.value.data == 0 and any(  # eq
-            set(sides) == {loop.body.block.args[0], _plain(loop.lb)} for loop in loops):
-        return True
-    first = Ranges()
-    for loop in loops:
-        start = ranges.constant(loop.lb)
-        if start is not None:
-            first.assume(loop.body.block.args[0], Interval.at(start))
-    left, right = first.constant(sides[0]), first.constant(sides[1])
-    compare = _COMPARE.get(owner.predicate.value.data)
-    return left is not None and right is not None and compare is not None and compare(left, right)
-
-
-_COMPARE: Mapping[int, Callable[[int, int], bool]] = {
-    0: operator.eq, 1: operator.ne, 2: operator.lt, 3: operator.le, 4: operator.gt, 5: operator.ge}
-"""Predicates of ``arith.cmpi`` on signed integers, which those of a kernel's loops are."""
-
-
-def _plain(value: SSAValue) -> SSAValue:
-    """The integer behind conversions between integer types."""
-    while isinstance(value.owner, (arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp)):
-        value = value.owner.operands[0]
-    return value

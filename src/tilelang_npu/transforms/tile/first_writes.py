@@ -8,7 +8,7 @@ written nothing; what follows it is looked at as if it were not there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -16,9 +16,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of, is_pure
 from tilelang_npu.linear import Bound
-from tilelang_npu.transforms.ir.buffers import root_of, users_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, touches, users_of, walk
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import holds_first, touches
+from tilelang_npu.transforms.tile.first_iterations import holds_first
 from tilelang_npu.transforms.tile.strips import Strips
 
 
@@ -95,18 +95,19 @@ def _same_each_time(value: SSAValue, buffer: SSAValue) -> bool:
     return isinstance(owner, Operation) and is_pure(owner) and all(_same_each_time(each, buffer) for each in owner.operands)
 
 
-def dies_in(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether nothing behind a loop may read what it left in a buffer, in a later round of a loop around it neither."""
-    home, op = buffer.owner, cast(Operation, loop)
+def is_dead_after(op: Operation, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether nothing reads the values that an operation leaves in a buffer: no later operation, and none in a later iteration
+    of a loop around it."""
+    home = buffer.owner
     while isinstance(home, Operation) and (block := op.parent_block()) is not None:
-        behind = list(block.ops)
-        parent = block.parent_op()
-        if reads_earlier(behind[behind.index(op) + 1:], buffer, ranges) or (
-                isinstance(parent, scf.ForOp) and reads_earlier(behind, buffer, ranges)):
+        ops, parent = list(block.ops), block.parent_op()
+        next_iteration = ops if isinstance(parent, scf.ForOp) else [
+            *parent.before_region.block.ops, *ops] if isinstance(parent, scf.WhileOp) else []
+        if reads_earlier(ops[ops.index(op) + 1:], buffer, ranges) or reads_earlier(next_iteration, buffer, ranges):
             return False
         if block is home.parent_block():
             return True
-        if not isinstance(parent, (scf.ForOp, scf.IfOp)):
+        if not isinstance(parent, (scf.ForOp, scf.WhileOp, scf.IfOp, tile.OnCoreOp)):
             return False
         op = parent
     return False
@@ -203,4 +204,4 @@ def same_value(a: SSAValue, b: SSAValue) -> bool:
             and all(same_value(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
 
 
-__all__ = ["dies_in", "reads_earlier", "reads_what_it_wrote", "same_value"]
+__all__ = ["is_dead_after", "reads_earlier", "reads_what_it_wrote", "same_value"]

@@ -22,18 +22,30 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.remarks import Remark, Waits, done, refused, remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.cores import has_core, put_core
 from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import sized
-from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, not_started, starts_over
+from tilelang_npu.transforms.tile.accumulators import (
+    comes_round,
+    is_zero,
+    later_reader,
+    next_touching,
+    not_started,
+    starts_over,
+)
+from tilelang_npu.transforms.tile.first_writes import is_dead_after
 
 NAME = "fold-accumulator-clear"
 FRACTAL_BYTES = 32  # a row of a fractal of L1 (docs/hivm.md#fractals)
 
 
 def _insert(op: Operation, before: Operation, source: Operation) -> None:
+    """Insert an operation of the Cube core that ``source`` becomes."""
     stand_in(source, op)
+    if has_core(op):
+        put_core(op, "AIC")
     Rewriter().insert_op(op, InsertPoint.before(before))
 
 
@@ -54,10 +66,10 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
 
     follower = next_touching(fill.next_op, buffer)
     if follower is None:
-        if comes_round(fill):
-            multiply(Refusal("what reads it stands further up in its loop", "clear it at the head of the loop"))
-        else:
+        if is_dead_after(fill, buffer, ranges):
             _drop(fill)
+        else:
+            multiply(_read_elsewhere(fill))
         return
     loops: list[scf.ForOp] = []
     while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
@@ -88,6 +100,16 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
         follower.operands[3] = either.result
     done(module, NAME, where, f"the clear is the start of the gemm at {line_of(follower)}")
     _drop(fill)
+
+
+def _read_elsewhere(fill: tile.FillOp) -> Refusal:
+    """Why a clear is no gemm's ``init`` where nothing after it in its own block touches the accumulator."""
+    if comes_round(fill):
+        return Refusal("what reads it stands further up in its loop", "clear it at the head of the loop")
+    reader = later_reader(fill)
+    place = f" {line_of(reader)}" if reader is not None else ""
+    return Refusal(f"it is read at{place}, after the loop or the condition around the clear",
+                   "clear it right before the gemm that adds to it, or pass init=True to that gemm")
 
 
 def _multiply_zeros(fill: tile.FillOp, label: str) -> None:

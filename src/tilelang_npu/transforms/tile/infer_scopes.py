@@ -32,12 +32,21 @@ from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
 from tilelang_npu.target import GM, Chip, Path, name_of
-from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, users_of, walk, with_space
+from tilelang_npu.transforms.ir.buffers import (
+    body_of,
+    covers_root,
+    root_of,
+    space_of,
+    touches,
+    users_of,
+    walk,
+    with_space,
+)
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import folds, restarted, touches
+from tilelang_npu.transforms.tile.accumulators import folds, restarted
 from tilelang_npu.transforms.tile.expanded_fills import expand_element_fill
-from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
+from tilelang_npu.transforms.tile.first_writes import is_dead_after, reads_earlier
 from tilelang_npu.transforms.tile.vector_bound import vector_bound
 
 _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", "scalar": "ub"}
@@ -208,7 +217,7 @@ class _Coherence:
         """The buffers of which nothing that stands in front of a loop is read in it or behind it, as held nowhere."""
         body = list(loop.body.block.ops)
         return {buffer: frozenset() for buffer in self.homes if touches(loop, buffer) and (
-            not reads_earlier(body, buffer, self.ranges) and dies_in(loop, buffer, self.ranges))}
+            not reads_earlier(body, buffer, self.ranges) and is_dead_after(loop, buffer, self.ranges))}
 
     def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
         """Walk a block from the given state; with ``place`` copies are inserted and operands redirected."""

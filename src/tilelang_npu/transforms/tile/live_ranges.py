@@ -17,10 +17,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.ir.buffers import root_of, users_of
+from tilelang_npu.transforms.ir.buffers import root_of, touches, users_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.first_writes import reads_earlier
 
 _LINKS = (tile.RegionOp, tile.ViewOp)

@@ -35,12 +35,11 @@ from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import Held, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from, name_of
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, touches, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of, lines_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, sized, spaced
-from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.channels import is_hand_over
 from tilelang_npu.transforms.tile.first_writes import reads_earlier, reads_what_it_wrote
 from tilelang_npu.transforms.tile.live_ranges import give_own, lives_in_turn, split, users_in_order

@@ -24,7 +24,7 @@ from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of
 from tilelang_npu.transforms.tile.channels import uses_below
-from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
+from tilelang_npu.transforms.tile.first_writes import is_dead_after, reads_earlier
 
 LEFT_ALONE = (tile.OnCoreOp, *tile.TELLING, scf.WhileOp)
 _MOST_STAGES = 16
@@ -292,7 +292,7 @@ def _number(body: StagedBody, whole: StoredValue, ranges: Ranges) -> None:
     by_scalars = any(isinstance(op, memref.LoadOp) and root_of(op.memref) is whole.root for op in body.loop.body.block.ops)
     fresh = not by_scalars and not reads_earlier(ops, whole.root, ranges)
     if allocation.parent_block() is not body.loop.body.block and not (
-            fresh and allocation.address is None and dies_in(body.loop, whole.root, ranges)):
+            fresh and allocation.address is None and is_dead_after(body.loop, whole.root, ranges)):
         return
     value = whole
     for at, statement in enumerate(users):
