@@ -40,6 +40,78 @@ def test_a_block_id_is_restored_behind_a_loop_of_its_name(traced: Any) -> None:
     assert kernel.ops("memref.store")[1].indices[0] is kernel.only("tile.launch").body.block.args[0]
 
 
+LOOPS = ("T.serial(4)", "range(4)", "T.unroll(4)", "T.Pipelined(4, num_stages=2)", "T.Parallel(4)")
+"""Loops with one variable, each as the inner one."""
+
+
+def shadowing(body: Any, traced: Any, statements: str) -> list[Any]:
+    """The remarks on a kernel with these statements and two tiles, ``a`` and ``b``."""
+    head = 'a, b = T.alloc_ub((64,), "int32"), T.alloc_ub((64,), "int32")\nv = 3\n'
+    return list(traced(body(head + statements.strip("\n"))).traced.remarks)
+
+
+@pytest.mark.parametrize("inner", LOOPS)
+def test_a_read_after_an_inner_loop_of_the_same_name_is_remarked(body: Any, traced: Any, inner: str) -> None:
+    """The name keeps the outer loop's index, where Python would give it the inner loop's last one."""
+    (remark,) = shadowing(body, traced, f"""
+for i in T.serial(8):
+    for i in {inner}:
+        a[i] = 1
+    a[i] = 2
+    b[i] = 3
+""")
+    assert remark.code == "T147"
+    lines = remark.location.line - 3, remark.location.line - 2
+    assert remark.location.source().strip() == "a[i] = 2"
+    assert f"'i' is the variable of the loop at line {lines[0]}; " in remark.message
+    assert f"Python would read the last value of the loop at line {lines[1]}," in remark.message
+    assert f"give the loop at line {lines[1]} another variable" in remark.help
+
+
+@pytest.mark.parametrize("statements", [
+    # nothing reads the outer index after the inner loop
+    "for i in T.serial(8):\n    a[i] = 2\n    for i in T.serial(4):\n        b[i] = 1",
+    # the name is bound anew
+    "for i in T.serial(8):\n    for i in T.serial(4):\n        b[i] = 1\n    i = 5\n    a[i] = 2",
+    # the other branch ran
+    "for i in T.serial(8):\n    if n > 0:\n        for i in T.serial(4):\n            b[i] = 1\n    else:\n        a[i] = 2",
+    # one loop after the other
+    "for i in T.serial(8):\n    a[i] = 2\nfor i in T.serial(4):\n    b[i] = 1",
+])
+def test_an_inner_loop_of_the_same_name_that_changes_no_read_is_not_remarked(body: Any, traced: Any, statements: str) -> None:
+    assert shadowing(body, traced, statements) == []
+
+
+@pytest.mark.parametrize(("statements", "read", "what"), [
+    ("for v in T.serial(4):\n    b[v] = 1\na[v] = 2", "a[v] = 2", "what line"),
+    ("for cid in T.serial(4):\n    b[cid] = 1\na[cid] = 2", "a[cid] = 2", "what line"),
+    ("for i in T.serial(8):\n    if n > 0:\n        for i in T.serial(4):\n            b[i] = 1\n        a[i] = 2", "a[i] = 2",
+     "the variable of the loop"),
+    ("for i in T.serial(8):\n    if n > 0:\n        for i in T.serial(4):\n            b[i] = 1\n    a[i] = 2", "a[i] = 2",
+     "the variable of the loop"),
+    ("for i, j in T.grid(8, 2):\n    for j, i in T.Parallel(4, 3):\n        b[i * 4 + j] = 1\n    a[i] = 2", "a[i] = 2",
+     "the variable of the loop"),
+    ("for i in T.serial(8):\n    for k in T.serial(2):\n        a[i] = 2\n        for i in T.serial(4):\n            b[i] = 1",
+     "for i in T.serial(4):", "also in the next iteration of the loop around that loop"),
+])
+def test_other_names_that_a_loop_hides(body: Any, traced: Any, statements: str, read: str, what: str) -> None:
+    (remark,) = shadowing(body, traced, statements)
+    assert remark.code == "T147"
+    assert remark.location.source().strip() == read
+    assert what in remark.message
+
+
+def test_a_name_that_a_block_inside_of_a_branch_bound_is_not_read_after_it(body: Any, refused: Any, traced: Any) -> None:
+    """Python has the loop's value there; before, the kernel read the one from before the branch."""
+    with refused("T142", at="v", line="a[v] = 1", message="'v' is out of scope"):
+        shadowing(body, traced, """
+if n > 0:
+    for k in T.serial(3):
+        v = 2
+    a[v] = 1
+""")
+
+
 def test_a_name_has_the_value_of_the_block_that_binds_it_anew(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), n: T.int32):

@@ -84,6 +84,7 @@ class Expressions:
         self.builder = builder
         self.source = source
         self.scopes = scopes
+        scopes.remark = builder.remark
 
     def where(self, node: ast.AST) -> Location:
         """Place of a node in the user's file."""
@@ -109,6 +110,9 @@ class Expressions:
 
     def _name(self, node: ast.Name) -> Any:
         value = self.scopes.lookup(node.id)
+        remark = self.scopes.hidden(node.id)
+        if remark is not None:
+            self.builder.remark(remark.at(self.where(node)))
         return value.place if isinstance(value, Variable) else value
 
     def _tuple(self, node: ast.Tuple) -> Any:

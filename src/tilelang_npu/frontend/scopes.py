@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -25,12 +25,15 @@ class Binding:
         assigned: whether by an assignment or a call, as Python knows them (not as a loop's variable or a block's id).
         superseded: the assignment of the name in an inner block that is closed, and in what: for Python the name has that
             value since, so nothing may read this one.
+        hidden: what to remark where the name is read next: an inner loop with a variable of that name has ended, and for Python
+            the name has the last value of that since.
     """
 
     value: Any
     location: Location
     assigned: bool = False
     superseded: tuple[Binding, str] | None = None
+    hidden: TileError | None = None
 
 
 @dataclass
@@ -52,30 +55,54 @@ class SourceBlock:
     read: set[str] = field(default_factory=set)
 
 
+@dataclass
+class _Alternatives:
+    """Blocks of which one runs, while they are walked.
+
+    Attributes:
+        before: bindings from outside of the block that is open, which inner blocks of it have bound anew: the binding, and what
+            its ``superseded`` and ``hidden`` were at the start of the block.
+        inside: names that these inner blocks have bound.
+        ended: names that the blocks that are closed have bound.
+    """
+
+    before: list[tuple[Binding, tuple[Binding, str] | None, TileError | None]] = field(default_factory=list)
+    inside: list[_Ended] = field(default_factory=list)
+    ended: list[_Ended] = field(default_factory=list)
+
+
+_Ended = tuple[str, Binding, str]
+"""A name, its binding in a block that is closed, and the kind of that block."""
+
+
 class Scopes:
     """The frames of one function's source, innermost last.
 
     Args:
         function: gives the closure and the globals.
         caller: names of the calling source, which a macro that is not hygienic sees first.
+
+    Attributes:
+        remark: called with what the author should know of a name though nothing is wrong.
     """
 
     def __init__(self, function: FunctionType, kind: str, caller: Scopes | None = None) -> None:
         self.frames = [SourceBlock(kind)]
         self._caller = caller
-        self._superseding: list[tuple[str, Binding, str]] = []
-        self._alternatives = 0
+        self.remark: Callable[[TileError], None] = lambda _: None
+        self._alternatives: list[_Alternatives] = []
         self._closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
         self._local = frozenset(function.__code__.co_varnames)
 
     @contextmanager
-    def frame(self, kind: str, *, repeats: bool = False) -> Iterator[SourceBlock]:
+    def frame(self, kind: str, *, repeats: bool = False, alternative: bool = False) -> Iterator[SourceBlock]:
         """A block: names bound in it leave scope with it.
 
         Args:
             kind: text for messages.
             repeats: see :class:`SourceBlock`.
+            alternative: whether it is one of :meth:`alternatives`.
         """
         frame = SourceBlock(kind, repeats)
         self.frames.append(frame)
@@ -85,30 +112,60 @@ class Scopes:
             self.frames.pop()
             outer = self.frames[-1]
             outer.departed.update(frame.departed)
-            for name, binding in frame.names.items():
-                outer.departed[name] = binding, kind
-                if binding.assigned:
-                    self._superseding.append((name, binding, kind))
-            if not self._alternatives:
-                self._supersede()
+            outer.departed.update((name, (binding, kind)) for name, binding in frame.names.items())
+            ended = [(name, binding, kind) for name, binding in frame.names.items() if binding.assigned or repeats]
+            if alternative and self._alternatives:
+                self._end_alternative(self._alternatives[-1], ended)
+            else:
+                self._supersede(ended)
 
     @contextmanager
     def alternatives(self) -> Iterator[None]:
-        """Blocks of which one runs: what one of them assigns is nothing to the next."""
-        self._alternatives += 1
+        """Blocks of which one runs: what one of them binds is nothing to the next."""
+        blocks = _Alternatives()
+        self._alternatives.append(blocks)
         try:
             yield
         finally:
-            self._alternatives -= 1
-            if not self._alternatives:
-                self._supersede()
+            self._alternatives.pop()
+            self._supersede([*blocks.ended, *blocks.inside])
 
-    def _supersede(self) -> None:
-        for name, binding, kind in self._superseding:
+    def _end_alternative(self, blocks: _Alternatives, ended: list[_Ended]) -> None:
+        """Give bindings from outside of a block back what they were at its start."""
+        for binding, superseded, hidden in reversed(blocks.before):
+            binding.superseded, binding.hidden = superseded, hidden
+        blocks.ended += [*blocks.inside, *ended]
+        blocks.before.clear()
+        blocks.inside.clear()
+
+    def _supersede(self, ended: list[_Ended]) -> None:
+        """Note at the visible binding of each name that a closed block has bound the name too."""
+        for name, binding, kind in ended:
             outer = self.binding(name)
-            if outer is not None and outer.value is not binding.value:
+            if outer is None or outer.value is binding.value:
+                continue
+            if self._alternatives:
+                self._alternatives[-1].before.append((outer, outer.superseded, outer.hidden))
+                self._alternatives[-1].inside.append((name, binding, kind))
+            if binding.assigned:
                 outer.superseded = binding, kind
-        self._superseding.clear()
+                continue
+            loops = any(frame.repeats and frame.names.get(name) is outer and not outer.assigned for frame in self.frames)
+            line = outer.location.line
+            what = f"the variable of the loop at line {line}" if loops else f"what line {line} binds"
+            outer.hidden = _hidden(name, what, binding)
+            if self.carried(name) is not None:
+                what += " also in the next iteration of the loop around that loop"
+                self.remark(_hidden(name, what, binding).at(binding.location))
+
+    def hidden(self, name: str) -> TileError | None:
+        """What the author should know where a name is read first after an inner loop with a variable of this name."""
+        for scopes in (self, self._caller):
+            binding = scopes.binding(name) if scopes is not None else None
+            if binding is not None:
+                remark, binding.hidden = binding.hidden, None
+                return remark
+        return None
 
     def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
         """Bind a name in the innermost frame; ``assigned``: see :class:`Binding`."""
@@ -203,6 +260,13 @@ class Scopes:
         return TileError(f"name {name!r} is not defined", code="T140",
                          help=f"did you mean {close[0]!r}?" if close else
                          "bind it above this line, import it, or make it a parameter of the factory")
+
+
+def _hidden(name: str, what: str, inner: Binding) -> TileError:
+    """That a name keeps its meaning, where Python would give it the last value of an inner loop's variable."""
+    return TileError(f"{name!r} is {what}; Python would read the last value of the loop at line {inner.location.line}, whose "
+                     "variable has the same name and ends with that loop in a kernel", code="T147",
+                     help=f"give the loop at line {inner.location.line} another variable")
 
 
 def _is_offered(name: str) -> bool:

@@ -283,7 +283,7 @@ class Statements(Loops):
     def _branch(self, statements: Sequence[ast.stmt], location: Location) -> Region:
         block = Block()
         with self.builder.at(block):
-            with self.scopes.frame(IF):
+            with self.scopes.frame(IF, alternative=True):
                 self.body(statements)
             self.builder.emit(scf.YieldOp(), location)
         return region_of(block)
@@ -366,7 +366,7 @@ class Statements(Loops):
             else:
                 block = Block()
                 with self.builder.at(block):
-                    with self.scopes.frame(IF):
+                    with self.scopes.frame(IF, alternative=True):
                         self._enter(node, items)
                     self.builder.emit(scf.YieldOp(), location)
                 region = region_of(block)
