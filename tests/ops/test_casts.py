@@ -17,7 +17,7 @@ from ops.conftest import Batch
 from ops.reference import assert_same
 from tilelang_npu import TileError, ops
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.lower.casts import cast_path
+from tilelang_npu.transforms.ir.cast_paths import cast_path
 
 MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
 SOURCES = [element for element in surface.ALL_TYPES if str(element) not in ("int4", "float64")]

@@ -18,7 +18,7 @@ from tilelang_npu.dialects.arith import RemfOp
 from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.integers import fitted, is_truth, truth, unsigned
+from tilelang_npu.simulator.codegen.integers import INDEX_BITS, fitted, is_truth, truth, unsigned
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.own_numbers import array_rounder
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
@@ -158,9 +158,10 @@ def saturated(value: float, low: int, high: int) -> int:
 def _to_integer(em: PythonEmitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
     kind = op.results[0].type
-    held = bounds(kind if isinstance(kind, IntegerType) else IntegerType(64))
+    width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
+    held = Interval.of_bits(width, signed=isinstance(op, arith.FPToSIOp))
     helper = em.constant(saturated, "saturated")
-    return em.named(f"{helper}({value.text}, {held.low}, {held.high})", value.scope, held)
+    return fitted(em, em.named(f"{helper}({value.text}, {held.low}, {held.high})", value.scope, held), kind)
 
 
 @pure(arith.ExtFOp)

@@ -370,15 +370,22 @@ class KernelLowering:
 
     def _reinterpreted(self, op: tile.ViewOp, base: View, element: Attribute) -> View:
         """The same bytes with another element type of the same width."""
-        buffer, old = base.buffer, base.buffer.value.type
-        assert isinstance(old, MemRefType)
+        buffer = base.buffer
         if dtype_of(element).nbytes != buffer.dtype.nbytes or buffer.fractal:
             raise refuse(op, f"{buffer.label} cannot be seen as {dtype_of(element)} without moving data", "T292",
                          notes=(f"its elements are {buffer.dtype}",), help="convert it with a cast")
-        kind = MemRefType(element, old.shape, old.layout, old.memory_space)
-        made = self.emit.insert(hivm.BitcastOp(buffer.value, kind)).results[0]
+        return self.seen_as(base, element)
+
+    def seen_as(self, view: View, element: Attribute) -> View:
+        """The same bytes with another element type of the same width."""
+        buffer, kind = view.buffer, view.buffer.value.type
+        assert isinstance(kind, MemRefType)
+        if kind.element_type == element:
+            return view
+        made = self.emit.insert(hivm.BitcastOp(buffer.value, MemRefType(
+            element, kind.shape, kind.layout, kind.memory_space))).results[0]
         made.name_hint = buffer.value.name_hint
-        return replace(base, buffer=replace(buffer, value=made))
+        return replace(view, buffer=replace(buffer, value=made))
 
     def signless(self, view: View) -> View:
         """The same bytes, unsigned integers as signless ones, which constants are."""
