@@ -49,7 +49,8 @@ def test_a_gemm_under_a_condition_adds_to_a_cleared_accumulator(dtype: str, tota
 
 
 CLEARS = ("under a condition", "in the other branch", "in a loop", "in a loop of constant length", "in two loops", "in a while",
-          "at the end of an iteration", "in a later iteration", "ahead of a product under no condition", "in a loop of other products")
+          "at the end of an iteration", "in a later iteration", "ahead of a product under no condition",
+          "in a loop of other products")
 """Where an accumulator is cleared: places after which nothing in the same block touches it, and it is read all the same."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import SSAValue
 
 from tilelang_npu.linear import Linear
@@ -32,7 +32,7 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
     if known is not None:
         return Linear(known)
     owner = value.owner
-    if isinstance(owner, arith.IndexCastOp):
+    if isinstance(owner, arith.IndexCastOp) and not _may_wrap(owner.input):
         return affine(owner.input, number)
     if isinstance(owner, arith.AddiOp):
         return affine(owner.lhs, number) + affine(owner.rhs, number)
@@ -49,6 +49,13 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
         if parts is not None:
             return parts
     return Linear.of(value)
+
+
+def _may_wrap(value: SSAValue) -> bool:
+    """Whether an integer is computed in a type of fewer than 32 bits, which its sums and the indices cast to it may leave."""
+    kind = value.type
+    return isinstance(kind, IntegerType) and kind.width.data < 32 and isinstance(
+        value.owner, (arith.IndexCastOp, arith.TruncIOp, arith.AddiOp, arith.SubiOp, arith.MuliOp))
 
 
 def _divided(value: Linear[SSAValue], by: Linear[SSAValue]) -> Linear[SSAValue] | None:

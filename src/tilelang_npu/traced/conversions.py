@@ -164,10 +164,9 @@ def _between_integers(builder: Emitter, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     bounds, form = value.bounds, value.form
     assert form is not None
-    if isinstance(kind, DType):
-        held = bounds_of(kind)
-        if not bounds.within(held):
-            bounds, form = held, builder.atoms.of(("as", str(kind), form))
+    held = bounds_of(kind if isinstance(kind, DType) else INT64)
+    if not bounds.within(held) and (isinstance(kind, DType) or bounds.closed):
+        bounds, form = held, builder.atoms.of(("as", str(kind), form))
     if kind is INDEX and (not source.is_signed or source.is_bool) and source.bits < 64:
         return convert(builder, _between_integers(builder, value, INT64), INDEX)
     x = value.ssa(builder)

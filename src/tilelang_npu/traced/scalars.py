@@ -11,7 +11,7 @@ from tilelang_npu.dialects.names import spoken, written
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.forms import bounds_of
-from tilelang_npu.traced.kinds import INT32, Kind
+from tilelang_npu.traced.kinds import INT32, INT64, Kind
 from tilelang_npu.traced.running import Scalar
 from tilelang_npu.traced.symbols import Sym
 
@@ -89,5 +89,7 @@ class Expr(Scalar):
 
 
 def clip(kind: Kind, bounds: Interval) -> Interval:
-    """The interval of a result that wraps where it leaves its type."""
-    return bounds.fitted(bounds_of(kind)) if isinstance(kind, DType) else bounds
+    """The interval of a result that wraps where it leaves its type; sizes without an upper bound are taken not to."""
+    if isinstance(kind, DType):
+        return bounds.fitted(bounds_of(kind))
+    return bounds.fitted(bounds_of(INT64)) if bounds.closed else bounds

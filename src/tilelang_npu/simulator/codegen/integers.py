@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, UnrealizedConversionCastOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
@@ -60,6 +60,19 @@ def _operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
     return em.integer(op.operands[0]), em.integer(op.operands[1])
 
 
+def _exact_operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
+    """Both operands for an operation that needs all of their bits: an index that leaves 64 bits is wrapped.
+
+    That happens to indices that are computed from int64 data. Sizes without an upper bound are taken not to overflow.
+    """
+    def held(value: SSAValue) -> Int:
+        number = em.integer(value)
+        indexes = isinstance(value.type, IndexType) and number.interval.closed
+        return fitted(em, number, IntegerType(INDEX_BITS)) if indexes else number
+
+    return held(op.operands[0]), held(op.operands[1])
+
+
 @pure(arith.AddiOp)
 def _add(em: PythonEmitter, op: arith.AddiOp) -> Value:
     a, b = _operands(em, op)
@@ -98,7 +111,7 @@ def _divide(em: PythonEmitter, op: Operation) -> Value:
 
 
 def _quotient(em: PythonEmitter, op: Operation) -> Int:
-    a, b = _operands(em, op)
+    a, b = _exact_operands(em, op)
     kind = op.results[0].type
     if isinstance(op, (arith.DivUIOp, arith.CeilDivUIOp)):
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
@@ -124,7 +137,7 @@ def _quotient(em: PythonEmitter, op: Operation) -> Int:
 
 @pure(arith.RemUIOp, arith.RemSIOp)
 def _remainder(em: PythonEmitter, op: Operation) -> Value:
-    a, b = _operands(em, op)
+    a, b = _exact_operands(em, op)
     kind = op.results[0].type
     if isinstance(op, arith.RemUIOp):
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
@@ -143,7 +156,7 @@ def _remainder(em: PythonEmitter, op: Operation) -> Value:
 
 @pure(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
 def _extreme(em: PythonEmitter, op: Operation) -> Value:
-    a, b = _operands(em, op)
+    a, b = _exact_operands(em, op)
     if isinstance(op, (arith.MinUIOp, arith.MaxUIOp)):
         a, b = unsigned(em, a, op.results[0].type), unsigned(em, b, op.results[0].type)
     smallest = isinstance(op, (arith.MinSIOp, arith.MinUIOp))
@@ -227,7 +240,7 @@ def _shift_left(em: PythonEmitter, op: arith.ShLIOp) -> Value:
 
 @pure(arith.ShRSIOp, arith.ShRUIOp)
 def _shift_right(em: PythonEmitter, op: Operation) -> Value:
-    a, b = _operands(em, op)
+    a, b = _exact_operands(em, op)
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
     if isinstance(op, arith.ShRUIOp):
@@ -246,7 +259,7 @@ def _compare(em: PythonEmitter, op: arith.CmpiOp) -> Value:
     if is_truth(op.operands[0].type):
         a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
         return truth(em, f"{a.text} {sign} {b.text}", a, b)
-    x, y = _operands(em, op)
+    x, y = _exact_operands(em, op)
     if predicate >= 6:
         x, y = unsigned(em, x, op.operands[0].type), unsigned(em, y, op.operands[0].type)
     known = (x - y).interval.holds(sign)

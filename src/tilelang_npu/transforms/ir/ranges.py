@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
@@ -61,7 +61,11 @@ class Ranges:
         found = self._known.get(value)
         if found is None:
             self._known[value] = ANY  # a cycle through loop-carried values gives no bound
-            found = self._compute(value)
+            found = self.before_wrapping(value)
+            kind = value.type
+            if isinstance(kind, IntegerType) and kind.width.data > 1:
+                held = Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
+                found = found.fitted(held) if found.constant is None else Interval.at(held.wrapped(found.constant))
             self._known[value] = found
         return found
 
@@ -73,7 +77,8 @@ class Ranges:
         """The value itself where it is known."""
         return self.of(value).constant
 
-    def _compute(self, value: SSAValue) -> Interval:
+    def before_wrapping(self, value: SSAValue) -> Interval:
+        """Bounds of a value before it is wrapped to its type: of a sum, those of the exact sum."""
         owner = value.owner
         if isinstance(owner, Block):
             assert isinstance(value, BlockArgument)
@@ -86,8 +91,9 @@ class Ranges:
         if isinstance(owner, _SAME):
             return self.of(owner.operands[0])
         if isinstance(owner, arith.ExtUIOp):
-            known = self.of(owner.input)
-            return known if known.low >= 0 else NATURAL
+            known, kind = self.of(owner.input), owner.input.type
+            assert isinstance(kind, IntegerType)
+            return known if known.low >= 0 else Interval.of_bits(kind.width.data, signed=False)
         if isinstance(owner, arith.SelectOp):
             return self.of(owner.lhs).join(self.of(owner.rhs))
         if isinstance(owner, (arith.CmpiOp, hivm.GetSubBlockIdxOp)):  # a Cube core has two Vector cores

@@ -13,23 +13,24 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    Signedness,
     UnrealizedConversionCastOp,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
-from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.affine_sums import affine, literal
 from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.linear import Linear
+from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.cast_paths import cast_path
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.whole_blocks import in_blocks
 from tilelang_npu.transforms.tile.parallel.between import Between, interleavings
+from tilelang_npu.transforms.tile.parallel.box_tiles import I16, BoxTiles
+from tilelang_npu.transforms.tile.parallel.index_widths import I64, INT32, IndexWidths
 from tilelang_npu.transforms.tile.parallel.indices import (
     MADE,
     Invariants,
@@ -57,7 +58,7 @@ _FUNCTIONS: dict[str, str] = {
 }
 _CASTS: dict[str, str] = {
     "arith.extf": "rint", "arith.truncf": "rint", "arith.sitofp": "rint", "arith.extsi": "rint", "arith.extui": "rint",
-    "arith.uitofp": "rint", "arith.fptosi": "trunc", "arith.trunci": "truncwithoverflow",
+    "arith.uitofp": "rint", "arith.fptosi": "trunc", "arith.fptoui": "trunc", "arith.trunci": "truncwithoverflow",
 }
 _ROUNDINGS: dict[str, str] = {
     "math.floor": "floor", "math.ceil": "ceil", "math.roundeven": "rint", "math.round": "round", "math.trunc": "trunc",
@@ -67,16 +68,11 @@ _UNSIGNED_COMPARISONS = {6: "lt", 7: "le", 8: "gt", 9: "ge"}
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
 
-I8, I16 = IntegerType(8), IntegerType(16)
+I8 = IntegerType(8)
 _IN_INT16 = "bitwise_lshift"
 """What is computed in int16 for int8, which the Vector core does not shift left: the low byte of the result is the same."""
 _EXACT = 1 << 24
 """Up to here float32 has every integer."""
-
-
-def _data(kind: Attribute) -> Attribute:
-    """The element type of a tile that holds values of a type: loop variables and sums of them are int32."""
-    return IntegerType(32) if isinstance(kind, IndexType) else kind
 
 
 def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | None:
@@ -87,13 +83,14 @@ def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | N
     return by.bit_length() - 1
 
 
-class Vectoriser:
+class Vectoriser(BoxTiles):
     """Turns the expressions of one loop into tile operations in front of it."""
 
     def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip, ranges: Ranges):
-        self.loop = loop
-        self.extents = extents
+        super().__init__(loop, extents)
+        self.chip = chip
         self.invariants = Invariants(loop)
+        self.widths = IndexWidths(ranges)
         loads = [op for op in loop.body.block.ops if isinstance(op, memref.LoadOp)]
         self.detours = Between(loop, extents, chip, {(load.memref, self.places(load)) for load in loads})
         self.early: dict[SSAValue, SSAValue] = {}
@@ -105,32 +102,6 @@ class Vectoriser:
     def places(self, access: memref.LoadOp | memref.StoreOp) -> tuple[Multiples | None, ...]:
         """What the index expressions of an access say."""
         return tuple(self.invariants.sum(value) for value in access.indices)
-
-    def emit(self, op: Operation) -> Operation:
-        """Insert in front of the loop."""
-        op.location = self.loop.location
-        block = self.loop.parent_block()
-        assert block is not None
-        block.insert_op_before(op, self.loop)
-        return op
-
-    def scratch(self, element: Attribute) -> SSAValue:
-        """A tile of the box's shape in UB."""
-        kind = MemRefType(_data(element), self.extents, memory_space=hivm.address_space("ub"))
-        made = self.emit(tile.AllocOp(MADE, kind))
-        return made.results[0]
-
-    def as_element(self, tile_value: SSAValue, element: Attribute) -> SSAValue:
-        """A tile seen with another element type of the same width (``ui8`` data is computed on as ``i8``)."""
-        kind = tile_value.type
-        assert isinstance(kind, MemRefType)
-        if kind.element_type == element:
-            return tile_value
-        wanted = MemRefType(element, kind.shape, kind.layout, kind.memory_space)
-        owner = tile_value.owner
-        if isinstance(owner, tile.ViewOp) and owner.source.type == wanted:
-            return owner.source
-        return self.emit(tile.ViewOp(tile_value, wanted)).results[0]
 
     def read(self, load: memref.LoadOp) -> SSAValue:
         """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there,
@@ -149,7 +120,7 @@ class Vectoriser:
             landing = self.emit(tile.AllocOp(MADE, here)).results[0]
             self.emit(tile.CopyOp(region, landing))
             return landing
-        self._drop(region)
+        self.drop(region)
         known = self._brought.get((load.memref, places))
         if known is None:
             known = self._brought[load.memref, places] = self.emit(tile.AllocOp(MADE, here)).results[0]
@@ -190,7 +161,7 @@ class Vectoriser:
         numbers = detours.made(detours.front, I32, row)
         part = detours.part(numbers, self.extents)
         if part is not numbers:
-            self.emit(tile.FillOp(self._number(0), numbers))
+            self.emit(tile.FillOp(self.number(0), numbers))
         try:
             self._number_of(load, places, strides, part)
         except NotVector as reason:
@@ -212,30 +183,13 @@ class Vectoriser:
         self.detours.count(front, offset, target, *steps)
         for value, place, stride in zip(load.indices, places, strides, strict=True):
             if place is None:
-                part = self.operand(value)
+                part = self.operand(value, index=I32)
                 if stride != 1:
                     scaled = self.scratch(I32)
-                    wide = self._wide(part, I32)
-                    self.emit(tile.ElementwiseOp("mul", [wide, self._number(stride)], scaled))
+                    wide = self.broadcast(part)
+                    self.emit(tile.ElementwiseOp("mul", [wide, self.number(stride)], scaled))
                     part = scaled
-                self.emit(tile.ElementwiseOp("add", [target, self._wide(part, I32)], target))
-
-    def _wide(self, part: SSAValue, element: Attribute) -> SSAValue:
-        """A tile over the whole box."""
-        if tile.shape_of(part) == tuple(self.extents):
-            return part
-        wide = self.scratch(element)
-        self.emit(tile.BroadcastOp(part, wide))
-        return wide
-
-    def _number(self, value: int) -> SSAValue:
-        return self.emit(arith.ConstantOp(IntegerAttr(value, 32))).results[0]
-
-    def _drop(self, view: SSAValue) -> None:
-        """Remove a view that nothing uses."""
-        while isinstance(owner := view.owner, (tile.RegionOp, tile.ViewOp)) and not list(view.uses):
-            view = owner.source
-            Rewriter.erase_op(owner)
+                self.emit(tile.ElementwiseOp("add", [target, self.broadcast(part)], target))
 
     def keep(self, load: memref.LoadOp) -> None:
         """Read now what a later statement wants from before a store in between."""
@@ -279,7 +233,7 @@ class Vectoriser:
         if in_blocks(target):
             self._compute_into(store.value, value, target)
         else:
-            self._drop(target)
+            self.drop(target)
             place = self.scratch(element)
             self._compute_into(store.value, value, place)
             self.detours.put(place, store.memref, found)
@@ -310,7 +264,7 @@ class Vectoriser:
             held = self.scratch(kind.element_type)
             self._compute_into(store.value, value, held)
         elif tile.shape_of(held) != tuple(self.extents):
-            held = self._wide(held, kind.element_type)
+            held = self.broadcast(held)
         elif store in self._in_turn and root_of(held) in written:
             beside = self.scratch(kind.element_type)
             self.emit(tile.CopyOp(held, beside))
@@ -348,10 +302,7 @@ class Vectoriser:
         if not self.invariants.depends(value):
             self.emit(tile.FillOp(self._scalar(value), target))
             return
-        owner, places = value.owner, self._places(value)
-        if places is not None:
-            self._count(places, target)
-            return
+        owner = value.owner
         if isinstance(owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
@@ -361,28 +312,26 @@ class Vectoriser:
             return
         self._compute(owner, target)
 
-    def operand(self, value: SSAValue, into: SSAValue | None = None) -> SSAValue:
+    def operand(self, value: SSAValue, into: SSAValue | None = None, *, index: IntegerType | None = None) -> SSAValue:
         """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into, which is
         ``into`` or one of its own.
+
+        Args:
+            value: the expression.
+            into: where to compute it, if an operation does.
+            index: the type whose bits of an index are wanted; by default one that holds it.
         """
+        if isinstance(value.type, IndexType):
+            return self._index(value, into, index or self.widths.holding(value))
         if not self.invariants.depends(value):
             return self._scalar(value)
-        places = self._places(value)
-        if places is not None:
-            place = self.scratch(value.type)
-            self._count(places, place)
-            return place
         early = self.early.get(value)
         if early is not None:
             return early
         owner = value.owner
         if isinstance(owner, arith.IndexCastOp):
-            number = self.operand(owner.input)
-            if _data(owner.input.type) == _data(value.type):
-                return number
-            cut = self.scratch(value.type)
-            self.emit(tile.CopyOp(number, cut, round_mode=_CASTS["arith.trunci"]))
-            return cut
+            wide = value.type == I64 and self.widths.holding(owner.input) == I64
+            return self.resized(self._index(owner.input, None, I64 if wide else I32), value.type)
         if isinstance(owner, (UnrealizedConversionCastOp, arith.BitcastOp)):
             return self.as_element(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
@@ -390,6 +339,32 @@ class Vectoriser:
         place = self.scratch(value.type) if into is None else into
         self._compute(owner, place)
         return place
+
+    def _index(self, value: SSAValue, into: SSAValue | None, element: IntegerType) -> SSAValue:
+        """An index as int32 or int64, by its low bits."""
+        if not self.invariants.depends(value):
+            return self._scalar(value, element)
+        places = self._places(value, element)
+        if places is not None:
+            place = self.scratch(element)
+            self._count(places, place)
+            return place
+        owner = value.owner
+        if isinstance(owner, arith.IndexCastOp):
+            given, inner = owner.input, owner.input.owner
+            if not isinstance(inner, (arith.ExtSIOp, arith.ExtUIOp)) or inner.input.type == IntegerType(1):
+                return self.resized(self.operand(given), element)
+            narrow = self.operand(inner.input)
+            if isinstance(inner, arith.ExtSIOp):
+                return self.resized(narrow, element)
+            made = self.resized(self.as_unsigned(narrow), element)
+            self.drop(narrow)
+            return made
+        assert isinstance(owner, Operation)
+        computed = self.widths.computed_in(owner, element)
+        place = into if into is not None and computed == element else self.scratch(computed)
+        self._compute(owner, place)
+        return self.resized(place, element)
 
     def _in_target(self, entry: ops.Elementwise, operands: list[SSAValue], target: SSAValue) -> int | None:
         """Which of the operands can be computed where the result will be: one that has its values from there, as a whole, and
@@ -400,8 +375,18 @@ class Vectoriser:
         if not entry.in_place or root is not target:
             return None
         readers = [position for position, value in enumerate(operands) if self._reads(value, root)]
-        alone = len(readers) == 1 and self._is_computed(operands[readers[0]])
-        return readers[0] if alone and _data(operands[readers[0]].type) == kind.element_type else None
+        if len(readers) != 1 or not self._is_computed(operands[readers[0]]):
+            return None
+        read = operands[readers[0]].type
+        element = self._element(entry, operands, target) if isinstance(read, IndexType) else read
+        return readers[0] if element == kind.element_type else None
+
+    def _element(self, entry: ops.Elementwise, operands: Sequence[SSAValue], target: SSAValue) -> Attribute:
+        """The element type of an operation's operands; that of indices is their result's, or what holds them all."""
+        values = operands[1:] if entry.condition else operands
+        if not isinstance(values[0].type, IndexType):
+            return values[0].type
+        return self.widths.holding(*values) if entry.result == "bool" else element_of(target)
 
     def _is_computed(self, value: SSAValue) -> bool:
         """Whether a vector operation makes a value."""
@@ -409,7 +394,7 @@ class Vectoriser:
         if not isinstance(owner, Operation) or value in self.early or not self.invariants.depends(value):
             return False
         made = any(owner.name in names for names in (_FUNCTIONS, _CASTS, _ROUNDINGS)) or isinstance(owner, arith.NegfOp)
-        return made and self._places(value) is None
+        return made and self._places(value, I32) is None
 
     def _reads(self, value: SSAValue, root: SSAValue) -> bool:
         """Whether a value that changes from point to point is computed from what a buffer holds now."""
@@ -419,16 +404,17 @@ class Vectoriser:
         return isinstance(owner, Operation) and self.invariants.depends(value) and any(
             self._reads(operand, root) for operand in owner.operands)
 
-    def _scalar(self, value: SSAValue) -> SSAValue:
-        """An invariant value in front of the loop; an index as the integer that tiles hold."""
+    def _scalar(self, value: SSAValue, index: IntegerType = I32) -> SSAValue:
+        """An invariant value in front of the loop; an index as an integer that tiles hold."""
         found = self.invariants.hoist(value)
         if not isinstance(found.type, IndexType):
             return found
-        return self.emit(arith.IndexCastOp(found, IntegerType(32))).results[0]
+        return self.emit(arith.IndexCastOp(found, index)).results[0]
 
-    def _places(self, value: SSAValue) -> Linear[SSAValue] | None:
-        """An index as a sum of multiples of loop variables and of what is the same for all points; None where it is none."""
-        if not isinstance(value.type, IndexType):
+    def _places(self, value: SSAValue, element: IntegerType = I64) -> Linear[SSAValue] | None:
+        """An index as a sum of multiples of loop variables and of what is the same for all points, by the bits of ``element``;
+        None where it is none."""
+        if not isinstance(value.type, IndexType) or not (element == I32 or self.widths.is_exact(value)):
             return None
         form = affine(value)
         return form if self.invariants.parted(form) is not None else None
@@ -436,9 +422,8 @@ class Vectoriser:
     def _count(self, form: Linear[SSAValue], target: SSAValue) -> None:
         """A sum of loop variables as data: its value at each point."""
         kind = target.type
-        if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
-            msg = "a loop variable as a value of another type than int32"
-            raise NotVector(msg, "use the variable as int32, and T.cast the result")
+        assert isinstance(kind, MemRefType)
+        assert kind.element_type in (I32, I64)
         parts = self.invariants.parted(form)
         assert parts is not None
         terms, first = parts
@@ -453,7 +438,8 @@ class Vectoriser:
     def _compare_places(self, op: arith.CmpiOp, mode: str, target: SSAValue) -> bool:
         """Compare sums of loop variables, as a mask does; whether that is what the sides are.
 
-        What changes from point to point is compared, as float32, with what does not: the vector unit orders no int32.
+        What changes from point to point is compared with what does not: as float32 where that is exact, as the vector unit
+        orders no integers.
         """
         left, right = self._places(op.lhs), self._places(op.rhs)
         if left is None or right is None:
@@ -462,16 +448,17 @@ class Vectoriser:
         assert parts is not None
         terms, rest = parts
         low, high = Multiples(terms, 0).bounds(self.extents)
-        if max(-low, high) > _EXACT - 2:
-            return False
-        place = self.scratch(Float32Type())
+        exact, small = max(-low, high) <= _EXACT - 2, Interval(low - 1, high + 1).within(INT32)
+        element = Float32Type() if exact else I32 if small else I64
+        place = self.scratch(element)
         self._arange(0, terms, place)
         bound = self.invariants.total(rest * -1)
         for limit, nearer in ((low - 1, arith.MaxSIOp), (high + 1, arith.MinSIOp)):  # beyond, all is decided
             end = self.emit(arith.ConstantOp(IntegerAttr(limit, IndexType()))).results[0]
             bound = self.emit(nearer(bound, end)).results[0]
-        whole = self.emit(arith.IndexCastOp(bound, IntegerType(32))).results[0]
-        scalar = self.emit(arith.SIToFPOp(whole, Float32Type())).results[0]
+        scalar = self.emit(arith.IndexCastOp(bound, I64 if element == I64 else I32)).results[0]
+        if exact:
+            scalar = self.emit(arith.SIToFPOp(scalar, Float32Type())).results[0]
         self.emit(tile.ElementwiseOp("compare", [place, scalar], target, {"compare_mode": mode}))
         return True
 
@@ -497,7 +484,9 @@ class Vectoriser:
             shifts: dict[str, str | bool] = {} if rest else {"round": False, "is_signed": not isinstance(owner, arith.DivUIOp)}
             kind = owner.lhs.type
             if not isinstance(kind, IntegerType):
-                index = [self._wide(self.operand(owner.lhs), I32), self._number(number)]
+                held = element_of(target)
+                assert isinstance(held, IntegerType)
+                index = [self.broadcast(self.operand(owner.lhs, index=held)), self.number(number, held)]
                 self.emit(tile.ElementwiseOp(name, index, target, {**shifts, "is_signed": True} if shifts else shifts))
             else:
                 kept = self.emit(arith.ConstantOp(IntegerAttr(number, kind))).results[0]
@@ -521,36 +510,43 @@ class Vectoriser:
         given, mode = owner.operands[0], _CASTS[owner.name]
         if mode == "trunc" and isinstance(given.owner, math.RoundEvenOp):
             given, mode = given.owner.operand, "rint"
-        self._convert(given, target, mode)
-
-    def _convert(self, given: SSAValue, target: SSAValue, mode: str) -> None:
-        source = self.operand(given)
-        if isinstance(source.type, MemRefType) and tile.shape_of(source) != tile.shape_of(target):
-            wide = self.scratch(given.type)
-            self.emit(tile.BroadcastOp(source, wide))
-            source = wide
-        kinds = [kind.element_type for kind in (source.type, target.type) if isinstance(kind, MemRefType)]
-        if kinds[0] == kinds[-1]:
-            self.emit(tile.ElementwiseOp("cast", [source], target, {"round_mode": mode}))
+        if isinstance(owner, arith.FPToUIOp):
+            self._convert(given, self.as_unsigned(target), mode)
+            self.drop(target)
         else:
-            self.emit(tile.CopyOp(source, target, round_mode=mode))
+            self._convert(given, target, mode, unsigned=isinstance(owner, (arith.ExtUIOp, arith.UIToFPOp)))
+
+    def _convert(self, given: SSAValue, target: SSAValue, mode: str, *, unsigned: bool = False) -> None:
+        read = self.operand(given)
+        source = self.as_unsigned(read) if unsigned else read
+        kinds = dtype_of(element_of(source)), dtype_of(element_of(target))
+        if kinds[0] == kinds[1]:
+            self.emit(tile.ElementwiseOp("cast", [self.broadcast(source)], target, {"round_mode": mode}))
+            return
+        if cast_path(*kinds, mode, hacc.is_register_based(self.chip.hivm_target)) is None:
+            msg = f"{kinds[0]} becomes {kinds[1]}, for which the Vector core has no conversion"
+            raise NotVector(msg, "T.cast to int64 or uint32 first")
+        self.emit(tile.CopyOp(self.broadcast(source), target, round_mode=mode))
+        self.drop(read)
 
     def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool], *,
                unsigned: bool = False) -> None:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
-        element = operands[1 if entry.condition else 0].type
-        widened = ops.computed_in(entry, dtype_of(_data(element))) is None
+        element = self._element(entry, operands, target)
+        widened = ops.computed_in(entry, dtype_of(element)) is None
         if widened and not (name == _IN_INT16 and element == I8):
             msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
         if entry.commutes and not self.invariants.depends(operands[0]):  # a scalar stands second
             operands = [*reversed(operands)]
         inside = None if widened else self._in_target(entry, operands, target)
-        inputs = [self.operand(operand, target if position == inside else None) for position, operand in enumerate(operands)]
+        index = element if isinstance(element, IntegerType) else None
+        inputs = [self.operand(operand, target if position == inside else None, index=index)
+                  for position, operand in enumerate(operands)]
         place = self.scratch(I16) if widened else target
         if widened:
-            inputs = [self._in_int16(value) for value in inputs]
+            inputs = [self.in_int16(value) for value in inputs]
         for position, value in enumerate(inputs):
             shaped = isinstance(value.type, MemRefType)
             if not shaped and position not in entry.scalar:
@@ -558,34 +554,15 @@ class Vectoriser:
                 self.emit(tile.FillOp(value, filled))
                 inputs[position] = filled
             elif shaped and not entry.broadcast and tile.shape_of(value) != tile.shape_of(target):
-                wide = self.scratch(I16 if widened else operands[position].type)
+                wide = self.scratch(element_of(value))
                 self.emit(tile.BroadcastOp(value, wide))
                 inputs[position] = wide
         if unsigned:  # the elements themselves say so, which are seen as signed elsewhere
-            inputs, place = list(map(self._as_unsigned, inputs)), self._as_unsigned(place)
+            inputs, place = list(map(self.as_unsigned, inputs)), self.as_unsigned(place)
         self.emit(tile.ElementwiseOp(name, inputs, place, dict(clauses)))
         if widened:
             self.emit(tile.CopyOp(place, target, round_mode=_CASTS["arith.trunci"]))
 
-    def _as_unsigned(self, value: SSAValue) -> SSAValue:
-        """The same bits as an unsigned integer, or a tile of them; what is no integer of several bits stays as it is."""
-        kind = value.type
-        element = kind.element_type if isinstance(kind, MemRefType) else kind
-        if not isinstance(element, IntegerType) or element.width.data == 1:
-            return value
-        wanted = IntegerType(element.width.data, Signedness.UNSIGNED)
-        if isinstance(kind, MemRefType):
-            return self.as_element(value, wanted)
-        return self.emit(UnrealizedConversionCastOp.get([value], [wanted])).results[0]
-
-    def _in_int16(self, value: SSAValue) -> SSAValue:
-        """An int8 number, or a tile of them, as int16."""
-        if not isinstance(value.type, MemRefType):
-            return self.emit(arith.ExtSIOp(value, I16)).results[0]
-        kind = MemRefType(I16, tile.shape_of(value), memory_space=hivm.address_space("ub"))
-        made = self.emit(tile.AllocOp(MADE, kind)).results[0]
-        self.emit(tile.CopyOp(value, made, round_mode=_CASTS["arith.extsi"]))
-        return made
 
 
 __all__ = ["Vectoriser"]
