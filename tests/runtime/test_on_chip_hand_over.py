@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -174,3 +175,52 @@ def test_a_chip_with_one_path_more_uses_it(one_path_more: target.Chip, rng: np.r
     assert "%p_workspace = " in text
     assert text.count("dual_dst_mode = <ROW_SPLIT>") == 2
     np.testing.assert_array_equal(found, _run(program, "910B2", a, b)[1])
+
+
+def other_cores_buffers(kind: str, dtype: str, stages: int, rows: int = 32, columns: int = 48) -> Any:
+    """A kernel in which one core alone writes a buffer in a memory of the other core, next to buffers that this one works on."""
+    @T.prim_func
+    def main(X: T.Tensor((rows * 4, columns), "float32"), H: T.Tensor((rows * 4, columns), dtype),
+             W: T.Tensor((columns, columns), dtype), O: T.Tensor((rows * 4, columns), "float32"),
+             P: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            f = T.alloc_shared((rows, columns), "float32")
+            g = T.alloc_shared((rows, columns), "float32")
+            h = T.alloc_shared((rows, columns), dtype)
+            w = T.alloc_shared((columns, columns), dtype)
+            c = T.alloc_fragment((rows, columns), "float32")
+            T.copy(W, w)
+            T.copy(X[0, 0], f)
+            T.copy(X[rows, 0], g)
+            if kind == "L1":
+                T.copy(H[0, 0], h)
+                T.gemm(h, w, c, initC=True)
+                for i in T.Pipelined(4, num_stages=stages):
+                    T.vadd(f, 1.0, f)
+                    T.copy(f, h)  # nothing multiplies it
+                    T.copy(f, O[i * rows, 0])
+                T.copy(c, P)
+            else:
+                for i in T.Pipelined(4, num_stages=stages):
+                    T.copy(H[i * rows, 0], h)
+                    T.gemm(h, w, c, initC=True)
+                    T.copy(c, g)  # no vector work reads it
+                    T.vadd(f, 1.0, f)
+                    T.copy(f, O[i * rows, 0])
+                T.copy(f, P)
+
+    return main
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["L1", "UB"])
+def test_what_only_the_other_core_writes_has_bytes_of_its_own(kind: str, dtype: str, stages: int, rng: np.random.Generator) -> None:
+    """The functions of both cores had a plan each, and the other core's buffer began at 0 in both."""
+    kernel = tilelang.compile(other_cores_buffers(kind, dtype, stages), target="npuir", chip="950", sanitize=True)
+    x, h, w = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((128, 48), (128, 48), (48, 48)))
+    o, p = np.zeros((128, 48), np.float32), np.zeros((32, 48), np.float32)
+    narrow = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    kernel(x, h.astype(narrow), w.astype(narrow), o, p)
+    np.testing.assert_array_equal(o, np.concatenate([x[:32] + step for step in range(1, 5)]))
+    np.testing.assert_array_equal(p, h[:32] @ w if kind == "L1" else x[:32] + 4)

@@ -1,6 +1,7 @@
 """Give every on-chip allocation its byte addresses: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
 
-A buffer that both cores reach is planned with those of the core whose memory it is, and shares its bytes with none of them.
+A buffer that the other core reaches too, or alone, is planned with those of the core whose memory it is, and shares its bytes
+with none of them.
 
 First only what waits no longer for it shares bytes (``common_bytes``); where that fits, it is the plan.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
@@ -42,6 +43,7 @@ from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import met, round_of, starts
 from tilelang_npu.transforms.hivm.common_bytes import CommonBytes
 from tilelang_npu.transforms.ir.buffers import SCRATCH
+from tilelang_npu.transforms.ir.cores import core_of_function, kernel_of
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
 from tilelang_npu.transforms.ir.locations import line_of, location_of
@@ -469,20 +471,21 @@ class PlanMemory(ModulePass):
 
     def _may_share(self, life: Life) -> bool:
         """Whether an allocation may share bytes although there is room: what waits are needed for it, the compiler makes."""
-        return self.overlay and life.coupled is None and ADDRESS not in life.op.attributes and (self.reuse or _is_scratch(life))
+        return (self.overlay and life.coupled is None and not life.remote and ADDRESS not in life.op.attributes
+                and (self.reuse or _is_scratch(life)))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         emitters: dict[func.FuncOp, OpBuilder] = {}
         coupled: dict[int | None, list[int]] = {}
         for layout in self._layouts(op):
-            function = layout.function
             self._tell(op, layout)
             placed = [_placed(number, life, layout) for number, life in enumerate(layout.addresses)]
-            if function not in emitters:
-                emitters[function] = OpBuilder(function.body.block)
             for (life, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
                 if life.coupled is not None:
                     coupled[life.coupled] = addresses
+                function = _function_of(life.op)
+                if function not in emitters:
+                    emitters[function] = OpBuilder(function.body.block)
                 _rewrite(emitters[function], life.op, addresses, Remark(self.name, facts=facts))
         for there in [inner for inner in op.walk() if isinstance(inner, memref.AllocOp)]:
             number = coupling_of(there.memref)  # the half of the core whose memory it is has planned it
@@ -547,17 +550,41 @@ class PlanMemory(ModulePass):
         """
         chip = chips.chip(self.chip)
         made = []
-        for function in module.walk():
-            if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
-                lives, order = lifetimes(function)
-                core = function.attributes.get("hivm.func_core_type")
-                for space, memory in chip.memory.items():
-                    whose = isinstance(core, hivm.FuncCoreTypeAttr) and core.data in ("AIC", "AIV") and core.data != memory.core
-                    local = [life for life in lives if life.space == space and not (whose and life.coupled is not None)]
-                    room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
-                    if local:
-                        made.append(self._plan(module, local, space, room, function, order))
+        found = {function: lifetimes(function) for function in module.walk()
+                 if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function)}
+        for function, (_, order) in found.items():
+            for space, memory in chip.memory.items():
+                local = list(_lives_in(space, memory.core, function, found))
+                room = memory.size - (memory.reserved if self.reserve else 0)
+                if local:
+                    made.append(self._plan(module, local, space, room, function, order))
         return made
+
+
+def _lives_in(space: str, owner: str, function: func.FuncOp,
+              found: Mapping[func.FuncOp, tuple[Sequence[Life], Sequence[Operation]]]) -> Iterator[Life]:
+    """The allocations of a memory that are planned with a function.
+
+    A kernel of both cores is two functions, and a memory that both reach has one plan. It is made with the function of the core
+    whose memory it is, as long as that one has something in it.
+
+    Args:
+        space, owner: the memory, and the core whose it is.
+        function: the function.
+        found: what is known of all functions: their allocations and their operations.
+    """
+    def of(core: func.FuncOp) -> list[Life]:
+        return [life for life in found[core][0] if life.space == space]
+
+    mine = of(function)
+    other = next((each for each in found if each is not function and kernel_of(each) == kernel_of(function)), None)
+    if core_of_function(function) in ("AIC", "AIV") and core_of_function(function) != owner:
+        if other is None or not of(other):
+            yield from (life for life in mine if life.coupled is None)
+        return
+    yield from mine
+    if mine and other is not None:
+        yield from (life.as_remote(len(found[function][1]) - 1) for life in of(other) if life.coupled is None)
 
 
 __all__ = ["MemoryPlan", "PlanMemory", "plan"]

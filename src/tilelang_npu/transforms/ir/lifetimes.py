@@ -47,6 +47,7 @@ class Life:
             first of them: an elementwise operation reads each element before it writes it.
         pipes: who touches it.
         coupled: its number, where it is a buffer of both cores: the other one may fill it at any time that the flags allow.
+        remote: whether the core whose memory it is never accesses it, and the other one does, at any time.
         used: first and last position of its accesses; with several slots, of those of one iteration.
         takers: allocations first written, element by element, by the operation that reads this one's elements for the last
             time, and no larger: they may be the same bytes, in as many slots.
@@ -66,6 +67,7 @@ class Life:
     used: tuple[int, int] = (0, 0)
     takers: frozenset[SSAValue] = frozenset()
     members: tuple[SSAValue, ...] = ()
+    remote: bool = False
     value: SSAValue = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +76,10 @@ class Life:
     @property
     def label(self) -> str:
         return spoken(self.op.memref, "scratch")
+
+    def as_remote(self, end: int) -> Life:
+        """The same among those of the other core's function, whose positions end at ``end``."""
+        return replace(self, start=0, end=end, used=(0, end), heirs=frozenset(), takers=frozenset(), remote=True)
 
     def overlaps(self, other: Life) -> bool:
         """Whether both are alive at some position."""
