@@ -4,6 +4,7 @@ all others."""
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,60 @@ def test_iterations_that_leave_a_branch_out_set_nothing_that_others_count_on(tmp
         kernel(x, taken, 2, out)
         np.testing.assert_array_equal(out, x * np.repeat(np.where(taken[1], 3, 2 * taken[0]), 8)[:, None])
         assert kernel.last_launch.hazards == []
+
+
+ARMS = """
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@tilelang.jit(target="npuir", sanitize=True)
+def make():
+    @T.prim_func
+    def main(X: T.Tensor((96, 32), "{dtype}"), n: T.int32, O: T.Tensor((32, 32), "{dtype}"), P: T.Tensor((32, 32), "{dtype}")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "{dtype}")
+            b = T.alloc_shared((32, 32), "{dtype}")
+            r = T.alloc_shared((32, 1), "{dtype}")
+            T.copy(X[0, 0], b)
+            T.copy(X[0, 0], a)
+            T.reduce_max(b, r, dim=1)
+{body}
+            T.copy(X[16, 0], b)
+            T.vadd(b, r, b)
+            T.copy(b, O)
+            T.copy(a, P)
+    return main
+"""
+LOAD = "T.copy(X[{row}, 0], b)"
+COMPUTE = "T.vmin(b, 1.0, a)\nT.vmax(a, -2.0, a)\nT.vmin(a, 0.5, a)"
+BETWEEN = {
+    "the first arm loads": f"if n % 2 == 0:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
+    "the second arm loads": f"if n % 2 == 1:\n{textwrap.indent(COMPUTE, '    ')}\nelse:\n    {LOAD}",
+    "a branch in the first arm loads": f"if n % 2 == 0:\n    if n < 2:\n        {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
+    "a loop in the first arm loads": f"if n % 2 == 0:\n    for i in T.serial(n):\n        {LOAD}\nelse:\n"
+                                     f"{textwrap.indent(COMPUTE, '    ')}",
+    "two branches": f"if n % 2 == 0:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}\n"
+                    f"if n < 2:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
+    "in a loop": f"for i in T.serial(2):\n    if n % 2 == i:\n        {LOAD}\n    else:\n{textwrap.indent(COMPUTE, '        ')}",
+}
+"""What stands between a read of a buffer and the load that follows it: in one arm of a branch the Vector pipe reads the buffer too and
+has more to do, in the other arm the buffer is loaded."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("form", BETWEEN)
+def test_an_event_that_both_arms_set_has_a_number_of_its_own_in_both(form: str, dtype: str, tmp_path: Path) -> None:
+    """The number of an event that is set early in the second arm was taken in the first arm, where the event is set too."""
+    kernel = _made(tmp_path, ARMS.format(dtype=dtype, body=textwrap.indent(BETWEEN[form].format(row=32), " " * 12)))
+    x = np.random.default_rng(0).integers(-4, 5, (96, 32)).astype(dtype)
+    for n in range(4):
+        o, p = np.zeros((2, 32, 32), dtype)
+        kernel(x, n, o, p)
+        a, b = x[:32], x[:32]
+        for loads in {"a branch in the first arm loads": [n % 2 == 0 and n < 2], "a loop in the first arm loads": [n % 2 == 0 < n],
+                      "two branches": [n % 2 == 0, n < 2], "in a loop": [n % 2 == 0, n % 2 == 1]}.get(form, [n % 2 == 0]):
+            computes = n % 2 == 1 if form in ("a branch in the first arm loads", "a loop in the first arm loads") else not loads
+            a = np.clip(b, -2, 0.5) if computes else a
+            b = x[32:64] if loads else b
+        np.testing.assert_array_equal(o, x[16:48] + x[:32].max(axis=1, keepdims=True))
+        np.testing.assert_array_equal(p, a)

@@ -44,6 +44,29 @@ class PairPlace:
             start = 2 * items[event.set_after].last + 1 if event.set_after >= 0 else 2 * self.body.first
         return start, 2 * items[event.wait_before].first if event.wait_before < len(items) else 2 * self.body.last + 1
 
+    @property
+    def intervals(self) -> list[tuple[int, int]]:
+        """All positions at which the event is outstanding, in half positions of the function.
+
+        An event that is set in one arm of a branch is set at once in the other arm. Where that other arm stands before the first
+        in the program, the event is outstanding in it too, although ``interval`` begins later::
+
+            scf.if %a { set %e ... } else { work; set %e ... }
+            wait %e
+        """
+        event, found = self.event, [self.interval]
+        if event.early is not None:
+            branch = self.body.items[event.set_after]
+            blocks = [region.block for region in branch.op.regions if region.blocks]
+            for other in blocks[:blocks.index(event.early.arm.block)]:
+                inside = [item for block in branch.blocks if block.block is other for item in block.items]
+                found += [(2 * inside[0].first - 1, 2 * inside[-1].last + 1)] if inside else []
+        return found
+
+    def meets(self, other: PairPlace) -> bool:
+        """Whether two events can be outstanding together."""
+        return any(a <= d and c <= b for a, b in self.intervals for c, d in other.intervals)
+
 
 def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
     """Numbers of a pair of pipes that nobody uses, the toolchain's library neither, lowest first."""
@@ -98,7 +121,7 @@ class _Step:
 
 def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[_Step]:
     """What can be changed among the events that are outstanding together with one that found no number."""
-    near = [placed for placed in group if any(_together(placed, other) for other in failed)]
+    near = [placed for placed in group if any(placed.meets(other) for other in failed)]
     for place, placed in enumerate(near):
         event, body = placed.event, placed.body
         whole = 0, len(body.items)
@@ -121,12 +144,6 @@ def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[
                 waits = sorted((event.wait_before, other.event.wait_before))
                 loss = body.work(event.source, sets[0] + 1, sets[1] + 1) + body.work(event.target, *waits)
                 yield _Step(loss, partial(_merge, event, other.event, [one.event for one in group if one.body is body]))
-
-
-def _together(one: PairPlace, two: PairPlace) -> bool:
-    """Whether two events can be outstanding together."""
-    (a, b), (c, d) = one.interval, two.interval
-    return a <= d and c <= b
 
 
 def _take_turns(event: EventPair, slots: int) -> Container[EventPair]:
@@ -180,11 +197,9 @@ def colour(group: Sequence[PairPlace], numbers: Sequence[int],
     done: list[PairPlace] = []
     failed: list[PairPlace] = []
     for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
-        low, high = placed.interval
         taken: set[int] = set()
         for other in done:
-            a, b = other.interval
-            if (a <= high and low <= b) or apart(placed.event, other.event):
+            if placed.meets(other) or apart(placed.event, other.event):
                 taken.update(range(other.event.id, other.event.id + other.event.slots))
         free = [number for number in numbers if number not in taken]
         found = next((start for start in free
