@@ -178,7 +178,7 @@ def test_a_chip_with_one_path_more_uses_it(one_path_more: target.Chip, rng: np.r
 
 
 def other_cores_buffers(kind: str, dtype: str, stages: int, rows: int = 32, columns: int = 48) -> Any:
-    """A kernel in which one core alone writes a buffer in a memory of the other core, next to buffers that this one works on."""
+    """A kernel in which one core alone writes a buffer in a memory of the other core, which has buffers of its own there."""
     @T.prim_func
     def main(X: T.Tensor((rows * 4, columns), "float32"), H: T.Tensor((rows * 4, columns), dtype),
              W: T.Tensor((columns, columns), dtype), O: T.Tensor((rows * 4, columns), "float32"),
@@ -215,7 +215,8 @@ def other_cores_buffers(kind: str, dtype: str, stages: int, rows: int = 32, colu
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("kind", ["L1", "UB"])
-def test_what_only_the_other_core_writes_has_bytes_of_its_own(kind: str, dtype: str, stages: int, rng: np.random.Generator) -> None:
+def test_what_only_the_other_core_writes_has_bytes_of_its_own(kind: str, dtype: str, stages: int,
+                                                              rng: np.random.Generator) -> None:
     """The functions of both cores had a plan each, and the other core's buffer began at 0 in both."""
     kernel = tilelang.compile(other_cores_buffers(kind, dtype, stages), target="npuir", chip="950", sanitize=True)
     x, h, w = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((128, 48), (128, 48), (48, 48)))

@@ -123,36 +123,47 @@ def make():
             T.copy(a, P)
     return main
 """
-LOAD = "T.copy(X[{row}, 0], b)"
+LOAD = "T.copy(X[32, 0], b)"
 COMPUTE = "T.vmin(b, 1.0, a)\nT.vmax(a, -2.0, a)\nT.vmin(a, 0.5, a)"
+
+
+def arms(test: str, then: str, otherwise: str) -> str:
+    """A branch."""
+    return f"if {test}:\n{textwrap.indent(then, '    ')}\nelse:\n{textwrap.indent(otherwise, '    ')}"
+
+
 BETWEEN = {
-    "the first arm loads": f"if n % 2 == 0:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
-    "the second arm loads": f"if n % 2 == 1:\n{textwrap.indent(COMPUTE, '    ')}\nelse:\n    {LOAD}",
-    "a branch in the first arm loads": f"if n % 2 == 0:\n    if n < 2:\n        {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
-    "a loop in the first arm loads": f"if n % 2 == 0:\n    for i in T.serial(n):\n        {LOAD}\nelse:\n"
-                                     f"{textwrap.indent(COMPUTE, '    ')}",
-    "two branches": f"if n % 2 == 0:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}\n"
-                    f"if n < 2:\n    {LOAD}\nelse:\n{textwrap.indent(COMPUTE, '    ')}",
-    "in a loop": f"for i in T.serial(2):\n    if n % 2 == i:\n        {LOAD}\n    else:\n{textwrap.indent(COMPUTE, '        ')}",
+    "the first arm loads": arms("n % 2 == 0", LOAD, COMPUTE),
+    "the second arm loads": arms("n % 2 == 1", COMPUTE, LOAD),
+    "a branch in the first arm loads": arms("n % 2 == 0", f"if n < 2:\n    {LOAD}", COMPUTE),
+    "a loop in the first arm loads": arms("n % 2 == 0", f"for i in T.serial(n):\n    {LOAD}", COMPUTE),
+    "two branches": arms("n % 2 == 0", LOAD, COMPUTE) + "\n" + arms("n < 2", LOAD, COMPUTE),
+    "in a loop": "for i in T.serial(2):\n" + textwrap.indent(arms("n % 2 == i", LOAD, COMPUTE), "    "),
 }
-"""What stands between a read of a buffer and the load that follows it: in one arm of a branch the Vector pipe reads the buffer too and
+"""What comes between a read of a buffer and the load that follows it: in one arm of a branch the Vector pipe reads the buffer, and
 has more to do, in the other arm the buffer is loaded."""
+
+
+def steps(form: str, n: int) -> str:
+    """What these do, one after the other: ``l`` loads, ``c`` computes."""
+    even = n % 2 == 0
+    return {"a branch in the first arm loads": "c" if not even else "l" * (n < 2),
+            "a loop in the first arm loads": "c" if not even else "l" * n,
+            "two branches": ("l" if even else "c") + ("l" if n < 2 else "c"),
+            "in a loop": "lc" if even else "cl"}.get(form, "l" if even else "c")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("form", BETWEEN)
 def test_an_event_that_both_arms_set_has_a_number_of_its_own_in_both(form: str, dtype: str, tmp_path: Path) -> None:
     """The number of an event that is set early in the second arm was taken in the first arm, where the event is set too."""
-    kernel = _made(tmp_path, ARMS.format(dtype=dtype, body=textwrap.indent(BETWEEN[form].format(row=32), " " * 12)))
+    kernel = _made(tmp_path, ARMS.format(dtype=dtype, body=textwrap.indent(BETWEEN[form], " " * 12)))
     x = np.random.default_rng(0).integers(-4, 5, (96, 32)).astype(dtype)
     for n in range(4):
         o, p = np.zeros((2, 32, 32), dtype)
         kernel(x, n, o, p)
         a, b = x[:32], x[:32]
-        for loads in {"a branch in the first arm loads": [n % 2 == 0 and n < 2], "a loop in the first arm loads": [n % 2 == 0 < n],
-                      "two branches": [n % 2 == 0, n < 2], "in a loop": [n % 2 == 0, n % 2 == 1]}.get(form, [n % 2 == 0]):
-            computes = n % 2 == 1 if form in ("a branch in the first arm loads", "a loop in the first arm loads") else not loads
-            a = np.clip(b, -2, 0.5) if computes else a
-            b = x[32:64] if loads else b
+        for step in steps(form, n):
+            a, b = (a, x[32:64]) if step == "l" else (np.clip(b, -2, 0.5), b)
         np.testing.assert_array_equal(o, x[16:48] + x[:32].max(axis=1, keepdims=True))
         np.testing.assert_array_equal(p, a)

@@ -48,8 +48,8 @@ class PairPlace:
     def intervals(self) -> list[tuple[int, int]]:
         """All positions at which the event is outstanding, in half positions of the function.
 
-        An event that is set in one arm of a branch is set at once in the other arm. Where that other arm stands before the first
-        in the program, the event is outstanding in it too, although ``interval`` begins later::
+        An event that is set in one arm of a branch is set at once in the other arm. Where that other arm comes first in the
+        program, the event is outstanding in it too, although ``interval`` begins later::
 
             scf.if %a { set %e ... } else { work; set %e ... }
             wait %e
