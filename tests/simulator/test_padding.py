@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -367,3 +368,92 @@ def test_the_verdict_is_that_of_computing_without_padding(shape: tuple[int, int,
     np.testing.assert_allclose(f, with_padding[0], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(d, with_padding[1], rtol=1e-2, atol=1e-2)
     assert {hazard.first.op for hazard in found} == wanted
+
+
+# -- tiles of which a part is loaded again ------------------------------------------------------------------------------
+
+
+@tilelang.jit(target="npuir")
+def loaded_again(operand: str, dtype: str, rows: int, part: int, start: str, columns: int) -> Any:
+    """A product with a tile of 32 rows, of which ``rows`` are a tensor's, and the first ``part`` of them are loaded again, from
+    a row that is a constant or a number of the call."""
+    total = "int32" if dtype == "int8" else "float32"
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), dtype), B: T.Tensor((rows, 32), dtype), C: T.Tensor((40, 32), dtype),
+             F: T.Tensor((32, 32), total), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((32, 32), dtype)
+            b = T.alloc_shared((32, 32), dtype)
+            x = T.alloc_fragment((32, 32), total)
+            y = T.alloc_shared((32, 32), total)
+            T.copy(A[0, 0], a)
+            T.copy(B[0, 0], b)
+            if start == "constant":
+                T.copy(C[4:4 + part, 0:columns], b[0:part, 0:columns])
+            else:
+                T.copy(C[n:n + part, 0:columns], b[0:part, 0:columns])
+            if operand == "right":
+                T.gemm(a, b, x, initC=True)
+            else:
+                T.gemm(b, a, x, initC=True)
+            T.copy(x, y)
+            T.vadd(y, 1, y)
+            T.copy(y, F[0, 0])
+    return main
+
+
+@pytest.mark.parametrize("start", ["constant", "number"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize(("rows", "part", "columns"), [(32, 10, 32), (32, 16, 32), (32, 3, 16), (32, 32, 32), (20, 10, 32),
+                                                       (20, 20, 32)])
+@pytest.mark.parametrize("operand", ["left", "right"])
+def test_what_is_loaded_again_fills_nothing(operand: str, rows: int, part: int, columns: int, dtype: str,
+                                            start: str) -> None:
+    """The rest of the fractals of which rows were loaded again was taken for padding: it holds what was loaded before."""
+    rng = np.random.default_rng(0)
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    a, b, c = (rng.integers(1, 4, shape).astype(kind) for shape in ((32, 32), (rows, 32), (40, 32)))
+    if dtype == "int8" and columns == 16:
+        columns = 32  # an element of a fractal's row is 32 wide
+    f = np.zeros((32, 32), np.int32 if dtype == "int8" else np.float32)
+    assert findings(loaded_again(operand, dtype, rows, part, start, columns), a, b, c, f, 4) == []
+    whole = np.zeros((32, 32), f.dtype)
+    whole[:rows] = b
+    whole[:part, :columns] = c[4:4 + part, :columns]
+    one, other = (a.astype(f.dtype), whole) if operand == "right" else (whole, a.astype(f.dtype))
+    np.testing.assert_array_equal(f, one @ other + 1)
+
+
+@pytest.mark.parametrize(("rows", "part", "told"), [(32, 10, False), (20, 10, True), (20, 16, True), (20, 20, True),
+                                                    (16, 16, True)])
+@pytest.mark.parametrize("start", ["constant", "number"])
+def test_padding_under_a_part_that_is_loaded_again(rows: int, part: int, told: bool, start: str) -> None:
+    """Keys of which a part is loaded again: the scores of the keys that are padding are told of, and no others."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), B: T.Tensor((rows, 32), "float16"), C: T.Tensor((40, 32), "float16"),
+             F: T.Tensor((32, 1), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            x = T.alloc_fragment((32, 32), "float32")
+            f = T.alloc_fragment((32, 1), "float32")
+            T.copy(A[0, 0], a)
+            T.copy(B[0, 0], b)
+            if start == "constant":
+                T.copy(C[4:4 + part, 0:32], b[0:part, 0:32])
+            else:
+                T.copy(C[n:n + part, 0:32], b[0:part, 0:32])
+            T.gemm(a, b, x, initC=True, b_transpose=True)
+            T.vexp(x, x)
+            T.reduce_sum(x, f, dim=-1)
+            T.copy(f, F[0, 0])
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-0.1, 0.1, shape).astype(np.float16) for shape in ((32, 32), (rows, 32), (40, 32))]
+    found = findings(tilelang.compile(main, target="npuir"), *arrays, np.zeros((32, 1), np.float32), 4)
+    assert bool(found) == told
+    for hazard in found:
+        assert f"of {rows} loaded elements and {32 - rows} of padding" in hazard.missing
+        assert hazard.second is not None and hazard.second.location is not None
+        assert "T.copy(B[0, 0], b)" in hazard.second.location.source()

@@ -140,8 +140,8 @@ BETWEEN = {
     "two branches": arms("n % 2 == 0", LOAD, COMPUTE) + "\n" + arms("n < 2", LOAD, COMPUTE),
     "in a loop": "for i in T.serial(2):\n" + textwrap.indent(arms("n % 2 == i", LOAD, COMPUTE), "    "),
 }
-"""What comes between a read of a buffer and the load that follows it: in one arm of a branch the Vector pipe reads the buffer, and
-has more to do, in the other arm the buffer is loaded."""
+"""What comes between a read of a buffer and the load that follows it: in one arm of a branch vector work reads
+the buffer, and more of it follows; the other arm loads the buffer."""
 
 
 def steps(form: str, n: int) -> str:

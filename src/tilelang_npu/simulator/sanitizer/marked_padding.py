@@ -49,6 +49,7 @@ class _Kept:
     Attributes:
         writing, writes: what it writes.
         made: the marks of that, where they are known already.
+        filled: of a load that may have filled its destination first what that held, and the marks if it did.
         mixed: of an elementwise op the marks and the numbers of its operands, and whether it chooses between them.
         product: of a multiplication.
     """
@@ -56,6 +57,7 @@ class _Kept:
     writing: Sequence[Access]
     writes: Sequence[Array]
     made: Marks | None = None
+    filled: tuple[Array, Marks] | None = None
     mixed: tuple[Sequence[Marks], Sequence[Array], bool] | None = None
     product: _MarkedProduct | None = None
 
@@ -123,7 +125,13 @@ class MarkedPadding:
         site = Site(record.mnemonic, record.location, record.pipe, CoreId(block, record.core, sub).label, run, "src",
                     record.number)
         if isinstance(op, hivm.Nd2NzOp) and len(reads) == 1:
-            kept.made = _filled_up(reading[0], marks[0], writing[0], writes[0], fill if op.init_out_buffer is not None else 0)
+            kept.made = _filled_up(reading[0], marks[0], writing[0], writes[0], self._marks.of(writes[0]))
+            if op.init_out_buffer.value.data:
+                filled = _filled_up(reading[0], marks[0], writing[0], writes[0], np.array(fill, np.int32))
+                if op.init_condition is None:
+                    kept.made = filled
+                else:  # its value is no operand in memory: what it has filled has changed
+                    kept.filled = None if filled is None else (writes[0].copy(), filled)
         elif fill or (isinstance(op, hivm.VBrcOp) and not reads):
             kept.made = np.array(fill or CONSTANT, np.int32)
         elif not any(origin.any() for origin in origins):
@@ -149,6 +157,9 @@ class MarkedPadding:
             made = _combined(*kept.mixed, kept.writes[0])
         elif kept.product is not None:
             made = self._multiplied(kept.product, kept.writing[0], kept.writes[0])
+        elif kept.filled is not None and made is not None:
+            held, filled = kept.filled
+            made = np.where(held.view(f"u{held.itemsize}") != kept.writes[0].view(f"u{held.itemsize}"), filled, made)
         for array in kept.writes:
             fits = made is not None and (made.ndim == 0 or made.shape == array.shape)
             self._marks.put(array, made if fits and made is not None else np.zeros((), np.int32))
@@ -211,14 +222,14 @@ class MarkedPadding:
         return np.where(alone, marks.max(axis=axes, keepdims=True), 0).astype(np.int32)
 
 
-def _filled_up(reading: Access, marks: Marks, writing: Access, target: Array, fill: int) -> Marks | None:
-    """The marks of a tile in L1: those of what is loaded, and of the rest that it was filled."""
+def _filled_up(reading: Access, marks: Marks, writing: Access, target: Array, rest: Marks) -> Marks | None:
+    """The marks of a tile in L1 after a load: those of the loaded matrix, and ``rest`` where that does not reach."""
     loaded = matrix(reading, marks)
     if loaded is None:
         return None
     inside = laid_out(writing, target, np.ones(loaded.shape, np.int32))
     moved = laid_out(writing, target, loaded)
-    return None if inside is None or moved is None else np.where(inside == 1, moved, fill).astype(np.int32)
+    return None if inside is None or moved is None else np.where(inside == 1, moved, rest).astype(np.int32)
 
 
 def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, target: Array, work: Transfer) -> Marks | None:
