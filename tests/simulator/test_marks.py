@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.simulator.sanitizer.marks import MarkedMemory, laid_out, matrix
+from tilelang_npu.simulator.sanitizer.marks import MarkedMemory, elements_within, laid_out, matrix
 
 
 def _in(memory: str) -> Any:
@@ -21,6 +21,15 @@ def test_a_view_has_the_marks_of_its_bytes() -> None:
     assert marks.of(numbers[3])[:4].tolist() == [0, 3, 4, 0]
     assert marks.of(memory[2 * 32 + 4:2 * 32 + 12].view(np.float16)).tolist() == [1, 1, 2, 2]
     assert not marks.of(np.zeros(8, np.float32)).any()
+
+
+def test_elements_that_other_views_have_bytes_of() -> None:
+    memory = np.zeros(256, np.uint8)
+    numbers = memory.view(np.float32).reshape(8, 8)
+    halves = memory[34:38].view(np.float16)
+    assert np.argwhere(elements_within(numbers, [halves, numbers[3:5, 7]])).tolist() == [[1, 0], [1, 1], [3, 7], [4, 7]]
+    assert elements_within(numbers[:, ::2], [numbers[2]]).sum() == 4
+    assert not elements_within(numbers, [np.zeros(8, np.float32), numbers[:0]]).any()
 
 
 def test_fractals_and_rows_have_the_marks_of_the_same_matrix() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu import simulator
+from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator.result.static_check import check
+from tilelang_npu.simulator.run.program import Program
 
 ROWS, N = 8, 64
 
@@ -206,3 +210,137 @@ def test_a_tile_that_nothing_wrote_is_told_of_wherever_it_lies(kind: str, planni
     assert hazard.first.location is not None and hazard.first.location.line == caught[0].lineno
     if hazard.code == "S222":
         assert f"{'y' if kind == 'named alike' else 'x'} left them at line" in str(hazard)
+
+
+# -- two buffers that need the same bytes at the same time -------------------------------------------------------------
+
+
+UB = "memref<8x64xf32, #hivm.address_space<ub>>"
+GM = "memref<8x64xf32, #hivm.address_space<gm>>"
+IN_ORDER = "hivm.hir.pipe_barrier[<PIPE_ALL>]"
+
+
+def given(body: list[str], places: dict[str, str | tuple[str, ...]]) -> str:
+    """HIVM with buffers at addresses; several are slots that iterations take in turn. A statement is ``load x``, ``store x N``,
+    ``exp x y``, or a line of HIVM."""
+    lines = []
+    for name, at in places.items():
+        slots = at if isinstance(at, tuple) else (at,)
+        for number, address in enumerate(slots):
+            slot = f"%{name}_{number}" if len(slots) > 1 else f"%{name}"
+            lines += [f"{slot}_at = arith.constant {address} : i64", f"{slot} = hivm.hir.pointer_cast({slot}_at) : {UB}"]
+    for line in body:
+        word, *names = line.split()
+        if word == "load":
+            line = f"hivm.hir.load ins(%X : {GM}) outs(%{names[0]} : {UB})"
+        elif word == "store":
+            line = f"hivm.hir.store ins(%{names[0]} : {UB}) outs(%{names[1]} : {GM})"
+        elif word == "exp":
+            line = f"hivm.hir.vexp ins(%{names[0]} : {UB}) outs(%{names[1]} : {UB})"
+        lines += [line] if line.startswith(("}", "%")) else [line, *([] if line.endswith("{") else [IN_ORDER])]
+    text = "\n  ".join(lines)
+    return f"""func.func @k(%X: {GM}, %Y: {GM}, %Z: {GM}) attributes {{hacc.entry,
+      hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  {text}
+  return
+}}"""
+
+
+def found_in(text: str) -> list[Any]:
+    arrays = [np.random.default_rng(0).random((8, 64)).astype(np.float32), *np.zeros((2, 8, 64), np.float32)]
+    module = parse_module(text)
+    hazards_ = simulator.simulate(module, arrays, blocks=1, hazards=True).hazards
+    arrays[1:] = np.zeros((2, 8, 64), np.float32)
+    static = check(Program(module), arrays, 1).hazards
+    assert [(hazard.code, hazard.start, hazard.end) for hazard in static] == [
+        (hazard.code, hazard.start, hazard.end) for hazard in hazards_]
+    return list(hazards_)
+
+
+LIVE_TOGETHER: dict[str, tuple[list[str], dict[str, str | tuple[str, ...]], tuple[str, str, int, int]]] = {
+    "one address": (["load a", "load b", "exp b b", "store b Y", "exp a a", "store a Z"], {"a": "0", "b": "0"},
+                    ("a", "b overwrote them", 0, 2048)),
+    "rows": (["load a", "load b", "exp b b", "store b Y", "exp a a", "store a Z"], {"a": "0", "b": "1792"},
+             ("a", "b overwrote them", 1792, 2048)),
+    "three": (["load a", "load b", "load c", "store c Y", "store b Y", "store a Z"], {"a": "0", "b": "4096", "c": "0"},
+              ("a", "c overwrote them", 0, 2048)),
+    "a third one in between": (["load a", "load b", "exp b c", "store c Y", "store a Z"], {"a": "0", "b": "0", "c": "0"},
+                               ("a", "c overwrote them", 0, 2048)),
+    "in a loop": (["load a", "scf.for %i = %c0 to %c4 step %c1 {", "load b", "exp b b", "store b Y", "}", "store a Z"],
+                  {"a": "0", "b": "0"}, ("a", "b overwrote them", 0, 2048)),
+    "of a loop": (["load a", "scf.for %i = %c0 to %c4 step %c1 {", "exp a b", "store b Y", "exp a a", "}", "store a Z"],
+                  {"a": "0", "b": "256"}, ("a", "b overwrote them", 256, 2048)),
+    "a slot": (["load a", "scf.for %i = %c0 to %c4 step %c1 {", "%r = arith.remui %i, %c2 : index",
+                "%even = arith.cmpi eq, %r, %c0 : index", f"%b = arith.select %even, %b_0, %b_1 : {UB}", "load b", "exp b b",
+                "store b Y", "}", "store a Z"], {"a": "4096", "b": ("0", "4096")}, ("a", "b overwrote them", 4096, 6144)),
+}
+"""What is done, the addresses, and what is told: the buffer, what happened to it, and the bytes."""
+
+
+@pytest.mark.parametrize("case", LIVE_TOGETHER)
+@pytest.mark.parametrize("named", [True, False])
+def test_two_buffers_that_need_the_same_bytes(case: str, named: bool) -> None:
+    """All bytes of the buffer are another one's, and it was taken for a second name of the bytes."""
+    body, places, (buffer, what, start, end) = LIVE_TOGETHER[case]
+    text = given(body, places)
+    if not named:
+        for number, name in enumerate(sorted({*re.findall(r"%[abc](?:_\d)?\b", text)}, key=len, reverse=True)):
+            text = re.sub(rf"{name}\b", f"%{100 + number}", text)
+    (hazard,) = found_in(text)
+    assert (hazard.code, hazard.memory, hazard.start, hazard.end) == ("S222", "UB", start, end)
+    assert hazard.buffer == (buffer if named else "")
+    assert (what if named else "a buffer in UB overwrote them") in hazard.missing
+    assert f"bytes of {'Y' if case == 'of a loop' else 'Z'} depend on them" in hazard.missing
+
+
+@pytest.mark.parametrize(("body", "places"), [
+    # one after the other, each filled before it is read
+    (["load a", "store a Y", "load b", "exp b b", "store b Z"], {"a": "0", "b": "0"}),
+    (["load a", "store a Y", "load b", "store b Z", "load a", "store a Y"], {"a": "0", "b": "0"}),
+    (["scf.for %i = %c0 to %c4 step %c1 {", "load a", "exp a c", "store c Y", "load b", "exp b c", "store c Z", "}"],
+     {"a": "0", "b": "256", "c": "4096"}),
+    # two names of the same bytes, which go to and fro between them
+    (["load a", "exp b b", "exp a a", "exp b b", "store a Z"], {"a": "0", "b": "0"}),
+    (["scf.for %i = %c0 to %c4 step %c1 {", "load a", "store b Y", "exp b b", "store a Z", "}"], {"a": "0", "b": "0"}),
+    (["load a", "load b", "exp c c", "exp d d", "store a Y", "store b Z"], {"a": "0", "b": "2048", "c": "0", "d": "2048"}),
+    # in place
+    (["load a", "exp a b", "store b Y", "load a", "store a Z"], {"a": "0", "b": "0"}),
+    # nothing comes of what was overwritten
+    (["load a", "load b", "exp a c", "store b Y"], {"a": "0", "b": "0", "c": "4096"}),
+    # slots of one buffer under names of their own
+    (["load b_0", "load b_1", "scf.for %i = %c0 to %c4 step %c1 {", "%r = arith.remui %i, %c2 : index",
+      "%even = arith.cmpi eq, %r, %c0 : index", f"%b = arith.select %even, %b_0, %b_1 : {UB}", "exp b b", "load b", "}",
+      "store b_0 Y", "store b_1 Z"], {"b": ("0", "4096")}),
+    (["load a", f"%one, %two = scf.for %i = %c0 to %c4 step %c1 iter_args(%x = %a, %y = %b) -> ({UB}, {UB}) {{", "exp x y",
+      f"%done = arith.constant 0 : i8\nscf.yield %y, %x : {UB}, {UB}", "}", "store a Y", "store b Z"], {"a": "0", "b": "4096"}),
+])
+def test_bytes_that_buffers_have_one_after_the_other_or_share_by_intention(body: list[str], places: Any) -> None:
+    text = re.sub(r"(scf\.yield .*)\n  hivm\.hir\.pipe_barrier\[<PIPE_ALL>\]", r"\1", given(body, places))
+    assert found_in(text) == []
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "float16"), ("float16", "int32")])
+def test_addresses_that_the_author_of_a_kernel_gave_to_two_live_buffers(dtypes: tuple[str, str]) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8, 64), dtypes[0]), Y: T.Tensor((8, 64), dtypes[1]), Z: T.Tensor((8, 64), dtypes[0])):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((8, 64), dtypes[0])
+            y = T.alloc_ub((8, 64), dtypes[1])
+            T.annotate_address({x: 0, y: 0})
+            T.copy(X, x)
+            T.copy(Y, y)
+            T.tile.add(y, y, y)
+            T.copy(y, Y)
+            T.tile.add(x, x, x)
+            T.copy(x, Z)
+
+    kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    kernel(np.ones((8, 64), dtypes[0]), np.ones((8, 64), dtypes[1]), np.zeros((8, 64), dtypes[0]))
+    (hazard,) = [hazard for hazard in kernel.last_launch.hazards if hazard.code == "S222"]
+    size = 512 * min(np.dtype(dtype).itemsize for dtype in dtypes)
+    assert (hazard.buffer, hazard.start, hazard.end) == ("x", 0, size)
+    assert "y overwrote them at line " in hazard.missing and "T.tile.add(x, x, x)" in str(hazard)

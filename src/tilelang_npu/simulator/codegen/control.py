@@ -17,7 +17,7 @@ from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsuppo
 from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
 from tilelang_npu.simulator.codegen.lines import CodeScope, Int, ScalarExpr
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
+from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView, alternatives
 from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
 from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
 
@@ -54,6 +54,7 @@ class Carried:
         known = (self.shape.base, self.shape.sizes, self.shape.strides)
         if (view.base, view.sizes, view.strides) != known:
             raise unsupported(self.op, "it hands on memrefs that differ in more than their address")
+        self.em.buffer_numbers.join((self.shape, *alternatives(buffer)))
         return self.em.offset_of(buffer)
 
     def value(self, scope: CodeScope) -> Value:

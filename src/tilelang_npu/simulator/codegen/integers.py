@@ -16,7 +16,7 @@ from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr, deeper
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, StridedView
+from tilelang_npu.simulator.codegen.strided import Choice, StridedView, alternatives
 
 
 def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
@@ -302,6 +302,7 @@ def _select(em: PythonEmitter, op: arith.SelectOp) -> Value:
         first, second = em.value(op.lhs), em.value(op.rhs)
         if not isinstance(first, (StridedView, Choice)) or not isinstance(second, (StridedView, Choice)):
             raise unsupported(op, "it chooses among scalar storage")
+        em.buffer_numbers.join((*alternatives(first), *alternatives(second)))
         return Choice(condition, first, second)
     if isinstance(kind, (IndexType, IntegerType)) and not is_truth(kind):
         x, y = em.integer(op.lhs), em.integer(op.rhs)

@@ -213,8 +213,8 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
     said = remark_of(op)
-    planned = said.facts if said is not None and isinstance(said.facts, Placed) and not said.facts.pinned else None
-    base = em.on_chip(memory, spoken(op.results[0]), None if planned is None else planned.number)
+    base = em.on_chip(memory, spoken(op.results[0]),
+                      said.facts if said is not None and isinstance(said.facts, Placed) else None)
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.constant for size in sizes) if all(size.known for size in sizes) else None

@@ -172,8 +172,12 @@ class Records(Values):
             memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
-            label=first.base.label, holder=first.base.holder, owner=first.base.owner,
+            label=first.base.label, holder=first.base.holder, owner=first.base.owner, planned=first.base.planned,
             scratch=operand.scratch, unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
+
+    def finished_records(self) -> tuple[OpRecord, ...]:
+        """The records of the whole function: buffers of which an op takes one or the other have one number."""
+        return tuple(self.buffer_numbers.renumbered(record) for record in self.records)
 
     def _place_of(self, buffer: Buffer) -> str:
         """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""

@@ -23,7 +23,8 @@ class Base:
         size: bytes, where they are known.
         label: what the user calls the buffer or tensor.
         holder: the core of the block that has the memory, where it is not the one that the code is for.
-        owner: the number of an on-chip buffer whose address the planner chose; None of one that its author placed.
+        owner: the number of an on-chip buffer among those of its memory (``BufferNumbers``); None of GM.
+        planned: whether the planner chose its address.
     """
 
     memory: str
@@ -33,6 +34,7 @@ class Base:
     label: str = field(default="", compare=False)
     holder: str = ""
     owner: int | None = field(default=None, compare=False)
+    planned: bool = field(default=False, compare=False)
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:

@@ -12,7 +12,9 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Placed
 from tilelang_npu.linear import TRUTH, Interval
+from tilelang_npu.simulator.codegen.buffer_numbers import BufferNumbers
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
@@ -38,6 +40,7 @@ class Values(Definitions, ABC):
         extents: used bytes of each on-chip memory.
         open_ended: memories on chip in which some op's place is only known when it runs.
         parts: the names of the bytes of single buffers.
+        buffer_numbers: numbers of the buffers that no planner has numbered.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
@@ -50,6 +53,7 @@ class Values(Definitions, ABC):
         self.extents: dict[str, int] = {}
         self.open_ended: set[str] = set()
         self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
+        self.buffer_numbers = BufferNumbers()
         self._who: dict[str, Int] = {}
 
     @abstractmethod
@@ -146,12 +150,14 @@ class Values(Definitions, ABC):
             found = self._who[name] = self.atom(name, scope, bounds)
         return found
 
-    def on_chip(self, memory: str, label: str, owner: int | None = None) -> Base:
-        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name, and a number
-        where the planner has put it there."""
+    def on_chip(self, memory: str, label: str, placed: Placed | None) -> Base:
+        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name; ``placed``:
+        what the planner has noted of its address."""
         kind = self.chip.memory[memory].core
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
-        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder, owner)
+        owner = self.buffer_numbers.fresh() if placed is None else placed.number
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder, owner,
+                    placed is not None and not placed.pinned)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """The name of the NumPy array over a memref; ``element`` replaces its element type."""

@@ -48,7 +48,8 @@ class Access:
         holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
         scratch: whether it is memory that the op only computes in.
         unless: what is true in an event where nothing of it is read after all; None where that is never known.
-        owner: the number of its buffer, where the planner chose the address; None of one that its author placed.
+        owner: the number of its buffer among those of its memory; None in GM.
+        planned: whether the planner chose the buffer's address: its author did otherwise, or the text gives it.
     """
 
     memory: str
@@ -66,6 +67,7 @@ class Access:
     scratch: bool = False
     unless: Slot | None = None
     owner: int | None = None
+    planned: bool = False
 
     @property
     def adds(self) -> bool:

@@ -93,7 +93,7 @@ class CompiledFunction:
 
     def __init__(self, emitter: PythonEmitter) -> None:
         self.name, self.core, self.parallel = emitter.function.sym_name.data, emitter.core, emitter.parallel
-        self.records = tuple(emitter.records)
+        self.records = emitter.finished_records()
         self.recorded: tuple[Operation, ...] | None = tuple(emitter.recorded)
         self.extents = dict(emitter.extents)
         self.open_ended = frozenset(emitter.open_ended)

@@ -42,7 +42,7 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
     index, _ = program.lanes[lane]
     records = program.functions[index].records
     written = _WrittenBytes(program.chip)
-    for memory, where in _from_other_cores(program, streams, lane):
+    for memory, where in from_other_cores(program, streams, lane):
         written.of(memory, where)[...] = True
     done: set[Event] = set()
     for place, event in enumerate(streams[lane]):
@@ -72,9 +72,9 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
 
     An accumulator that an op starts over where it is told to is not meant, nor what another core's buffer holds.
     """
-    touched: set[tuple[str, int | str]] = set()
+    touched: set[tuple[str, int | None]] = set()
     for record in records:
-        mine = {access: (access.memory, access.label if access.owner is None else access.owner) for access in record.accesses
+        mine = {access: (access.memory, access.owner) for access in record.accesses
                 if access.memory != "gm" and not access.holder}
         if any(access.reads and not access.scratch and access.unless is None and buffer not in touched
                for access, buffer in mine.items()):
@@ -83,7 +83,7 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
     return False
 
 
-def _from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
+def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
     """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
     label = program.core_ids(0)[lane].label
     for other, (index, _) in enumerate(program.lanes):

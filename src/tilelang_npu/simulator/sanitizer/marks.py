@@ -6,6 +6,8 @@ them moves its mark, by row and column of the matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,23 @@ def _place(array: Array) -> tuple[Array, int, int]:
         root = root.base
     start = root.__array_interface__["data"][0]
     return root, start, array.__array_interface__["data"][0] - start
+
+
+def elements_within(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
+    """Which elements of an array have bytes in common with some other arrays."""
+    root, start, at = _place(array)
+    touched = np.zeros(root.nbytes, np.bool_)
+    for other in others:
+        _, begin, place = _place(other)
+        if begin == start:
+            _bytes_of(touched, other, place)[...] = True
+    found: NDArray[np.bool_] = _bytes_of(touched, array, at).any(axis=-1)
+    return found
+
+
+def _bytes_of(memory: NDArray[np.bool_], array: Array, at: int) -> NDArray[np.bool_]:
+    """The part of a map of a memory's bytes that an array at a byte of the memory has, with an axis more for the bytes."""
+    return np.ndarray((*array.shape, array.itemsize), np.bool_, memory, at, (*array.strides, 1))
 
 
 def matrix(access: Access, values: Array) -> Array | None:

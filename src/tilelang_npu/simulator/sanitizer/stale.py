@@ -6,8 +6,15 @@ happen to lie. As with bytes that nothing wrote, reading them is no fault as lon
 again on copies, with these bytes replaced just before the reads; if a tensor differs then, it depends on what the other buffer
 left.
 
-Which buffer a byte is of is known by the planner's number, and by the name where an author chose the address. Such a buffer of
-which no byte is its own is not looked at: who puts one buffer where another one is, and reads what that holds, means to.
+The planner gives bytes to one buffer after the other, so that a read of bytes that another one of its buffers wrote is always
+looked at. An author who pins addresses, or writes HIVM, may mean two buffers as two names of the same bytes. A read of such a
+buffer is looked at where
+
+- the buffer itself wrote other bytes of the same read last, or
+- the buffer itself wrote these bytes, before another buffer did: both need the bytes at the same time.
+
+Two buffers are taken for names of the same bytes once one of them reads what the other one wrote without having written there
+before. Bytes that an author gives to one buffer after the other are no finding: each buffer is written before it is read.
 
 The same happens inside one buffer: a load that moves less than it did in an earlier iteration, as the last tile's, leaves the
 rest as it was. Until something is written over it, that rest is the earlier tile's.
@@ -18,7 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +33,9 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON, Array
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
+from tilelang_npu.simulator.run.unwritten import from_other_cores
 from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.marks import elements_within
 from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
 
@@ -41,6 +50,7 @@ class _Suspect(NamedTuple):
         record, iteration, operand: the op, how often it had run, and which of its reading operands it is.
         mask: the elements concerned, in the operand's shape.
         hazard: the report, as far as it is known.
+        restores: whether the other buffer still needs the bytes: they are replaced for this read alone.
     """
 
     record: OpRecord
@@ -48,6 +58,7 @@ class _Suspect(NamedTuple):
     operand: int
     mask: NDArray[np.bool_]
     hazard: Hazard
+    restores: bool
 
 
 class _Replaced:
@@ -68,14 +79,20 @@ class _Replaced:
         if (block, sub) != (self._block, self._sub) or key not in self._suspects:
             return None
         iteration = self._seen[key] = self._seen.get(key, -1) + 1
+        held: list[tuple[Array, NDArray[np.bool_], Array]] = []
         for suspect in self._suspects[key].get(iteration, ()):
             array = reads[suspect.operand]
             if array.shape == suspect.mask.shape:
+                if suspect.restores:
+                    kept = suspect.mask & ~elements_within(array, writes)
+                    held.append((array, kept, array[kept]))
                 array[suspect.mask] = np.frombuffer(bytes([self._byte] * array.dtype.itemsize), array.dtype)[0]
-        return None
+        return held
 
     def after(self, kept: object) -> None:
-        """Nothing is looked at here."""
+        """Put back what another buffer still needs and the op has not written."""
+        for array, where, values in kept if isinstance(kept, list) else ():
+            array[where] = values
 
 
 def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
@@ -118,17 +135,29 @@ def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Susp
 
 @dataclass
 class _Owners:
-    """Whose the bytes of a core's memories are.
+    """Which buffer has written each byte of a core's memories last.
 
     Attributes:
-        names: the label of each buffer, and whether it stands for what an earlier load of it left, by the number behind 0.
+        sizes: bytes of each memory.
+        from_other_cores: what the block's other cores write into the memories, whenever they do.
+        names: the label of each buffer, and whether it stands for what an earlier load of it left, by the number from 1.
         changed: counts what changed.
     """
 
     sizes: Mapping[str, int]
+    from_other_cores: Sequence[tuple[str, Footprint]] = ()
     names: list[tuple[str, bool]] = field(default_factory=list)
     changed: int = 0
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _buffers: dict[int, int] = field(default_factory=dict)
+    """The buffer of each number: of an earlier load's the number of the buffer itself."""
+    _by_hand: set[int] = field(default_factory=set)
+    """The buffers that the planner has not placed."""
+    _overwritten: dict[int, dict[str, NDArray[np.bool_]]] = field(default_factory=dict)
+    """By buffer that the planner has not placed the bytes that it wrote and another buffer has written since."""
+    _same: set[tuple[int, int]] = field(default_factory=set)
+    """Pairs of buffers that are two names of the same bytes."""
+    _others: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     _owners: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     _loads: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     _met: dict[str, NDArray[np.int32]] = field(default_factory=dict)
@@ -136,10 +165,13 @@ class _Owners:
 
     def number(self, access: Access, earlier: bool = False) -> int:
         """The number of an access's buffer."""
-        key = (access.label, earlier) if access.owner is None else (access.memory, access.owner, earlier)
+        key = access.memory, access.owner, earlier
         if key not in self._numbers:
-            self.names.append((access.label, earlier))
-            self._numbers[key] = len(self.names)
+            self.names.append((access.label or f"a buffer in {name_of(access.memory)}", earlier))
+            self._numbers[key] = number = len(self.names)
+            self._buffers[number] = self.number(access) if earlier else number
+            if not access.planned:
+                self._by_hand.add(number)
         return self._numbers[key]
 
     def of(self, memory: str, where: Footprint) -> NDArray[np.int32]:
@@ -150,9 +182,32 @@ class _Owners:
         """Which bytes of a read are another buffer's, but those of which that was said since they were written."""
         view, mine = self.of(access.memory, where), self.number(access)
         found: NDArray[np.bool_] = (view != mine) & (view != 0)
-        if access.owner is None and not (view == mine).any():
-            return np.zeros_like(found)
+        if not access.planned and found.any():
+            found &= self._needed(access.memory, where, view, mine)
         return found & (self._view(self._met, access.memory, where) != mine) if access.memory in self._met else found
+
+    def _needed(self, memory: str, where: Footprint, view: NDArray[np.int32], mine: int) -> NDArray[np.bool_]:
+        """Of which bytes of a read it is no choice of the author's that another buffer has written them."""
+        found = np.ones(view.shape, np.bool_)
+        for place, other in self.from_other_cores if not self._others else ():
+            self._view(self._others, place, other, np.bool_)[...] = True
+        owners = {int(number): self._buffers[int(number)] for number in np.unique(view[view != 0])}
+        if mine not in owners:
+            lost = self._overwritten.get(mine, {})
+            found = self._view(lost, memory, where).copy() if memory in lost else ~found
+        if memory in self._others:
+            found &= ~self._view(self._others, memory, where)
+        elif not found.any():  # it never wrote there, and reads what the other buffer means it to
+            self._same.update((mine, other) for other in owners.values() if other != mine)
+        for number, other in owners.items():
+            if (mine, other) in self._same or (other, mine) in self._same:
+                found &= view != number
+        return found
+
+    def overwrote(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> bool:
+        """Whether some of the bytes of a read were the buffer's own before another one wrote them."""
+        lost = self._overwritten.get(self.number(access), {})
+        return access.memory in lost and bool(self._view(lost, access.memory, where)[foreign].any())
 
     def meet(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> None:
         """Note of which bytes of a read it was said."""
@@ -164,7 +219,7 @@ class _Owners:
 
     def write(self, record: OpRecord, event: Event, access: Access, where: Footprint) -> None:
         """Note a write."""
-        self._set(self.of(access.memory, where), self.number(access))
+        self._set_owner(access.memory, where, self.number(access))
         if access.memory in self._met:
             self._view(self._met, access.memory, where)[...] = 0
         loads = self._view(self._loads, access.memory, where)
@@ -188,12 +243,30 @@ class _Owners:
             view[...] = number
             self.changed += 1
 
-    def _view(self, arrays: dict[str, NDArray[np.int32]], memory: str, where: Footprint) -> NDArray[np.int32]:
+    def _set_owner(self, memory: str, where: Footprint, number: int) -> None:
+        view = self.of(memory, where)
+        if number in self._overwritten and memory in self._overwritten[number]:
+            self._view(self._overwritten[number], memory, where)[...] = False
+        if (view == number).all():
+            return
+        for before in np.unique(view) if self._by_hand else ():
+            buffer = self._buffers.get(int(before))
+            if buffer in self._by_hand and buffer != number:
+                lost = self._overwritten.setdefault(buffer, {})
+                if memory not in lost:
+                    lost[memory] = np.zeros(self.sizes[memory], np.bool_)
+                self._view(lost, memory, where)[view == before] = True
+        view[...] = number
+        self.changed += 1
+
+    def _view(self, arrays: dict[str, NDArray[Any]], memory: str, where: Footprint,
+              dtype: type[np.generic] = np.int32) -> NDArray[Any]:
         array = arrays.get(memory)
         if array is None:
-            array = arrays[memory] = np.zeros(self.sizes[memory], np.int32)
-        return np.ndarray((*where.sizes, where.element), np.int32, array, 4 * where.offset,
-                          tuple(4 * stride for stride in (*where.strides, 1)))
+            array = arrays[memory] = np.zeros(self.sizes[memory], dtype)
+        width = array.itemsize
+        return np.ndarray((*where.sizes, where.element), array.dtype, array, width * where.offset,
+                          tuple(width * stride for stride in (*where.strides, 1)))
 
 
 def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
@@ -209,10 +282,11 @@ def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
 
 def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect]:
     """Reads of bytes that are another buffer's, or an earlier load's, in the order of the program; of the same bytes the first
-    since they were written."""
+    since they were written, or all where the other buffer still needs them."""
     index, _ = recorded.program.lanes[lane]
     records = recorded.program.functions[index].records
-    owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()})
+    owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()},
+                     list(from_other_cores(recorded.program, run.streams, lane)))
     writers: dict[int, int] = {}
     counts: dict[int, int] = {}
     done: dict[Event, int] = {}
@@ -223,11 +297,11 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
         counts[record.number] = iteration + 1
         if done.get(event) == owners.changed and not owners.is_met(record):  # nothing was written by another op since
             continue
-        reads = [access for access in record.accesses if access.reads and not access.scratch]
+        reads, again = [access for access in record.accesses if access.reads and not access.scratch], False
         for writes in (False, True):
             for access in record.accesses:
                 elsewhere = access.memory == "gm" or access.holder
-                if elsewhere or not (access.writes if writes else access in reads) or not access.label:
+                if elsewhere or not (access.writes if writes else access in reads):
                     continue
                 where = footprint(access, event)
                 if where.empty:
@@ -243,7 +317,8 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                     tenant = int(owners.of(access.memory, where)[foreign][0])
                     name, earlier = owners.names[tenant - 1]
                     line = records[writers[tenant]].location
-                    what = (f"an earlier load of {name}" if earlier else name) + " left them"
+                    lost = owners.overwrote(access, where, foreign)
+                    what = (f"an earlier load of {name}" if earlier else name) + (" overwrote them" if lost else " left them")
                     what += f" at line {line.line}" if line is not None and not earlier else ""
                     bytes_at = np.flatnonzero(foreign.reshape(-1))
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
@@ -252,9 +327,12 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                                     None, name_of(access.memory), start, end, what, run.block, access.label)
                     mask: NDArray[np.bool_] = np.any(foreign, axis=-1)
                     mask = masks.setdefault((mask.shape, mask.tobytes()), mask)
-                    yield _Suspect(record, iteration, reads.index(access), mask, hazard)
-                    owners.meet(access, where, foreign)
-        done[event] = owners.changed
+                    yield _Suspect(record, iteration, reads.index(access), mask, hazard, lost)
+                    again |= lost
+                    if not lost:
+                        owners.meet(access, where, foreign)
+        if not again:
+            done[event] = owners.changed
 
 
 def _byte(flat: int, sizes: Sequence[int], strides: Sequence[int], element: int) -> int:
