@@ -62,8 +62,7 @@ def elements_within(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
         _, begin, place = _place(other)
         if begin == start:
             _bytes_of(touched, other, place)[...] = True
-    found: NDArray[np.bool_] = _bytes_of(touched, array, at).any(axis=-1)
-    return found
+    return np.asarray(_bytes_of(touched, array, at).any(axis=-1), np.bool_)
 
 
 def _bytes_of(memory: NDArray[np.bool_], array: Array, at: int) -> NDArray[np.bool_]:

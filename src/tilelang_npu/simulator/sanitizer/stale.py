@@ -23,7 +23,7 @@ rest as it was. Until something is written over it, that rest is the earlier til
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,13 +139,13 @@ class _Owners:
 
     Attributes:
         sizes: bytes of each memory.
-        from_other_cores: what the block's other cores write into the memories, whenever they do.
+        from_other_cores: what the block's other cores write into the memories, whenever they do; asked for once.
         names: the label of each buffer, and whether it stands for what an earlier load of it left, by the number from 1.
         changed: counts what changed.
     """
 
     sizes: Mapping[str, int]
-    from_other_cores: Sequence[tuple[str, Footprint]] = ()
+    from_other_cores: Iterable[tuple[str, Footprint]] = ()
     names: list[tuple[str, bool]] = field(default_factory=list)
     changed: int = 0
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -189,8 +189,9 @@ class _Owners:
     def _needed(self, memory: str, where: Footprint, view: NDArray[np.int32], mine: int) -> NDArray[np.bool_]:
         """Of which bytes of a read it is no choice of the author's that another buffer has written them."""
         found = np.ones(view.shape, np.bool_)
-        for place, other in self.from_other_cores if not self._others else ():
-            self._view(self._others, place, other, np.bool_)[...] = True
+        for space, written in self.from_other_cores:
+            self._view(self._others, space, written, np.bool_)[...] = True
+        self.from_other_cores = ()
         owners = {int(number): self._buffers[int(number)] for number in np.unique(view[view != 0])}
         if mine not in owners:
             lost = self._overwritten.get(mine, {})
@@ -286,7 +287,7 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
     index, _ = recorded.program.lanes[lane]
     records = recorded.program.functions[index].records
     owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()},
-                     list(from_other_cores(recorded.program, run.streams, lane)))
+                     from_other_cores(recorded.program, run.streams, lane))
     writers: dict[int, int] = {}
     counts: dict[int, int] = {}
     done: dict[Event, int] = {}
