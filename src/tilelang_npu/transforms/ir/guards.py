@@ -95,7 +95,8 @@ def _facts(atom: SSAValue, ranges: Ranges) -> Iterator[Linear[SSAValue]]:
         by = ranges.constant(owner.rhs)
         if by is not None and by > 0:
             left = affine(owner.lhs, ranges.constant) - by * Linear.of(atom)
-            yield from (left, Linear(by - 1) - left)
+            yield left
+            yield Linear[SSAValue](by - 1) - left
 
 
 __all__ = ["leaves", "natural", "said", "surely_natural"]

@@ -31,6 +31,7 @@ from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
+from tilelang_npu.errors import TileError
 from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import (
     body_of,
@@ -44,7 +45,7 @@ from tilelang_npu.transforms.ir.buffers import (
 )
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import folds, restarted
+from tilelang_npu.transforms.tile.accumulators import folds, is_zero, restarted
 from tilelang_npu.transforms.tile.expanded_fills import expand_element_fill
 from tilelang_npu.transforms.tile.first_writes import is_dead_after, reads_earlier
 from tilelang_npu.transforms.tile.vector_bound import vector_bound
@@ -210,6 +211,7 @@ class _Coherence:
         self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
+        self.clears_in_l0c = False
         # asked while all uses are those of the author's buffers
         self.begun = {loop: self._begun(loop) for loop in module.walk() if isinstance(loop, scf.ForOp)}
 
@@ -218,6 +220,15 @@ class _Coherence:
         body = list(loop.body.block.ops)
         return {buffer: frozenset() for buffer in self.homes if touches(loop, buffer) and (
             not reads_earlier(body, buffer, self.ranges) and is_dead_after(loop, buffer, self.ranges))}
+
+    def place_clears(self, blocks: Iterable[Block]) -> None:
+        """Decide where accumulators are cleared that vector work reads too: in UB, which costs no product of zeros, unless the
+        accumulator is then in L0C on some ways through the kernel and in UB on others, with no path back."""
+        try:
+            for block in blocks:
+                self.block(block, {}, place=False)
+        except TileError as error:  # any other one comes again from the walk that places copies
+            self.clears_in_l0c = error.code == "T202"
 
     def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
         """Walk a block from the given state; with ``place`` copies are inserted and operands redirected."""
@@ -333,7 +344,8 @@ class _Coherence:
     def _filled(self, op: Operation, buffer: SSAValue) -> str:
         """The memory that a fill writes to: L0C where it becomes the start of a gemm, else UB."""
         homes = self.homes[buffer].by_space
-        if "cc" in homes and isinstance(op, tile.FillOp) and folds(op, self.ranges):
+        if "cc" in homes and isinstance(op, tile.FillOp) and (
+                folds(op, self.ranges) or (self.clears_in_l0c and is_zero(op.value))):
             return "cc"
         return "ub" if "ub" in homes else next(iter(homes))
 
@@ -512,9 +524,12 @@ class InferScopes(ModulePass):
                 homes[buffer] = _split(owner, wanted)
         if homes:
             coherence = _Coherence(op, homes, bound, ways)
-            for region in op.regions:
-                for block in region.blocks:
-                    coherence.block(block, {}, place=True)
+            blocks = [block for region in op.regions for block in region.blocks]
+            cleared = {root_of(inner.target) for inner in op.walk() if isinstance(inner, tile.FillOp)} & homes.keys()
+            if any({"cc", "ub"} <= homes[buffer].by_space.keys() for buffer in cleared):
+                coherence.place_clears(blocks)
+            for block in blocks:
+                coherence.block(block, {}, place=True)
             for buffer in homes:
                 _erase(buffer)
         for buffer, place, label, own in named:
