@@ -119,7 +119,8 @@ class Values(Definitions, ABC):
         """A kernel argument; arguments of other blocks are set by the op that owns them."""
         index = ssa.index
         kind = ssa.type
-        name = f"a{index}_{spoken(ssa, f'arg{index}')}"
+        called = spoken(ssa, f"arg{index}")  # any text, where the module comes from a file: it must not become code
+        name = f"a{index}_{called}" if called.isidentifier() else f"a{index}"
         if isa(kind, MemRefType):
             element = element_of(kind)
             check_argument(self, kind, spoken(ssa, f"arg{index}"))
