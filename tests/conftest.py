@@ -36,6 +36,7 @@ def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     for variable in environment.VARIABLES:
         monkeypatch.delenv(variable.name, raising=False)
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path_factory.mktemp("kernels")))
+    monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path_factory.getbasetemp() / "cache.key"))
     if not request.node.get_closest_marker("kept"):
         monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # nobody would read what is kept on disk
     monkeypatch.setattr(cache._State, "memory", {})

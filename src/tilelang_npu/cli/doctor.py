@@ -11,7 +11,7 @@ from typing import Any
 
 from tilelang_npu import __version__, compat
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime import cache, environment
+from tilelang_npu.runtime import cache, cache_authentication, environment
 from tilelang_npu.runtime.mlir_bindings import bindings
 from tilelang_npu.runtime.targets import select_chip
 
@@ -55,6 +55,7 @@ def _facts() -> Iterator[tuple[str, str, bool]]:
     count, size = cache.usage()
     state = "on" if cache.is_cache_enabled() else "off"
     yield "kernel cache", f"{state}, {cache.get_cache_dir()}: {count} kernels, {size / 1024:.0f} KiB", True
+    yield "cache key", cache_authentication.reason_without_secret() or str(environment.cache_key_file()), True
     yield from _blas()
     elsewhere = compat.installed_elsewhere()
     yield "import tilelang", f"hidden inside `run`: {elsewhere}" if elsewhere else "tilelang_npu, inside `run`", True

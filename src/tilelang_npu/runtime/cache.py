@@ -6,7 +6,8 @@ xDSL. A kernel whose meaning changed therefore has another key, and an entry is 
 traced before its entry is found; what a hit saves is the passes.
 
 An entry on disk is one compressed file, written to a temporary name and renamed, so that two processes never see half of one.
-What cannot be read is treated as absent and written again.
+It is signed, see :mod:`tilelang_npu.runtime.cache_authentication`: what this user has not written is not decoded. What cannot
+be read is treated as absent and written again.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 
-from tilelang_npu.runtime import environment
+from tilelang_npu.runtime import cache_authentication, environment
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.runtime.writing import replaced
 
@@ -34,8 +36,10 @@ __all__ = [
     "get_cache_dir",
     "is_cache_enabled",
     "load",
+    "read_entry",
     "set_cache_dir",
     "store",
+    "write_entry",
 ]
 
 _SUFFIX = ".kernel.gz"
@@ -87,12 +91,48 @@ def clear_cache() -> None:
     with _State.lock:
         _State.memory.clear()
     for file in [*_entries(), *get_cache_dir().glob(".*.part")]:  # a killed process leaves the latter
-        file.unlink(missing_ok=True)
+        with suppress(PermissionError):  # another user's, in a shared directory
+            file.unlink(missing_ok=True)
 
 
 def _entries() -> list[Path]:
     directory = get_cache_dir()
     return sorted(file for suffix in (_SUFFIX, KEPT) for file in directory.glob(f"*{suffix}")) if directory.is_dir() else []
+
+
+def _name(key: str, suffix: str) -> str:
+    """The name of an entry's file. Each user of a shared directory has files of their own."""
+    return f"{key}.{cache_authentication.user_tag()}{suffix}"
+
+
+def read_entry(key: str, suffix: str) -> bytes:
+    """The content of an entry that this user has written.
+
+    Args:
+        key: of the kernel.
+        suffix: the kind of entry.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read, or this user has no secret.
+        ValueError: somebody else has written it, or it was changed.
+    """
+    name = _name(key, suffix)
+    whole, _ = cache_authentication.read_file(get_cache_dir() / name)
+    return cache_authentication.unseal(name, whole)
+
+
+def write_entry(key: str, suffix: str, content: bytes) -> None:
+    """Write an entry, which this user alone can read.
+
+    Raises:
+        OSError: it cannot be written, or this user has no secret.
+    """
+    name, directory = _name(key, suffix), get_cache_dir()
+    entry = cache_authentication.seal(name, content)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with replaced(directory / name, mode=0o600) as file:
+        file.write(entry)
 
 
 def usage() -> tuple[int, int]:
@@ -159,7 +199,7 @@ def load(key: str) -> Entry | None:
     if known is not None:
         return known
     try:
-        entry = json.loads(gzip.decompress((get_cache_dir() / (key + _SUFFIX)).read_bytes()))
+        entry = json.loads(gzip.decompress(read_entry(key, _SUFFIX)))
     except FileNotFoundError:
         return None
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -184,10 +224,7 @@ def store(key: str, entry: Entry) -> None:
     _remember(key, entry)
     if not is_cache_enabled():
         return
-    directory = get_cache_dir()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with replaced(directory / (key + _SUFFIX)) as file:
-            file.write(gzip.compress(json.dumps(entry).encode(), compresslevel=3, mtime=0))
+        write_entry(key, _SUFFIX, gzip.compress(json.dumps(entry).encode(), compresslevel=3, mtime=0))
     except OSError as error:
         logger.info("the kernel is not kept on disk: %s", error)

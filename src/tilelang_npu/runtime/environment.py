@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "AGAINST", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE", "NUMBERS",
-    "PLATFORM", "SANITIZE", "SCHEDULE",
-    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check",
-    "jobs", "most_ops",
+    "AGAINST", "CACHE_DIR", "CACHE_KEY", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE",
+    "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar",
+    "cache_directory", "cache_key_file", "check", "jobs", "most_ops",
 ]
 
 
@@ -44,6 +43,7 @@ CHIP = EnvVar("TILELANG_NPU_CHIP", "chip to compile for and to model, unless the
 PLATFORM = EnvVar("TL_PLATFORM", "A2, A3 or A5: the chip family, where no chip is named")
 MODE = EnvVar("TILELANG_ASCEND_MODE", "Developer or Expert; where it is set, target='auto' means the npuir dialect")
 CACHE_DIR = EnvVar("TILELANG_CACHE_DIR", "directory of the kernel cache")
+CACHE_KEY = EnvVar("TILELANG_NPU_CACHE_KEY", "file of the secret that the entries of the kernel cache are signed with")
 DISABLE_CACHE = EnvVar("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
 CLEAR_CACHE = EnvVar("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
 SCHEDULE = EnvVar("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
@@ -58,7 +58,7 @@ TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this pa
 SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT,
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, CACHE_KEY, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT,
              INTERPRET, AGAINST, MAX_OPS, JOBS, TRACEBACK)
 
 _PREFIX = "TILELANG_NPU_"
@@ -120,3 +120,22 @@ def cache_directory() -> Path:
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "tilelang_npu"
+
+
+def cache_key_file() -> Path | None:
+    """The file of the secret that cache entries are signed with: ``TILELANG_NPU_CACHE_KEY``, or one in the user's state
+    directory of this system, which is no part of the cache; None for a user without a home directory."""
+    from pathlib import Path
+
+    try:
+        if named := CACHE_KEY.text():
+            return Path(named).expanduser().absolute()
+        if sys.platform == "win32":
+            root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "tilelang_npu" / "state"
+        elif sys.platform == "darwin":
+            root = Path.home() / "Library" / "Application Support" / "tilelang_npu"
+        else:
+            root = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tilelang_npu"
+    except RuntimeError:
+        return None
+    return root / "cache.key"

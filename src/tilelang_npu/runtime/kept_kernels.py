@@ -7,7 +7,9 @@ the settings, chip and environment, and the versions of this package, xDSL, NumP
 besides (a library that is not known here, a file, the time) nobody can tell whether it is the same: such a kernel is traced
 each time, and the cache of :mod:`tilelang_npu.runtime.cache` saves its passes.
 
-An entry begins with the digest of what follows, so that a broken one is never read; what cannot be read is compiled again.
+An entry holds pickled objects and compiled code, both of which can make a process do anything. So it is decoded only after
+:mod:`tilelang_npu.runtime.cache_authentication` has found that this user wrote it under this name and nobody changed it since.
+Where that fails, the kernel is compiled again.
 """
 
 from __future__ import annotations
@@ -25,11 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.recipes import made, recipe_of
-from tilelang_npu.runtime import cache, environment
+from tilelang_npu.runtime import cache, cache_authentication, environment
 from tilelang_npu.runtime.lasting import lasting
 from tilelang_npu.runtime.log import logger, told, warn_at
 from tilelang_npu.runtime.targets import dialect_of, select_chip
-from tilelang_npu.runtime.writing import replaced
 
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
@@ -41,14 +42,15 @@ if TYPE_CHECKING:
 __all__ = ["keep", "kept", "key_of"]
 
 _LEVEL = 1  # of compression: what is written is read often
-_OF_RUNS = {environment.CACHE_DIR.name, environment.JOBS.name, environment.MAX_OPS.name, environment.SCHEDULE.name,
-            environment.NUMBERS.name, environment.SANITIZE.name, environment.TRACEBACK.name}
+_OF_RUNS = {environment.CACHE_DIR.name, environment.CACHE_KEY.name, environment.JOBS.name, environment.MAX_OPS.name,
+            environment.SCHEDULE.name, environment.NUMBERS.name, environment.SANITIZE.name, environment.TRACEBACK.name}
 """Variables that decide nothing of what is compiled."""
 
 
 def key_of(func: PrimFunc, settings: Settings) -> str:
     """Equal where the same kernel would come out; empty where nobody can tell, or nothing is to be kept."""
-    if not cache.is_cache_enabled() or environment.CLEAR_CACHE.is_on() or settings.debug_root_path is not None:
+    if (not cache.is_cache_enabled() or environment.CLEAR_CACHE.is_on() or settings.debug_root_path is not None
+            or cache_authentication.secret() is None):
         return ""
     import numpy as np
 
@@ -69,11 +71,8 @@ def key_of(func: PrimFunc, settings: Settings) -> str:
 def kept(key: str, func: PrimFunc, settings: Settings) -> JITKernel | None:
     """The kernel of that key; None where none is kept that can be read."""
     try:
-        whole = (cache.get_cache_dir() / (key + cache.KEPT)).read_bytes()
-        check, rest = whole[:32], whole[32:]
-        if hashlib.sha256(rest).digest() != check:
-            raise ValueError("its digest is another one")
-        data: dict[str, Any] = pickle.loads(zlib.decompress(rest))
+        content = cache.read_entry(key, cache.KEPT)
+        data: dict[str, Any] = pickle.loads(zlib.decompress(content))
         found = _restored(data, func, settings)
         found.keep = _keeps_more(key, found)
         return found
@@ -152,11 +151,8 @@ def keep(key: str, kernel: JITKernel) -> None:
         logger.info("%s is not kept for other processes: %s", kernel.name, error)
         kernel.keep = None
         return
-    directory = cache.get_cache_dir()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with replaced(directory / (key + cache.KEPT)) as file:
-            file.write(hashlib.sha256(packed).digest() + packed)
+        cache.write_entry(key, cache.KEPT, packed)
     except OSError as error:
         logger.info("the kernel is not kept on disk: %s", error)
         kernel.keep = None

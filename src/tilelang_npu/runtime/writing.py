@@ -66,13 +66,20 @@ def write_whole(path: str | Path, text: str) -> None:
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` once it is whole: what ends before that leaves the old one, or none."""
+def replaced(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``path`` once it is whole: what ends before that leaves the old one, or none.
+
+    Args:
+        path: the file to write.
+        mode: its permissions; those of the file that is replaced, or of any new file, where None.
+    """
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
-        with temporary.open("xb") as file:  # with the permissions of any new file, which only the system knows
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        # without a mode, the permissions of any new file: the system takes away what the user's umask names
+        with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
             yield file
-        if path.exists():
+        if mode is None and path.exists():
             temporary.chmod(path.stat().st_mode)
         temporary.replace(path)
     except BaseException:

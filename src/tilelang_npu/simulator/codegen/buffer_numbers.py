@@ -1,8 +1,8 @@
-"""Which on-chip buffer an access is to: a number for each ``hivm.hir.pointer_cast``, or for several that are slots of one buffer.
+"""Which on-chip buffer an access is to: a number for each ``hivm.hir.pointer_cast``, or for several that are slots of one
+buffer.
 
-The planner has numbered the buffers that it has placed. In HIVM that is given nobody has; there each cast is a buffer. Casts among
-which an ``arith.select`` chooses, or which a loop or a branch hands on in turn, are slots of one.
-"""
+The planner has numbered the buffers that it has placed. In HIVM that is given nobody has; there each cast is a buffer. Casts
+among which an ``arith.select`` chooses, or which a loop or a branch hands on in turn, are slots of one. """
 
 from __future__ import annotations
 

@@ -1,0 +1,185 @@
+"""Authentication of cache entries: an entry that somebody else has written, or changed, is never decoded.
+
+A kernel in the cache holds generated code and pickled objects, so whoever writes the file decides what the next process
+executes. Each entry therefore begins with an HMAC-SHA256 of its file name and content, under a secret of the user. The name
+contains the kernel's key, so that an entry does not pass for another one. The check comes before any decoding.
+
+The secret is a file of 32 random bytes, made on first use, in the user's state directory and not in the cache directory, which
+may be shared, or restored from an archive. The file and its directory have to belong to the user, and nobody else may read the
+file or write in the directory. Without such a secret nothing is read from disk or written there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import stat
+from pathlib import Path
+from threading import RLock
+
+from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.log import logger
+
+__all__ = ["read_file", "reason_without_secret", "seal", "secret", "unseal", "user_tag"]
+
+_SIZE = 32
+_PURPOSE = b"tilelang_npu cache entry 1"
+
+
+class _Known:
+    """The secrets of this process, by their files, or why there is none."""
+
+    secrets: dict[Path | None, bytes | str] = {}
+    lock = RLock()
+
+
+def _known() -> bytes | str:
+    """The secret, read once by a process; the reason where there is no file that can be trusted."""
+    path = environment.cache_key_file()
+    with _Known.lock:
+        if path not in _Known.secrets:
+            try:
+                _Known.secrets[path] = _read_or_make(path)
+            except OSError as error:
+                where = error.filename if isinstance(error.filename, str) else path
+                reason = str(error) if error.errno is None else f"{where}: {error.strerror}"
+                _Known.secrets[path] = reason
+                say = logger.warning if environment.CACHE_KEY.text() else logger.info
+                say("kernels are not kept on disk: %s", reason)
+        return _Known.secrets[path]
+
+
+def secret() -> bytes | None:
+    """The user's secret; None where there is none that can be trusted."""
+    found = _known()
+    return found if isinstance(found, bytes) else None
+
+
+def reason_without_secret() -> str:
+    """Why there is no secret; empty where there is one."""
+    found = _known()
+    return found if isinstance(found, str) else ""
+
+
+def user_tag() -> str:
+    """Eight digits that tell this user's entries from those of others in one directory; empty without a secret."""
+    known = secret()
+    return "" if known is None else hmac.digest(known, _PURPOSE + b" tag", "sha256").hex()[:8]
+
+
+def seal(name: str, content: bytes) -> bytes:
+    """An entry: its authentication code, and the content.
+
+    Args:
+        name: of the file.
+        content: what it is to hold.
+
+    Raises:
+        OSError: there is no secret.
+    """
+    return _code(name, content) + content
+
+
+def unseal(name: str, entry: bytes) -> bytes:
+    """The content of an entry that this user has written under this name.
+
+    Raises:
+        OSError: there is no secret.
+        ValueError: somebody else has written the entry, it was written under another name, or it was changed.
+    """
+    code, content = entry[:_SIZE], entry[_SIZE:]
+    if not hmac.compare_digest(code, _code(name, content)):
+        raise ValueError("its authentication code is not this user's")
+    return content
+
+
+def _code(name: str, content: bytes) -> bytes:
+    known = secret()
+    if known is None:
+        raise OSError(reason_without_secret())
+    return hmac.digest(known, b"\0".join((_PURPOSE, name.encode(), content)), "sha256")
+
+
+def _read_or_make(path: Path | None) -> bytes:
+    """The secret in a file, which is made where there is none.
+
+    Raises:
+        OSError: it cannot be read or made, or others could have read or written it.
+    """
+    if path is None:
+        raise OSError(f"this user has no home directory; {environment.CACHE_KEY.name} names the file of a secret")
+    nearest = next(parent for parent in path.parents if parent.exists())
+    if nearest != path.parent:
+        _check_own(nearest, nearest.lstat(), 0)  # root, with the home directory of somebody else, leaves nothing there
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_own(path.parent, path.parent.lstat(), 0o022)
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        _make(path)
+        return _read(path)
+
+
+def _check_own(path: Path, found: os.stat_result, forbidden: int) -> None:
+    """Refuse a directory or file that is not the user's own, or gives others one of the ``forbidden`` permissions. On Windows
+    the directories of a user are kept from others by other means.
+
+    Raises:
+        OSError: see above.
+    """
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(f"{path} is a link")
+    if not hasattr(os, "geteuid"):
+        return
+    if found.st_uid != os.geteuid():
+        raise OSError(f"{path} belongs to another user")
+    if found.st_mode & forbidden:
+        mode = "go-w" if stat.S_ISDIR(found.st_mode) else "600"
+        raise OSError(f"other users have access to {path}: chmod {mode} {path}")
+
+
+def _read(path: Path) -> bytes:
+    whole, found = read_file(path, getattr(os, "O_NOFOLLOW", 0))
+    _check_own(path, found, 0o077)
+    if len(whole) < _SIZE:
+        raise OSError(f"{path} has {len(whole)} bytes; a secret has at least {_SIZE}")
+    return hashlib.sha256(whole).digest()
+
+
+def read_file(path: Path, flags: int = 0) -> tuple[bytes, os.stat_result]:
+    """The content of a file, and its status. Refuses pipes and devices, of which a read may never end.
+
+    Args:
+        path: the file.
+        flags: further ones for ``os.open``.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | flags)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(f"{path} is no file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(), found
+    finally:
+        os.close(descriptor)
+
+
+def _make(path: Path) -> None:
+    """Write a new secret, unless another process does so first: then its secret stays."""
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(os.urandom(_SIZE))
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+        except OSError:  # a file system without links
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
