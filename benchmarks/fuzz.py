@@ -685,8 +685,8 @@ def _examined(given: tuple[int, Path | None, float]) -> tuple[int, Counter[str],
 
 
 def campaign(seconds: float, first: int, count: int | None = None, keep: Path | None = None, *, jobs: int = 1,
-             shrink: float = 60.0) -> tuple[Counter[str], list[tuple[int, Finding]]]:
-    """Judge programs from seed ``first`` on, until the time is over or ``count`` were judged.
+             shrink: float = 60.0, until_found: bool = False) -> tuple[Counter[str], list[tuple[int, Finding]]]:
+    """Judge programs from seed ``first`` on, until the time is over, ``count`` were judged, or there is a finding to stop at.
 
     Returns:
         how many programs had which outcome, and the findings with their seeds.
@@ -697,7 +697,7 @@ def campaign(seconds: float, first: int, count: int | None = None, keep: Path | 
 
     def seeds() -> Iterator[tuple[int, Path | None, float]]:
         seed = first
-        while time.monotonic() < end and (count is None or seed - first < count):
+        while time.monotonic() < end and (count is None or seed - first < count) and not (until_found and findings):
             yield seed, keep, shrink
             seed += 1
 
@@ -738,8 +738,10 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-fuzz", help="where findings go")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds to make a finding smaller")
+    parser.add_argument("--first", action="store_true", help="stop at the first finding")
     args = parser.parse_args()
-    outcomes, findings = campaign(args.seconds, args.seed, args.count, args.keep, jobs=args.jobs, shrink=args.shrink)
+    outcomes, findings = campaign(args.seconds, args.seed, args.count, args.keep, jobs=args.jobs, shrink=args.shrink,
+                                  until_found=args.first)
     refused = {word: number for word, number in sorted(outcomes.items()) if word.startswith("refused ")}
     print(f"{outcomes['programs']} programs from seed {args.seed}, {outcomes['judged']} compiled and judged, "
           f"{sum(refused.values())} refused, {len(findings)} findings" + (f" in {args.keep}" if findings else ""))

@@ -1,0 +1,285 @@
+"""Mutation testing of the package: small faults in the compiler and the simulator, and which of them tests and fuzzer notice.
+
+    pip install pytest-cov
+    python benchmarks/mutants.py map                                   # which tests execute which line: one run of the suite
+    python benchmarks/mutants.py run --count 200 --seed 1 --jobs 2     # draws mutants, and prints the ones that survive
+
+A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
+``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Text
+of errors and annotations is left alone. It is killed where one of the tests that execute its line fails, the fastest first,
+or where the fuzzer finds something within ``--fuzz`` seconds; a mutant that never ends is killed too. Results go to
+``FOLDER/results.jsonl``, and a run goes on where an earlier one ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "tilelang_npu"
+PARTS = ("transforms", "frontend", "traced", "simulator")
+COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
+               ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"}
+_ERRORS = ("TileError", "refuse")
+ARITHMETIC = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Mod: "//", ast.LShift: ">>", ast.RShift: "<<",
+              ast.BitAnd: "|", ast.BitOr: "&", ast.Div: "*"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place in one file.
+
+    Attributes:
+        file: below the package.
+        line: the first line of the change.
+        start, end: the characters of the file that are replaced.
+        before, after: the text there, and the text in its place.
+    """
+
+    file: str
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.before}  ->  {self.after}"
+
+
+# --- the places of a file ----------------------------------------------------------------------------------------------------
+
+
+def mutants(file: Path) -> Iterator[Mutant]:
+    """All mutants of a file."""
+    text = file.read_text(encoding="utf-8")
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def at(line: int, column: int) -> int:
+        before = text[starts[line - 1]:].encode()[:column].decode()
+        return starts[line - 1] + len(before)
+
+    def replaced(node: ast.expr, after: str) -> Mutant:
+        start, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
+        return Mutant(str(file.relative_to(SOURCE)), node.lineno, start, end, text[start:end], after)
+
+    def between(left: ast.expr, right: ast.expr, line: int, after: str) -> Mutant:
+        start, end = at(left.end_lineno or 0, left.end_col_offset or 0), at(right.lineno, right.col_offset)
+        gap = text[start:end]
+        inner = gap.strip(" ()\n")
+        place = start + gap.index(inner)
+        return Mutant(str(file.relative_to(SOURCE)), line, place, place + len(inner), inner, after)
+
+    for node in _code(ast.parse(text)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
+                yield between(left, right, node.lineno, COMPARISONS[type(op)])
+        elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_text(node):
+            yield between(node.left, node.right, node.lineno, ARITHMETIC[type(node.op)])
+        elif isinstance(node, ast.BoolOp):
+            for left, right in zip(node.values, node.values[1:], strict=False):
+                yield between(left, right, node.lineno, "or" if isinstance(node.op, ast.And) else "and")
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            operand = replaced(node.operand, "").before
+            yield replaced(node, f"({operand})")
+        elif isinstance(node, ast.Constant) and type(node.value) in (bool, int):
+            yield replaced(node, repr(not node.value if isinstance(node.value, bool) else node.value + 1))
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    """Whether an operation joins texts, or types."""
+    return any(isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and isinstance(part.value, (str, type(None))))
+               for part in ast.walk(node))
+
+
+def _code(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a file's functions that compute something: no annotations, no errors, no text."""
+    seen: set[ast.AST] = set()
+    for function in [part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef)]:
+        bodies: list[ast.AST] = list(function.body)
+        while bodies:
+            node = bodies.pop()
+            if node in seen or isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert, ast.Import, ast.ImportFrom)):
+                continue
+            seen.add(node)
+            yield node
+            if isinstance(node, ast.AnnAssign):
+                bodies += [node.value] if node.value is not None else []
+                continue
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                bodies += node.body
+                continue
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in _ERRORS:
+                continue
+            bodies += ast.iter_child_nodes(node)
+
+
+def drawn(count: int, seed: int) -> list[Mutant]:
+    """Mutants, drawn from all places with equal chance."""
+    every = [mutant for part in PARTS for file in sorted((SOURCE / part).rglob("*.py")) for mutant in mutants(file)]
+    return random.Random(seed).sample(every, count)
+
+
+# --- tests that execute a line -----------------------------------------------------------------------------------------------
+
+
+def make_map(folder: Path, jobs: int) -> None:
+    """Run the suite once, and note which tests execute which line and how long each takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "coveragerc"
+    settings.write_text(f"[run]\nsource = {SOURCE}\ndata_file = {folder / 'coverage'}\nparallel = true\n", encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", str(jobs), f"--cov={SOURCE}", "--cov-context=test",
+                    "--cov-report=", f"--cov-config={settings}", f"--junit-xml={folder / 'times.xml'}", "-o",
+                    "junit_family=xunit1"], cwd=ROOT, check=False)
+    found = sorted(folder.glob("coverage*"), key=lambda file: file.stat().st_size)
+    found[-1].replace(folder / "coverage.sqlite")
+
+
+def tests_of(folder: Path, mutant: Mutant) -> list[str]:
+    """Node ids of the tests that execute a mutant's line, the fastest first."""
+    base = sqlite3.connect(f"file:{folder / 'coverage.sqlite'}?mode=ro", uri=True)
+    rows = base.execute(
+        "SELECT context.context, line_bits.numbits FROM line_bits JOIN file ON file.id = line_bits.file_id "
+        "JOIN context ON context.id = line_bits.context_id WHERE file.path LIKE ?", (f"%/tilelang_npu/{mutant.file}",))
+    line = mutant.line
+    found = {context.partition("|")[0] for context, bits in rows
+             if context and line // 8 < len(bits) and bits[line // 8] >> line % 8 & 1}
+    times = _times(folder)
+    return sorted(found, key=lambda test: times.get(test, 1.0))
+
+
+def _times(folder: Path) -> dict[str, float]:
+    from xml.etree import ElementTree
+
+    cached = folder / "times.json"
+    if not cached.exists():
+        made = {}
+        for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
+            name = f"{case.get('file')}::{case.get('name')}"
+            made[name] = float(case.get("time") or 0)
+        cached.write_text(json.dumps(made), encoding="utf-8")
+    found: dict[str, float] = json.loads(cached.read_text(encoding="utf-8"))
+    return found
+
+
+# --- judging a mutant --------------------------------------------------------------------------------------------------------
+
+
+def judge(mutant: Mutant, folder: Path, seconds: float, fuzz: float) -> dict[str, object]:
+    """What notices a mutant: a test, the fuzzer, or nothing."""
+    place = Path(tempfile.mkdtemp(prefix="mutant-"))
+    started = time.monotonic()
+    try:
+        for name in ("src", "tests", "examples", "benchmarks", "docs"):
+            shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml", "LICENSE"):
+            shutil.copy(ROOT / name, place / name)
+        file = place / "src" / "tilelang_npu" / mutant.file
+        text = file.read_text(encoding="utf-8")
+        assert text[mutant.start:mutant.end] == mutant.before, mutant
+        file.write_text(text[:mutant.start] + mutant.after + text[mutant.end:], encoding="utf-8")
+        tests = tests_of(folder, mutant)
+        by = _by_tests(place, tests, seconds) or _by_fuzzer(place, fuzz)
+        return {**asdict(mutant), "killed": by is not None, "by": by, "tests": len(tests),
+                "seconds": round(time.monotonic() - started, 1)}
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _environment(place: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(place / "src"), "TILELANG_CACHE_DIR": str(place / "cache"),
+            "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _by_tests(place: Path, tests: list[str], seconds: float) -> str | None:
+    """The test that fails, of the fastest ones and of some drawn from the others."""
+    chosen = tests[:120] + random.Random(0).sample(tests[120:], min(80, len(tests[120:])))
+    if not chosen:
+        return None
+    listed = place / "chosen.txt"
+    listed.write_text("\n".join(chosen), encoding="utf-8")
+    try:
+        done = subprocess.run([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{listed}"], cwd=place,
+                              env=_environment(place), capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end within {seconds:.0f} s"
+    if done.returncode == 0:
+        return None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0][:200] if failed else f"exit code {done.returncode}: {(done.stdout + done.stderr)[-200:]}"
+
+
+def _by_fuzzer(place: Path, seconds: float) -> str | None:
+    """The finding of the fuzzer."""
+    try:
+        done = subprocess.run([sys.executable, "benchmarks/fuzz.py", str(seconds), "--seed", "900000", "--shrink", "0",
+                               "--first", "--keep", str(place / "found")], cwd=place, env=_environment(place),
+                              capture_output=True, text=True, timeout=seconds + 120, check=False)
+    except subprocess.TimeoutExpired:
+        return "the fuzzer does not end"
+    return None if done.returncode == 0 else "fuzzer: " + (done.stdout + done.stderr).strip()[:200]
+
+
+def run(folder: Path, count: int, seed: int, jobs: int, seconds: float, fuzz: float) -> int:
+    """Judge mutants, and print a summary; 1 where fewer than 90 % are killed."""
+    results = folder / "results.jsonl"
+    known = {}
+    if results.exists():
+        for line in results.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            known[row["file"], row["start"], row["after"]] = row
+    chosen = drawn(count, seed)
+    left = [mutant for mutant in chosen if (mutant.file, mutant.start, mutant.after) not in known]
+    with ThreadPoolExecutor(jobs) as pool, results.open("a", encoding="utf-8") as written:
+        for row in pool.map(lambda mutant: judge(mutant, folder, seconds, fuzz), left):
+            known[row["file"], row["start"], row["after"]] = row
+            written.write(json.dumps(row) + "\n")
+            written.flush()
+            place = f"{row['file']}:{row['line']}: {row['before']} -> {row['after']}"
+            print(f"killed   {place} ({row['by']})" if row["killed"] else f"SURVIVES {place} ({row['tests']} tests)", flush=True)
+    rows = [known[mutant.file, mutant.start, mutant.after] for mutant in chosen]
+    killed = sum(bool(row["killed"]) for row in rows)
+    print(f"{killed} of {len(rows)} mutants are killed ({100 * killed / len(rows):.1f} %)")
+    return int(killed < 0.9 * len(rows))
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("what", choices=("map", "run", "list"))
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "tilelang-mutants")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=240, help="for the tests of a mutant")
+    parser.add_argument("--fuzz", type=float, default=60, help="for the fuzzer, where the tests pass")
+    args = parser.parse_args()
+    if args.what == "map":
+        make_map(args.folder, args.jobs)
+        return 0
+    if args.what == "list":
+        for mutant in drawn(args.count, args.seed):
+            print(mutant)
+        return 0
+    return run(args.folder, args.count, args.seed, args.jobs, args.seconds, args.fuzz)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
