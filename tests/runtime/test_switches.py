@@ -11,7 +11,8 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey, TileError
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.runtime.switches import disabled, resolve, without_effect
+from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.switches import disabled, resolve, warn_without_effect
 
 
 def test_keys_and_their_strings_are_the_same() -> None:
@@ -34,7 +35,9 @@ def test_unknown_keys_are_left_out() -> None:
     switches = {"tl.ascend_auto_sync": True, "tl.ascend_auto_synk": 3, PassConfigKey.TL_NEW_KEY: None}
     assert resolve(switches, "ascendc", None) == {"tl.ascend_auto_sync": True}
     assert disabled({**switches, "tl.disable": ["banks"]}, None) == ("banks",)
-    assert len(without_effect(switches, None)) == 2
+    with pytest.warns(TileWarning, match="T704: unknown key") as told:
+        warn_without_effect(switches, None)
+    assert len(told) == 2
 
 
 @pytest.mark.parametrize("value", ["yes", 2, None])

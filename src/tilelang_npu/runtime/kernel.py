@@ -22,7 +22,7 @@ from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
 from tilelang_npu.runtime.same_memory import same_arrays
-from tilelang_npu.runtime.switches import check_kernel, disabled, resolve, without_effect
+from tilelang_npu.runtime.switches import check_kernel, disabled, resolve, warn_without_effect
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.sharing import Kept, once, state_of
@@ -89,11 +89,8 @@ class JITKernel:
                 warn_at(remark)
         self.name = traced.name
         self.dialect = traced.dialect
+        self.remarks = (*traced.remarks, *warn_without_effect(settings.pass_configs, settings.at))
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
-        unknown = without_effect(settings.pass_configs, settings.at)
-        for remark in unknown:
-            warn_at(remark)
-        self.remarks = (*traced.remarks, *unknown)
         self.without = disabled(settings.pass_configs, settings.at)
         self.idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
         if self.idle is not None:

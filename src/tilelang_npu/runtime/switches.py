@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.pass_config_keys import PassConfigKey, known_key, unknown_keys
 from tilelang_npu.runtime.pointing import find
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["PassConfigKey", "check_kernel", "disabled", "resolve", "without_effect"]
+__all__ = ["PassConfigKey", "check_kernel", "disabled", "resolve", "warn_without_effect"]
 
 
 _Key = PassConfigKey
@@ -63,9 +64,14 @@ def resolve(
     return switches
 
 
-def without_effect(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None) -> tuple[TileError, ...]:
-    """Warnings of the keys that no version of TileLang for Ascend has; ``at`` as for ``resolve``."""
-    return tuple(unknown_keys(pass_configs, at, _listed()))
+def warn_without_effect(
+    pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None
+) -> tuple[TileError, ...]:
+    """Warn of the keys that no version of TileLang for Ascend has; returns the warnings. ``at`` is as for ``resolve``."""
+    found = tuple(unknown_keys(pass_configs if isinstance(pass_configs, Mapping) else None, at, _listed()))
+    for remark in found:
+        warn_at(remark)
+    return found
 
 
 def disabled(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None) -> tuple[str, ...]:
