@@ -101,7 +101,8 @@ def alloc_L0C(shape: Extents, dtype: ElementType) -> Buffer:
 def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buffer:
     """Scalar storage with several elements.
 
-    Its elements are read and assigned one by one: ``counts[0] = 1``.
+    Its elements are read and assigned one by one: ``counts[0] = 1``. What an operation on tiles uses as a whole, such as
+    ``T.reduce_sum(values, total)``, is in UB.
 
     Example: ``T.alloc_local((4,), "int32")``
     """

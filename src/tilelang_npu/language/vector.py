@@ -245,7 +245,7 @@ def fill(buffer: Tile, value: object) -> None:
     """Write one value to every element of a buffer or slice, or to a scalar of ``T.alloc_var``; the value is converted to its
     element type, and may be a buffer of one element.
 
-    ``buffer`` is written.
+    ``buffer`` is written. A global tensor is filled by copies of a filled tile in UB, in each block anew.
 
     Example: ``T.fill(a, 0.0)``
 
