@@ -253,7 +253,8 @@ def run(folder: Path, count: int, seed: int, jobs: int, seconds: float, fuzz: fl
             written.write(json.dumps(row) + "\n")
             written.flush()
             place = f"{row['file']}:{row['line']}: {row['before']} -> {row['after']}"
-            print(f"killed   {place} ({row['by']})" if row["killed"] else f"SURVIVES {place} ({row['tests']} tests)", flush=True)
+            outcome = f"killed   {place} ({row['by']})" if row["killed"] else f"SURVIVES {place} ({row['tests']} tests)"
+            print(outcome, flush=True)
     rows = [known[mutant.file, mutant.start, mutant.after] for mutant in chosen]
     killed = sum(bool(row["killed"]) for row in rows)
     print(f"{killed} of {len(rows)} mutants are killed ({100 * killed / len(rows):.1f} %)")
