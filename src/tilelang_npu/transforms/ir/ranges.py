@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.linear import ANY, NATURAL, TRUTH, Interval
@@ -61,12 +61,7 @@ class Ranges:
         found = self._known.get(value)
         if found is None:
             self._known[value] = ANY  # a cycle through loop-carried values gives no bound
-            found = self.before_wrapping(value)
-            kind = value.type
-            if isinstance(kind, IntegerType) and kind.width.data > 1:
-                held = Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
-                found = found.fitted(held) if found.constant is None else Interval.at(held.wrapped(found.constant))
-            self._known[value] = found
+            found = self._known[value] = _held(value.type, self.before_wrapping(value))
         return found
 
     def assume(self, value: SSAValue, bounds: Interval) -> None:
@@ -123,6 +118,16 @@ class Ranges:
         if step is None or step <= 0:
             return NATURAL
         return (high - low).ceildiv(Interval.at(step)).greatest(Interval.at(0))
+
+
+def _held(kind: Attribute, bounds: Interval) -> Interval:
+    """Bounds of a value of a type, given those before it is wrapped. An open end is one of which nothing is known."""
+    if not isinstance(kind, IntegerType) or kind.width.data == 1:
+        return bounds
+    held = Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
+    if bounds.constant is not None:
+        return Interval.at(held.wrapped(bounds.constant))
+    return bounds.fitted(held) if bounds.closed else bounds.meet(held)
 
 
 def is_read(value: SSAValue) -> bool:
