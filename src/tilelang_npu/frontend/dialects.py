@@ -115,7 +115,7 @@ def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, o
         tree, names = pending.pop()
         for part in ast.walk(tree):
             yield part, names
-            if isinstance(part, (ast.Name, ast.Attribute)):
+            if isinstance(part, (ast.Name, ast.Attribute)) and isinstance(part.ctx, ast.Load):
                 for called in _functions(names.value(part)):
                     if id(called) not in seen:
                         seen.add(id(called))
@@ -148,7 +148,7 @@ def _functions(value: object) -> Iterator[FunctionType]:
         elif isinstance(one, type):
             if not _of_a_library(one):
                 pending += [member for member in vars(one).values() if isinstance(member, (FunctionType, Macro))]
-        elif isinstance(call := inspect.getattr_static(type(one), "__call__", None), FunctionType):
+        elif callable(one) and isinstance(call := inspect.getattr_static(type(one), "__call__", None), FunctionType):
             pending.append(call)
 
 
