@@ -8,6 +8,7 @@ import pytest
 
 import tilelang_npu.language as T
 from tilelang_npu import TileError
+from tilelang_npu.frontend import trace
 
 
 def test_a_loop_variable_is_restored_behind_an_inner_loop_of_its_name(traced: Any) -> None:
@@ -284,3 +285,32 @@ def test_a_name_bound_in_the_branch_that_the_factory_chooses_stays(traced: Any, 
 
     loop = traced(main).only("scf.for")
     assert (loop.lb.owner.name == "arith.constant") is not causal
+
+
+WIDTH = 3
+"""A global that kernels have a name of their own for."""
+
+
+def test_a_global_is_not_read_under_a_name_that_the_kernel_binds() -> None:
+    """As in Python. What reads it otherwise has no sign of it in the function's code, which says what a kernel depends on."""
+
+    @T.prim_func
+    def above(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            a[0] = WIDTH  # noqa: F823
+            WIDTH = 5
+            a[1] = WIDTH
+
+    @T.prim_func
+    def below(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for WIDTH in T.serial(4):
+                a[WIDTH] = 1
+            a[5] = WIDTH
+
+    for kernel, code, text in ((above, "T140", "read before it is bound"), (below, "T142", "out of scope")):
+        with pytest.raises(TileError, match=text) as found:
+            trace(kernel, dialect="npuir")
+        assert found.value.code == code

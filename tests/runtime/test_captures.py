@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
+import operator
+import random
 import sys
 import textwrap
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,8 +243,9 @@ HOLDER: Any = None
 
 
 def test_values_count_by_what_they_are() -> None:
-    assert state(1) == state(np.int64(1)) == state(1)
-    different = [1, 1.0, True, -0.0, 0.0, "1", (1,), [1], {"a": 1}, {1}, np.ones(1), np.ones(2), np.ones(1, np.float32), None]
+    assert state(1) == state(1)
+    different = [1, np.int64(1), np.int32(1), np.float32(1),
+                 1.0, True, -0.0, 0.0, "1", (1,), [1], {"a": 1}, {1}, np.ones(1), np.ones(2), np.ones(1, np.float32), None]
     assert len({state(value) for value in different}) == len(different)
     for value in different:
         assert state(value) == state(value)
@@ -251,3 +261,276 @@ def test_equal_arguments_by_place_and_by_name_are_told_apart_as_before() -> None
     assert arguments(function, (1,), {}) == arguments(function, (1,), {})
     assert arguments(function, (1,), {}) != arguments(function, (), {"a": 1})
     assert arguments(function, (1,), {}) != arguments(function, (2,), {})
+
+
+# -- what is read of arguments ----------------------------------------------------------------------------------------
+
+
+class Layer:
+    """Has a value in several ways, and weights that no factory reads."""
+
+    __slots__ = ("__dict__", "__hidden", "scale")
+    of_class = 1.0
+
+    def __init__(self, scale: float) -> None:
+        self.scale = self.__hidden = self.held = scale
+        self.weights = np.zeros(8)
+
+    @property
+    def doubled(self) -> float:
+        return self.held * 2
+
+    def tripled(self) -> float:
+        return self.added(self.held)
+
+    def added(self, number: float) -> float:
+        return self.held * 2 + number
+
+    def hidden(self) -> float:
+        return self.__hidden
+
+    def hide(self, scale: float) -> None:
+        self.__hidden = scale
+
+    def everything(self) -> float:
+        return len(vars(self)) * self.held
+
+
+READ = {
+    "a slot": (lambda layer: layer.scale, lambda layer: setattr(layer, "scale", 5.0)),
+    "an attribute": (lambda layer: layer.held, lambda layer: setattr(layer, "held", 5.0)),
+    "a property": (lambda layer: layer.doubled, lambda layer: setattr(layer, "held", 5.0)),
+    "a method of a method": (lambda layer: layer.tripled(), lambda layer: setattr(layer, "held", 5.0)),
+    "a private slot": (lambda layer: layer.hidden(), lambda layer: layer.hide(5.0)),
+    "an attribute of the class": (lambda layer: layer.of_class, lambda layer: setattr(Layer, "of_class", 5.0)),
+    "an attribute that is added": (lambda layer: layer.of_class, lambda layer: setattr(layer, "of_class", 5.0)),
+}
+
+
+@pytest.mark.parametrize("what", READ)
+def test_what_a_factory_reads_of_an_object_counts_and_nothing_else(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, change = READ[what]
+    monkeypatch.setattr(Layer, "of_class", 1.0)
+    layer = Layer(2.0)
+    before = arguments(read, (layer,), {})
+    layer.weights[0] += 1
+    layer.unread = 1  # type: ignore[attr-defined]
+    assert arguments(read, (layer,), {}) == before
+    change(layer)
+    assert arguments(read, (layer,), {}) != before
+
+
+def test_a_method_that_reads_all_of_an_object_makes_all_of_it_count() -> None:
+    def read(layer: Any) -> Any:
+        return layer.everything()
+
+    with pytest.raises(TypeError, match="it uses vars"):
+        arguments(read, (Layer(1.0),), {})
+
+
+MODE_A, MODE_B = object(), object()
+
+
+def test_an_argument_that_is_a_global_is_another_one_than_that_which_is_not() -> None:
+    def factory(mode: object) -> Any:
+        factor = 2.0 if mode is MODE_A else 3.0
+
+        @T.prim_func
+        def main(B: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=128):
+                b = T.alloc_shared((64,), "float32")
+                T.fill(b, factor)
+                T.copy(b, B)
+
+        return main
+
+    made = tilelang.jit(factory, target="npuir", out_idx=[-1])
+    assert [made(mode)()[0] for mode in (MODE_A, MODE_B, MODE_A)] == [2, 3, 2]
+    assert made(MODE_A) is made(MODE_A)
+
+
+SIZE = 64
+
+
+def test_annotations_in_the_body_of_a_function_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python does not evaluate them, and so no instruction reads their names."""
+
+    @tilelang.jit(target="npuir")
+    def doubled(A, B):  # type: ignore[no-untyped-def]
+        A: T.Tensor((SIZE,), "float32")  # type: ignore[valid-type]
+        B: T.Tensor((SIZE,), "float32")  # type: ignore[valid-type]
+        with T.Kernel(1, is_npu=True) as (_, half):
+            a = T.alloc_shared((32,), "float32")
+            T.copy(A[0], a)
+            T.vadd(a, a, a)
+            T.copy(a, B[0])
+
+    arrays = np.ones(64, np.float32), np.zeros(64, np.float32)
+    first = doubled.compile(*arrays)
+    assert doubled.compile(*arrays) is first
+    monkeypatch.setattr(sys.modules[__name__], "SIZE", 32)
+    assert doubled.compile(*arrays) is not first
+    assert doubled.compile(*arrays).params[0].shape == (32,)
+
+
+# -- what does not keep a kernel from being found again ----------------------------------------------------------------
+
+
+def test_what_code_does_besides_does_not_count() -> None:
+    """Messages, lists that it only adds to, and names that this package loads when they are asked for."""
+    import logging
+
+    logger, seen, said = logging.getLogger("captures"), [], {}  # type: ignore[var-annotated]
+
+    def factory(rows: int) -> Any:
+        logger.info("%s rows", rows)
+        print(rows, file=sys.stderr)
+        seen.append(rows)
+        said.update(rows=rows)
+
+        @T.prim_func
+        def main(B: T.Tensor((rows,), "float32")):
+            with T.Kernel(1, threads=128):
+                b = T.alloc_shared((rows,), "float32")
+                T.clear(b)
+                T.copy(b, B)
+
+        return main
+
+    made = tilelang.jit(factory, target="npuir", out_idx=[-1])
+    assert made(64) is made(64)
+    assert seen == [64]
+
+
+def test_a_chip_counts_by_what_it_is() -> None:
+    from tilelang_npu.target import chip
+
+    first, second = chip("910B2"), chip("910B1")
+    assert state(first) == state(first)
+    assert state(first) != state(second)
+
+
+def test_a_kernel_that_cannot_be_told_is_traced_again(caplog: pytest.LogCaptureFixture) -> None:
+    def factory() -> Any:
+        import time
+
+        factor = 1.0 + 0 * time.time()
+
+        @T.prim_func
+        def main(B: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=128):
+                b = T.alloc_shared((64,), "float32")
+                T.fill(b, factor)
+                T.copy(b, B)
+
+        return main
+
+    made = tilelang.jit(factory, target="npuir", out_idx=[-1])
+    with caplog.at_level("DEBUG", "tilelang_npu"):
+        assert made() is not made()
+    assert "factory is traced in each call: it imports time" in caplog.text
+
+
+# -- values in values --------------------------------------------------------------------------------------------------
+
+
+def _instance(**names: Any) -> Any:
+    made = type("Made", (), {})()
+    vars(made).update(names)
+    return made
+
+
+def _attributed(kind: type, *given: Any) -> Callable[[Any], Any]:
+    def make(value: Any) -> Any:
+        made = type("Made", (kind,), {})(*given)
+        made.held = value
+        return made
+
+    return make
+
+
+def _closed(value: Any) -> Any:
+    return lambda: value
+
+
+def _defaulted(value: Any) -> Any:
+    def function(held: Any = value) -> Any:
+        return held
+
+    return function
+
+
+def _marked(value: Any) -> Any:
+    def function() -> None: ...
+
+    function.held = value  # type: ignore[attr-defined]
+    return function
+
+
+def _wrapped(value: Any) -> Any:
+    @contextlib.contextmanager
+    def function() -> Any:
+        yield value
+
+    return function
+
+
+def _dispatched(value: Any) -> Any:
+    function = functools.singledispatch(lambda _: 1)
+    function.register(int)(_closed(value))
+    return function
+
+
+def _in_array(value: Any) -> Any:
+    made = np.empty(1, dtype=object)
+    made[0] = value
+    return made
+
+
+HOLDERS: list[Callable[[Any], Any]] = [
+    lambda value: [value], lambda value: (value, 1), lambda value: {"a": value},
+    lambda value: types.MappingProxyType({"a": value}),
+    lambda value: collections.OrderedDict(a=value), lambda value: collections.defaultdict(_closed(value)),
+    lambda value: collections.deque([value]), lambda value: collections.ChainMap({}, {1: value}),
+    lambda value: collections.UserList([value]), lambda value: collections.namedtuple("Made", "held")(value),
+    lambda value: _instance(held=value), lambda value: type("Made", (), {"held": value}),
+    lambda value: type("Made", (), {"__slots__": ("held",), "__init__": lambda self: setattr(self, "held", value)})(),
+    lambda value: type("Made", (), {"held": property(_closed(value))})(),
+    lambda value: type("Meta", (type,), {"held": value})("Made", (), {}),
+    lambda value: type("Made", (type("Base", (), {"held": value}),), {}), lambda value: types.SimpleNamespace(held=value),
+    *(_attributed(kind) for kind in (dict, list, set, tuple, str, int, float, complex, bytes, collections.deque)),
+    lambda value: enum.Enum("Made", {"A": (value, 1)}), lambda value: enum.Enum("Made", {"A": (value, 1)})["A"],
+    lambda value: dataclasses.make_dataclass("Made", [("held", object)])(value),
+    lambda value: dataclasses.make_dataclass("Made", [("held", object, dataclasses.field(default_factory=_closed(value)))]),
+    lambda value: dataclasses.make_dataclass("Made", [("held", object, dataclasses.field(metadata={"a": value}))]),
+    _closed, _defaulted, _marked, _wrapped, _dispatched, _in_array, lambda value: functools.partial(print, value),
+    lambda value: functools.partial(print, end=value), lambda value: functools.lru_cache(_closed(value)),
+    lambda value: types.MethodType(_closed(1), _instance(held=value)), lambda value: {"a": value}.get,
+    lambda value: [value].__getitem__, lambda value: operator.methodcaller("get", value),
+    lambda value: staticmethod(_closed(value)), lambda value: functools.cached_property(_closed(value)),
+    lambda value: slice(None, value),
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_value_counts_however_it_is_held(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(20):
+        holders = [chance.choice(HOLDERS) for _ in range(chance.randint(1, 5))]
+
+        def made(value: Any, holders: Sequence[Callable[[Any], Any]] = holders) -> Any:
+            for holder in holders:
+                value = holder(value)
+            return value
+
+        first, same, other = state(made(1.0)), state(made(1.0)), state(made(2.0))
+        assert first == same
+        assert first != other
+
+
+@pytest.mark.parametrize("place", range(len(HOLDERS)))
+def test_a_value_counts_in_each_holder(place: int) -> None:
+    holder = HOLDERS[place]
+    assert state(holder(1.0)) == state(holder(1.0)) != state(holder(2.0))
+    with pytest.raises(TypeError, match="it reads a"):
+        state(holder(bytearray(b"1")))

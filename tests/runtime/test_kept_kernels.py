@@ -21,7 +21,7 @@ import tilelang_npu.language as T
 from tilelang_npu.runtime import cache, kept_kernels
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
-from tilelang_npu.runtime.lasting import lasting
+from tilelang_npu.runtime.disk_key import disk_key
 from tilelang_npu.simulator import Program
 
 pytestmark = pytest.mark.kept
@@ -356,10 +356,10 @@ def test_a_function_whose_file_says_something_else_by_now_is_not_kept(tmp_path: 
     file.write_text(text)
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(text, str(file), "exec", dont_inherit=True), names)
-    assert lasting(names["made"]())
+    assert disk_key(names["made"]())
     file.write_text(text.replace("T.clear(x)", "T.fill(x, 1.0)"))
     with pytest.raises(TypeError, match="does not say what kernel was made from"):
-        lasting(names["made"]())
+        disk_key(names["made"]())
 
 
 # -- the entries ------------------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Eager:
         parameters: names of all parameters.
         declared: those that are the kernel's, in order.
         unread: those of them that the host part does not look at.
+        annotations: the annotations in the host part, which Python itself does not evaluate.
     """
 
     def __init__(self, function: FunctionType, found: source.Source, place: int) -> None:
@@ -81,6 +82,8 @@ class Eager:
         read = {part.id for statement in self._host for part in ast.walk(statement)
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
         self.unread = frozenset(self.declared) - read
+        self.annotations = [part.annotation for statement in self._host for part in ast.walk(statement)
+                            if isinstance(part, ast.AnnAssign)]
 
     def _declarations(self) -> Iterator[tuple[str, ast.AnnAssign]]:
         for statement in self._host:

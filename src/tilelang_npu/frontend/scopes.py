@@ -224,6 +224,8 @@ class Scopes:
             except ValueError:
                 raise TileError(f"{name!r} has no value yet: its assignment in the factory has not run", code="T140",
                                 help="assign it above the kernel's definition, or call the factory to its end first") from None
+        if name in self._local:  # for Python, which reads no global of that name then
+            raise self._missing(name)
         if name in self._globals:
             return self._globals[name]
         if hasattr(builtins, name):

@@ -16,6 +16,8 @@ from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime import captures, environment, listeners
+from tilelang_npu.runtime.code_reads import Chain, chains_in
+from tilelang_npu.runtime.log import logger
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.targets import dialect_of, select_chip
@@ -141,6 +143,12 @@ class Factory(Generic[P, R]):
 
         return read(self.function)
 
+    @once
+    def _annotated(self) -> tuple[Chain, ...]:
+        """What the annotations in the body of a function that holds its kernel read."""
+        trees = [] if self.eager is None else self.eager.annotations
+        return tuple(dict.fromkeys(chain for tree in trees for chain in chains_in(tree)))
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         tuned = kwargs.pop("__tune_params", None)
         if isinstance(tuned, Mapping):
@@ -193,10 +201,13 @@ class Factory(Generic[P, R]):
             given, sizes = read
             args, kwargs = (), {**{name: value for name, value in given.items() if name not in self.eager.unread}, **sizes}
         settings = self.settings.key()
+        reader = captures.reader_of(self.function)
         try:
-            made = captures.arguments(self.function, args, kwargs), captures.captured(self.function), settings
+            made = (reader.state_of_arguments(self.function, args, kwargs), reader.state_of_function(self.function), settings,
+                    reader.state_of_chains(self._annotated, self.function))
             hash(made)
-        except TypeError:
+        except (TypeError, RecursionError) as reason:
+            logger.debug("%s is traced in each call: %s", self.__name__, reason)
             return None
         return made
 

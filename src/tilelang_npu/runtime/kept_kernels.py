@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.recipes import made, recipe_of
 from tilelang_npu.runtime import cache, cache_authentication, environment
-from tilelang_npu.runtime.lasting import lasting
+from tilelang_npu.runtime.disk_key import disk_key
 from tilelang_npu.runtime.log import logger, told, warn_at
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 
@@ -55,8 +55,8 @@ def key_of(func: PrimFunc, settings: Settings) -> str:
     import numpy as np
 
     try:
-        read = lasting(func)
-    except TypeError as reason:
+        read = disk_key(func)
+    except (TypeError, RecursionError) as reason:
         logger.info("%s is not kept for other processes: %s", func.__name__, reason)
         return ""
     chip = select_chip(settings.chip, settings.platform, settings.at)
