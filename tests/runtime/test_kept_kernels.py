@@ -19,9 +19,9 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.runtime import cache, kept_kernels
+from tilelang_npu.runtime.disk_key import disk_key
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
-from tilelang_npu.runtime.disk_key import disk_key
 from tilelang_npu.simulator import Program
 
 pytestmark = pytest.mark.kept
