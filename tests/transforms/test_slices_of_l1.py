@@ -368,3 +368,67 @@ def test_a_slice_of_ub_under_another_shape_ends_in_its_row(body: Any) -> None:
         np.testing.assert_array_equal(kernel(a, np.array([n], np.int32)), a[2:3, n:n + 16])
     with pytest.raises(TileError, match=r"takes 24\.\.39 of axis 1 of a, which has 0\.\.31"):
         kernel(a, np.array([24], np.int32))
+
+
+def product_of_parts(form: str, kind: str) -> Any:
+    """A product of slices whose start (a multiple of 32) and size only run time knows."""
+    sums = "int32" if kind == "int8" else "float32"
+    a_shape = (96, 64) if form == "transposed A" else (64, 96)
+    b_shape = (64, 96) if form == "transposed B" else (96, 64)
+
+    @T.prim_func
+    def main(A: T.Tensor(a_shape, kind), B: T.Tensor(b_shape, kind), N: T.Tensor((2,), "int32"), C: T.Tensor((64, 64), sums)):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_L1(a_shape, kind)
+            b = T.alloc_L1(b_shape, kind)
+            c = T.alloc_L0C((64, 64), sums)
+            T.copy(A, a)
+            T.copy(B, b)
+            s = N[0] * 32
+            n = N[1]
+            if form == "terms":
+                T.gemm(a[:, s:s + n], b[s:s + n, :], c, initC=True)
+            elif form == "transposed A":
+                T.gemm(a[s:s + n, :], b[s:s + n, :], c, transpose_A=True, initC=True)
+            elif form == "transposed B":
+                T.gemm(a[:, s:s + n], b[:, s:s + n], c, transpose_B=True, initC=True)
+            elif form == "rows":
+                T.gemm(a[s:s + n, :], b, c[s:s + n, :], initC=True)
+            elif form == "columns":
+                T.gemm(a, b[:, s:s + n], c[:, s:s + n], initC=True)
+            if form == "rows":
+                T.copy(c[s:s + n, :], C[s:s + n, :])
+            elif form == "columns":
+                T.copy(c[:, s:s + n], C[:, s:s + n])
+            else:
+                T.copy(c, C)
+
+    return tilelang.compile(main, target="npuir")
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "int8"])
+@pytest.mark.parametrize("form", ["terms", "transposed A", "transposed B", "rows", "columns"])
+def test_products_of_slices_of_any_place_and_size(form: str, kind: str) -> None:
+    kernel = product_of_parts(form, kind)
+    numpy_kind = kernel.params[0].dtype.numpy
+    a, b = (numbers(shape, "int8", seed).astype(numpy_kind) for shape, seed in (
+        (kernel.params[0].shape, 1), (kernel.params[1].shape, 2)))
+    left = a.T if form == "transposed A" else a
+    right = b.T if form == "transposed B" else b
+    along = 64 if form in ("rows", "columns") else 96
+    for s, n in ((0, along), (1, 32), (1, 20), (along // 32 - 1, 32), (0, 33), (0, 1)):
+        chosen = slice(s * 32, s * 32 + n)
+        expected = np.zeros((64, 64))
+        x, y = left.astype(np.float64), right.astype(np.float64)
+        if form == "rows":
+            expected[chosen] = x[chosen] @ y
+        elif form == "columns":
+            expected[:, chosen] = x @ y[:, chosen]
+        else:
+            expected = x[:, chosen] @ y[chosen]
+        c = np.zeros((64, 64), kernel.params[3].dtype.numpy)
+        kernel(a, b, np.array([s, n], np.int32), c)
+        np.testing.assert_array_equal(c, expected, err_msg=f"{s}, {n}")
+        assert kernel.last_launch.hazards == []
+    with pytest.raises(TileError, match=r"T502.*: T\.gemm takes"):
+        kernel(a, b, np.array([along // 32 - 1, 49], np.int32), np.zeros_like(c))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 from xdsl.ir import Operation
 
@@ -28,10 +29,20 @@ _NONE = Int(-1)
 
 
 def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
-    shape = alternatives(buffer)[0].shape
-    if shape is None or len(shape) not in (2, 4):
+    """The shape of a matrix; where only run time knows a size, the most that there is room for."""
+    view = alternatives(buffer)[0]
+    shape = [size.constant if size.known else _most(view, axis) for axis, size in enumerate(view.sizes)]
+    if len(shape) not in (2, 4) or inf in shape:
         raise unsupported(op, f"{name} is not a matrix of known size")
-    return shape
+    return tuple(map(int, shape))
+
+
+def _most(view: StridedView, axis: int) -> float:
+    """The most elements that an axis of a view has: by the bounds of its size, and by the bytes of its buffer."""
+    size, stride = view.sizes[axis].interval.high, view.strides[axis]
+    if view.limit is None or not stride.known or stride.constant <= 0:
+        return size
+    return min(size, (view.limit[1] - view.limit[0]) // stride.constant)
 
 
 def _logical(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -177,7 +177,10 @@ class _Operand:
         self._moved: tuple[Array, Array, Array] | None = None
 
     def fill(self, values: Array) -> None:
-        """Take the values of a buffer (rows, or panels of fractals)."""
+        """Take the values of a buffer (rows, or panels of fractals), or of a part of it, which are then the first ones."""
+        if self._blocks is not None and values.shape[-3:] != self._blocks[-3:]:
+            self._fill_part(values)
+            return
         whole = values if self._blocks is None else rows_of(values)
         if whole is not None:
             self._take(whole, self._target if self._close is None else self._close)
@@ -189,6 +192,13 @@ class _Operand:
         wide, source, target = self._moved
         self._take(values, wide)
         target[...] = source
+
+    def _fill_part(self, values: Array) -> None:
+        """Take fewer panels, or lower ones, than the buffer has at most."""
+        blocks, rows, width = values.shape[-3:]
+        taken = np.empty((*values.shape[:-3], rows, blocks * width), np.float32)
+        self._take(values.swapaxes(-2, -3).reshape(taken.shape), taken)
+        self._target[..., :rows, :blocks * width] = taken
 
     def _take(self, values: Array, target: Array) -> None:
         if self._wide:
@@ -216,7 +226,8 @@ class Product:
     """What one mmadL1 multiplies; nothing in it changes, so every launch may have it.
 
     Attributes:
-        a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows).
+        a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows); the most that they have where an operand is a
+            part of its buffer whose size only run time knows.
         c: shape of the accumulator's buffer.
         a_transposed: the left operand is stored as [K, M].
         b_transposed: the right operand is stored as [N, K].
@@ -275,7 +286,8 @@ class Multiplier:
         self._turned = product.b_transposed
 
     def _fill_panels(self, values: Array) -> None:
-        widen(values, self._right[..., ::self._apart, :])
+        blocks, rows, _ = values.shape[-3:]
+        widen(values, self._right[..., :blocks, :rows * self._apart:self._apart, :])
 
     def __call__(self, a: Array, b: Array, c: Array, init: bool, m: int, k: int, n: int, bias: Array | None = None) -> None:
         """``c = a @ b`` or ``c += a @ b`` on the first m rows, k terms and n columns (whole fractals of columns)."""
