@@ -114,32 +114,32 @@ def convert(values: Array, kind: Kind, mode: str = "trunc") -> Array:
     return to_float(values, kind) if kind.is_float else to_integer(values, kind, mode)
 
 
+_SATURATING = {(np.dtype(np.int32), np.dtype(np.int16)), (np.dtype(np.int64), np.dtype(np.int32))}
+"""Conversions of integers that are one instruction of the Vector core, which saturates; the others wrap."""
+
+
 def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
-    """Elements of a tile as the Vector core converts them: to a float by rounding, to an integer by saturating."""
+    """Elements of a tile as the Vector core converts them: to a float rounded by ``mode``, from a float to an integer saturating."""
     values = np.asarray(values)
     whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
-    if values.dtype == kind.numpy and (mode == "rint" or whole):
-        return values
+    if values.dtype == kind.numpy:
+        return values if mode == "rint" or not kind.is_float else integral(values.astype(np.float32), mode).astype(kind.numpy)
     if kind.is_bool:
         return values != 0
-    if kind.is_float:
-        if values.dtype == kind.numpy:
-            return integral(values.astype(np.float32), mode).astype(kind.numpy)
-        narrower = kind.numpy.itemsize < values.dtype.itemsize or whole
-        return _directed(values, kind, mode) if mode != "rint" and narrower else to_float(values, kind)
-    if not whole:
-        return to_integer(values, kind, mode)
-    if values.dtype == np.bool_:
-        return values.astype(kind.numpy)
-    wide = values.astype(object if values.dtype == np.uint64 else np.int64)
-    return np.clip(wide, *limits(kind)).astype(kind.numpy)
+    if not kind.is_float:
+        if not whole:
+            return to_integer(values, kind, mode)
+        return (np.clip(values, *limits(kind)) if (values.dtype, kind.numpy) in _SATURATING else values).astype(kind.numpy)
+    if whole and values.dtype.itemsize >= 4 and kind.bits < 32:
+        values = values.astype(np.float32)  # the way to 16 bits is by float32, rounded to nearest
+    return to_float(values, kind) if mode == "rint" else _directed(values, kind, mode)
 
 
 def _directed(values: Array, kind: DType, mode: str) -> Array:
-    """Numbers in a narrower float type by another rule than to nearest even."""
-    exact = values.astype(np.float64)
-    nearest = exact.astype(np.float32).astype(kind.numpy) if kind.bits < 32 else exact.astype(kind.numpy)
-    back = nearest.astype(np.float64)
+    """Numbers in a float type, rounded by another rule than to nearest even."""
+    exact = values.astype(np.longdouble)  # holds 64-bit integers
+    nearest = values.astype(np.float32).astype(kind.numpy)
+    back = nearest.astype(np.float32).astype(np.longdouble)
     down = np.where(back > exact, np.nextafter(nearest, kind.numpy.type(-np.inf)), nearest)
     up = np.where(back < exact, np.nextafter(nearest, kind.numpy.type(np.inf)), nearest)
     if mode == "odd":
@@ -358,7 +358,7 @@ def shifted(a: Array, b: Array, *, left: bool) -> Array:
     """``a`` shifted by ``b``; by the width or more, or by a negative amount, every bit moves out."""
     inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
     amount = np.where(inside, b, 0).astype(a.dtype)
-    out = np.where(a < 0, 0 if left else -1, 0)
+    out = np.where(a < 0, 0 if left else -1, 0).astype(a.dtype)
     return np.where(inside, np.left_shift(a, amount) if left else np.right_shift(a, amount), out).astype(a.dtype)
 
 

@@ -21,7 +21,7 @@ from tilelang_npu.interpreter.typed_scalars import (
     shifted,
     to_float,
 )
-from tilelang_npu.target.dtypes import DType, dtype
+from tilelang_npu.target.dtypes import DType
 
 Array = Any
 
@@ -209,8 +209,8 @@ def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
 _UNARY = ("exp", "ln", "sqrt", "rsqrt", "reciprocal", "abs", "relu", "bitwise_not", "tanh", "sin", "cos", "tan", "atan", "erf",
           "exp2", "log2", "log10", "log1p", "expm1", "ilogb", "isinf", "isnan", "sigmoid", "silu")
 _BINARY = ("add", "sub", "mul", "div", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "mod", "modui", "pow", "ldexp",
-           "bitwise_lshift", "leaky_relu", "axpy", "mul_add_dst")
-_ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst")  # they have no name with a prefix
+           "bitwise_lshift", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")
+_ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")  # they have no name with a prefix
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
@@ -284,17 +284,13 @@ def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (th
 
 
 def _convert(source: TileRef, target: TileRef, mode: str) -> None:
-    """Convert a tile; where one side is unsigned, integers of both sides are read as unsigned."""
+    """Convert a tile, whose axes of one element repeat."""
     if not is_here(source, writes=target):
         return
-    values, kind, scale = source.view(), target.kind, current().scale
-    if source.kind == "int32" and kind == "float16" and scale is not None:
+    values, scale = _fitted(source, target.extents), current().scale
+    if source.kind == "int32" and target.kind == "float16" and scale is not None:
         values = values.astype(np.float32) * np.float32(scale)
-    if any(side.kind.is_integer and not side.kind.is_signed for side in (source, target)):
-        values = values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "i" else values
-        kind = dtype(f"u{kind}") if kind.is_integer and kind.is_signed else kind
-    made = cast_elements(values, kind, mode)
-    target.view()[...] = (made.view(target.kind.numpy) if made.dtype != target.kind.numpy else made).reshape(target.extents)
+    target.view()[...] = cast_elements(values, target.kind, mode)
 
 
 @tiles("vcast", "npuir_cast")
