@@ -534,3 +534,24 @@ def test_a_value_counts_in_each_holder(place: int) -> None:
     assert state(holder(1.0)) == state(holder(1.0)) != state(holder(2.0))
     with pytest.raises(TypeError, match="it reads a"):
         state(holder(bytearray(b"1")))
+
+
+def test_values_of_torch_count_by_their_content() -> None:
+    torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, weight: float) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.full((2,), weight))
+
+    every: list[Callable[[float], Any]] = [
+        lambda value: torch.full((2,), value), lambda value: torch.full((2,), value, dtype=torch.bfloat16),
+        lambda value: torch.zeros(1, dtype=torch.int8 if value == 1 else torch.uint8), Model,
+        lambda value: torch.int8 if value == 1 else torch.uint8, lambda value: torch.Size([int(value)])]
+    for made in every:
+        assert state(made(1.0)) == state(made(1.0)) != state(made(2.0))
+    marked = torch.zeros(1)
+    marked.scale = 1
+    assert state(marked) != state(torch.zeros(1))
+    with pytest.raises(TypeError, match=r"it reads torch\.rand"):
+        captured(lambda: torch.rand(1))

@@ -23,11 +23,8 @@ from __future__ import annotations
 import abc
 import builtins
 import functools
-import hashlib
-import logging
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from itertools import zip_longest
@@ -69,11 +66,11 @@ from tilelang_npu.traced.symbols import Sym
 
 __all__ = ["Reader", "Same", "arguments", "captured", "reader_of", "state"]
 
-_WRITES: dict[type, frozenset[str]] = {
-    list: frozenset({"append", "extend", "insert"}), set: frozenset({"add", "update"}), dict: frozenset({"update"}),
-    deque: frozenset({"append", "extend"}),
-    logging.Logger: frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})}
-"""Methods that put something into an object and read nothing of it."""
+_WRITES = {
+    "builtins.list": frozenset({"append", "extend", "insert"}), "builtins.set": frozenset({"add", "update"}),
+    "builtins.dict": frozenset({"update"}), "collections.deque": frozenset({"append", "extend"}),
+    "logging.Logger": frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})}
+"""By type, methods that put something into an object and read nothing of it."""
 
 _MISSING, _SEEN = "missing", "seen before"
 _DATA = LEAVES | {bool, float, complex, tuple, list, dict, set, frozenset}
@@ -82,7 +79,7 @@ _WITHOUT_IDENTITY = frozenset({tuple, frozenset, range, slice, DType, Sym})
 """Types of which it makes no difference whether two equal values are one object."""
 
 _COMPILED = {"tilelang_npu.runtime.kernel.JITKernel", "tilelang_npu.runtime.interpreted.InterpretedKernel"}
-_NAMED_BY_TORCH = {"dtype", "device", "layout", "memory_format"}
+_NAMED_BY_TORCH = {"dtype", "device", "layout", "memory_format", "Size"}
 _NO_CONTENT = {
     "__dict__", "__weakref__", "__module__", "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__",
     "__conditional_annotations__", "__static_attributes__", "_abc_impl"}
@@ -337,6 +334,8 @@ class Reader:
         known = dtype_state(self.state_of, dtype), shape, strides
         if dtype.hasobject:
             return *known, self.state_of(np.ndarray.tolist(value))
+        import hashlib  # loads OpenSSL
+
         return *known, hashlib.sha1(np.ndarray.tobytes(value), usedforsecurity=False).digest()
 
     def _numpy_scalar(self, value: Any) -> object:
@@ -491,7 +490,7 @@ class Reader:
                     return self.state_of(value)
                 value = found
             else:
-                return None if name in _WRITES.get(type(value), ()) else self.state_of(value)
+                return None if name in _WRITES.get(name_of(type(value)), ()) else self.state_of(value)
         return self.state_of(value)
 
     def _of_class(self, value: type, name: str) -> Any:

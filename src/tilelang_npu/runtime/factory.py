@@ -17,7 +17,6 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime import captures, environment, listeners
 from tilelang_npu.runtime.code_reads import Chain, chains_in
-from tilelang_npu.runtime.log import logger
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.targets import dialect_of, select_chip
@@ -207,6 +206,8 @@ class Factory(Generic[P, R]):
                     reader.state_of_chains(self._annotated, self.function))
             hash(made)
         except (TypeError, RecursionError) as reason:
+            from tilelang_npu.runtime.log import logger
+
             logger.debug("%s is traced in each call: %s", self.__name__, reason)
             return None
         return made
