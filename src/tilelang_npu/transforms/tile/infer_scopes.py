@@ -211,7 +211,8 @@ class _Coherence:
         self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
-        self.clears_in_l0c = False
+        self.cleared_in_l0c: set[SSAValue] = set()
+        self.apart: SSAValue | None = None  # the buffer that was last found in two memories with no path between them
         # asked while all uses are those of the author's buffers
         self.begun = {loop: self._begun(loop) for loop in module.walk() if isinstance(loop, scf.ForOp)}
 
@@ -223,12 +224,17 @@ class _Coherence:
 
     def place_clears(self, blocks: Iterable[Block]) -> None:
         """Decide where accumulators are cleared that vector work reads too: in UB, which costs no product of zeros, unless the
-        accumulator is then in L0C on some ways through the kernel and in UB on others, with no path back."""
-        try:
-            for block in blocks:
-                self.block(block, {}, place=False)
-        except TileError as error:  # any other one comes again from the walk that places copies
-            self.clears_in_l0c = error.code == "T202"
+        accumulator is then in L0C on some ways through the kernel and in UB on others."""
+        while True:
+            self.apart = None
+            try:
+                for block in blocks:
+                    self.block(block, {}, place=False)
+            except TileError:  # the walk that places copies raises it again where clearing in L0C does not help
+                if self.apart is not None and self.apart not in self.cleared_in_l0c:
+                    self.cleared_in_l0c.add(self.apart)
+                    continue
+            return
 
     def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
         """Walk a block from the given state; with ``place`` copies are inserted and operands redirected."""
@@ -293,6 +299,7 @@ class _Coherence:
         for space in sorted(frozenset.union(*held), key=_PREFERENCE.index):
             if all(self._reach(homes, one, space) is not None for one in held):
                 return space
+        self.apart = buffer
         ends = " or ".join(name_of(space) for space in sorted(frozenset.union(*held), key=_PREFERENCE.index))
         raise refuse(op, f"{homes.label} is in {ends} behind this condition, and no path leads from one to the other", "T202",
                      help="use one buffer for each, and copy")
@@ -306,6 +313,7 @@ class _Coherence:
             lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
             stuck = [b for b in lost if b in brought or self._reach(self.homes[b], entry[b], self._first(after[b])) is None]
             if stuck:
+                self.apart = stuck[0]
                 op = stuck[0].owner
                 assert isinstance(op, tile.AllocOp)
                 ends = " or ".join(name_of(space) for space in sorted(after[stuck[0]]))
@@ -345,7 +353,7 @@ class _Coherence:
         """The memory that a fill writes to: L0C where it becomes the start of a gemm, else UB."""
         homes = self.homes[buffer].by_space
         if "cc" in homes and isinstance(op, tile.FillOp) and (
-                folds(op, self.ranges) or (self.clears_in_l0c and is_zero(op.value))):
+                folds(op, self.ranges) or (buffer in self.cleared_in_l0c and is_zero(op.value))):
             return "cc"
         return "ub" if "ub" in homes else next(iter(homes))
 
