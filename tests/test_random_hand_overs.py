@@ -1,5 +1,6 @@
-"""Random kernels of Cube and Vector work, in loops and branches that numbers of the call decide: on each chip the values that
-the same statements have on whole arrays, whichever branches are taken, at any addresses, and nothing that the sanitizer finds.
+"""Random kernels of Cube and Vector work, or of Vector work alone, in loops and branches that numbers of the call decide: on
+each chip the values that the same statements have on whole arrays, whichever branches are taken, at any addresses, and nothing
+that the sanitizer finds.
 
 Every wait, flag and address is the compiler's. All numbers are small integers, so that results are exact in any order.
 ``TILELANG_RANDOM_HAND_OVERS=1000 pytest tests/test_random_hand_overs.py`` draws so many.
@@ -11,6 +12,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +84,20 @@ class Statement:
 
 @dataclass(frozen=True)
 class Shape:
-    """Rows and columns of a tile, and how many blocks there are."""
+    """What the statements of a kernel have in common.
+
+    Attributes:
+        rows, columns: of a tile.
+        blocks: how many blocks there are.
+        cube: whether the Cube core has work.
+        vectors: how many tiles vector work uses: the fewer, the more often one is needed again.
+    """
 
     rows: int
     columns: int
     blocks: int
+    cube: bool
+    vectors: int
 
 
 def _bounded(name: str) -> tuple[str, ...]:
@@ -116,13 +127,21 @@ def _load(pick: Pick, shape: Shape, at: str, tensor: str, name: str) -> Statemen
                       f"{name}[0:{rows}, 0:{shape.columns}])",), act)
 
 
+def _compute(a: str, b: str, c: str, word: str) -> Statement:
+    """An operation on two tiles."""
+    def act(state: dict[str, Any]) -> None:
+        state[c] = np.clip(COMPUTE[word](state[a], state[b]), -BOUND, BOUND)
+    return Statement((f"T.v{word}({a}, {b}, {c})", *_bounded(c)), act)
+
+
 def _simple(pick: Pick, shape: Shape, indices: Sequence[str]) -> Statement:
     """A statement without a body."""
-    a, b, c = pick(VECTORS), pick(VECTORS), pick(VECTORS)
+    a, b, c = (pick(VECTORS[:shape.vectors]) for _ in range(3))
     h, d, w = pick(MATRICES), pick(PRODUCTS), pick(WEIGHTS)
     at = pick(["0", "1", "cid", "n", *(f"({index} + cid) % {TILES}" for index in indices)])
-    kind = pick(["load", "load", "load matrix", "load matrix", "weights", "compute", "compute", "compute", "reduce", "spread",
-                 "product", "product", "start", "to vector", "to vector", "clear", "to cube", "to cube", "store"])
+    kind = pick(["load", "load", "compute", "compute", "compute", "reduce", "spread", "store",
+                 *(["load matrix", "load matrix", "weights", "product", "product", "start", "to vector", "to vector", "clear",
+                    "to cube", "to cube"] if shape.cube else [])])
     if kind.startswith("load"):
         return _load(pick, shape, at, *(("X", a) if kind == "load" else ("H", h)))
     if kind == "weights":
@@ -132,11 +151,7 @@ def _simple(pick: Pick, shape: Shape, indices: Sequence[str]) -> Statement:
             state[w] = state["W"][part * shape.columns:(part + 1) * shape.columns].copy()
         return Statement((f"T.copy(W[{part * shape.columns}, 0], {w})",), reload)
     if kind == "compute":
-        word = pick(["add", "sub", "min", "max"])
-
-        def compute(state: dict[str, Any]) -> None:
-            state[c] = np.clip(COMPUTE[word](state[a], state[b]), -BOUND, BOUND)
-        return Statement((f"T.v{word}({a}, {b}, {c})", *_bounded(c)), compute)
+        return _compute(a, b, c, pick(["add", "sub", "min", "max"]))
     if kind == "reduce":
         def reduce(state: dict[str, Any]) -> None:
             state["r"] = state[a].max(axis=1, keepdims=True)
@@ -172,10 +187,29 @@ def blocks(pick: Pick, shape: Shape, indices: tuple[str, ...] = (), depth: int =
     """The statements of a block."""
     made = []
     for _ in range(pick([2, 3, 4, 5] if depth == 0 else [1, 1, 2, 3])):
-        kind = pick(["simple", "simple", "loop", "branch"] if depth < 3 else ["simple"])
-        found = {"simple": _simple, "loop": _loop, "branch": _branch}[kind]
-        made.append(_simple(pick, shape, indices) if kind == "simple" else found(pick, shape, indices, depth))
+        kind = pick(["simple", "simple", "simple", "loop", "loop", "branch", "contended"] if depth < 3 else ["simple"])
+        if kind == "contended":
+            made += _contended(pick, shape, indices)
+        elif kind == "simple":
+            made.append(_simple(pick, shape, indices))
+        else:
+            made.append((_loop if kind == "loop" else _branch)(pick, shape, indices, depth))
     return tuple(made)
+
+
+def _contended(pick: Pick, shape: Shape, indices: tuple[str, ...]) -> list[Statement]:
+    """A tile that is read, that the arms of a branch load or compute with, and that is loaded behind it."""
+    tile, other, result = pick(list(permutations(VECTORS)))
+
+    def load() -> Statement:
+        return _load(pick, shape, pick(["0", "1", "cid", "n"]), "X", tile)
+
+    def arm() -> tuple[Statement, ...]:
+        first = load() if pick([True, False]) else _compute(tile, other, result, pick(["min", "add"]))
+        return (first, *([_simple(pick, shape, indices)] if pick([False, True]) else []))
+
+    branch = _choice(pick, indices, arm(), arm() if pick([True, True, False]) else ())
+    return [_compute(tile, tile, other, "max"), branch, load()]
 
 
 def _loop(pick: Pick, shape: Shape, indices: tuple[str, ...], depth: int) -> Statement:
@@ -192,41 +226,46 @@ def _loop(pick: Pick, shape: Shape, indices: tuple[str, ...], depth: int) -> Sta
 
 def _branch(pick: Pick, shape: Shape, indices: tuple[str, ...], depth: int) -> Statement:
     """A branch, with or without an ``else``."""
+    body = blocks(pick, shape, indices, depth + 1)
+    return _choice(pick, indices, body, blocks(pick, shape, indices, depth + 1) if pick([False, True]) else ())
+
+
+def _choice(pick: Pick, indices: tuple[str, ...], body: tuple[Statement, ...], other: tuple[Statement, ...]) -> Statement:
     left = pick(["n", "cid", *indices])
     test = pick([f"{left} > {pick([0, 1, 2])}", f"{left} % 2 == {pick([0, 1])}", f"G[{left} % {TILES}] > 0"])
 
     def act(state: dict[str, Any]) -> list[bool]:
         return [True] if eval(test, {}, state) else [False] if other else []
-    body = blocks(pick, shape, indices, depth + 1)
-    other = blocks(pick, shape, indices, depth + 1) if pick([False, True]) else ()
     return Statement((f"if {test}:",), act, body, other)
 
 
 def shapes(pick: Pick) -> Shape:
     """A shape: with 32 rows the 950 hands tiles over on chip."""
-    return Shape(pick([8, 32]), pick([24, 32, 48]), pick([1, 2]))
+    return Shape(pick([8, 32]), pick([24, 32, 48]), pick([1, 2]), pick([True, True, False]), pick([2, 3]))
 
 
 def buffers(shape: Shape) -> list[str]:
     """The allocations, and what every buffer begins with."""
     size, square = f"({shape.rows}, {shape.columns})", f"({shape.columns}, {shape.columns})"
     made = [f'{name} = T.alloc_shared({size}, "float32")' for name in VECTORS]
-    made += [f'{name} = T.alloc_shared({size}, "float16")' for name in MATRICES]
-    made += [f'{name} = T.alloc_shared({square}, "float16")' for name in WEIGHTS]
-    made += [f'{name} = T.alloc_fragment({size}, "float32")' for name in PRODUCTS]
     made += [f'r = T.alloc_shared(({shape.rows}, 1), "float32")']
+    if shape.cube:
+        made += [f'{name} = T.alloc_shared({size}, "float16")' for name in MATRICES]
+        made += [f'{name} = T.alloc_shared({square}, "float16")' for name in WEIGHTS]
+        made += [f'{name} = T.alloc_fragment({size}, "float32")' for name in PRODUCTS]
     made += [f"T.copy(X[{number} * {shape.rows}, 0], {name})" for number, name in enumerate(VECTORS)]
-    made += [f"T.copy(H[{number} * {shape.rows}, 0], {name})" for number, name in enumerate(MATRICES)]
-    made += [f"T.copy(W[{number * shape.columns}, 0], {name})" for number, name in enumerate(WEIGHTS)]
-    made += [f"T.gemm({matrix}, {weight}, {name}, initC=True)"
-             for matrix, weight, name in zip(MATRICES, WEIGHTS, PRODUCTS, strict=True)]
+    if shape.cube:
+        made += [f"T.copy(H[{number} * {shape.rows}, 0], {name})" for number, name in enumerate(MATRICES)]
+        made += [f"T.copy(W[{number * shape.columns}, 0], {name})" for number, name in enumerate(WEIGHTS)]
+        made += [f"T.gemm({matrix}, {weight}, {name}, initC=True)"
+                 for matrix, weight, name in zip(MATRICES, WEIGHTS, PRODUCTS, strict=True)]
     return [*made, "T.reduce_max(a, r, dim=1)"]
 
 
 def source(shape: Shape, body: Sequence[Statement]) -> str:
     """The kernel: at the end all tiles and products are stored."""
     lines = [line for one in body for line in one.text(2)]
-    for number, name in enumerate((*VECTORS, *PRODUCTS), 3):
+    for number, name in enumerate((*VECTORS, *(PRODUCTS if shape.cube else ())), 3):
         lines.append(f"        T.copy({name}, O[({number * shape.blocks} + cid) * {shape.rows}, 0])")
     return TEXT.format(length=TILES * shape.rows, columns=shape.columns, width=len(WEIGHTS) * shape.columns, tiles=TILES,
                        results=shape.rows * shape.blocks * 8, blocks=shape.blocks,
@@ -248,7 +287,7 @@ def expected(shape: Shape, body: Sequence[Statement], inputs: Sequence[Any], n: 
         state["r"] = state["a"].max(axis=1, keepdims=True)
         for one in body:
             one.run(state)
-        for number, name in enumerate((*VECTORS, *PRODUCTS), 3):
+        for number, name in enumerate((*VECTORS, *(PRODUCTS if shape.cube else ())), 3):
             out[_row(state, f"{number * shape.blocks} + cid")] = state[name]
     return out
 

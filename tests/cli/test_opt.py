@@ -63,6 +63,24 @@ def test_bad_text_is_shown_at_its_line(tool, file: Path) -> None:
     assert "i33x" in done.err
 
 
+@pytest.mark.parametrize(("text", "modules"), [
+    ("// -----\n" + GOOD, 2), (GOOD + "// -----\n", 2), ("", 1), ("// a comment\n// -----\n\n// -----\n" + GOOD, 3),
+    (GOOD + "// -----\n  \n// -----\n" + GOOD, 3),
+])
+def test_an_empty_part_is_an_empty_module(tool, file: Path, text: str, modules: int) -> None:
+    file.write_text(text)
+    done = tool("opt", file, "--split-input-file")
+    assert done.code == 0, done.err
+    parts = done.out.split("// -----\n")
+    assert len(parts) == modules
+    assert [("arith.addi" in part) for part in parts] == [("arith.addi" in part) for part in text.split("// -----\n")]
+
+
+def test_an_empty_text_on_its_own_is_a_mistake(tool, file: Path) -> None:
+    file.write_text("// -----\n")
+    assert "has comments alone" in tool("opt", file).err
+
+
 def test_verify_diagnostics_goes_on(tool, file: Path) -> None:
     file.write_text(BAD + "// -----\n" + GOOD)
     done = tool("opt", file, "--split-input-file", "--verify-diagnostics")

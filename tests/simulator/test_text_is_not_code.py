@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,17 +16,16 @@ from tilelang_npu.simulator import Program
 from tilelang_npu.target import chip
 
 
-def _stopped(rows: int) -> Any:
+def _exponential(rows: int) -> Any:
     @T.prim_func
-    def stopped(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):  # type: ignore[no-untyped-def]
+    def exponential(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):  # type: ignore[no-untyped-def]
         with T.Kernel(1, is_npu=True) as (_, half):
             x = T.alloc_shared((rows, 64), "float32")
             T.copy(X, x)
             T.vexp(x, x)
-            breakpoint()
             T.copy(x, Y)
 
-    return stopped
+    return exponential
 
 
 def _escaped(text: str) -> str:
@@ -45,41 +42,28 @@ CHANGES: dict[str, Callable[[str, Path], str]] = {
     "an argument of several lines": lambda text, marker: text.replace("%X", "%" + _escaped(
         f"x = arrays[3]\n    {_payload(marker)}\n    a3_x")),
     "a tile": lambda text, marker: text.replace("%x ", "%" + _escaped(f"x'), {_payload(marker)}, ('") + " "),
-    "the function": lambda text, marker: text.replace("@stopped(", f'@"s\\0A    {_payload(marker)}\\0A"('),
-    "the function of a stop": lambda text, marker: text.replace(
-        'function = "stopped"', f'function = "f(q={_payload(marker)}): pass\\0Adef h"'),
-    "a number at a stop": lambda text, marker: re.sub(
-        r'(names = "\w+)', lambda found: f"{found[1]}={_payload(marker)}", text),
-    "a constant at a stop": lambda text, marker: text.replace("\\22rows\\22", f"\\22rows={_payload(marker)}\\22"),
-    "a tensor at a stop": lambda text, marker: text.replace("\\22X\\22", f"\\22X={_payload(marker)}\\22"),
-    "a tile at a stop": lambda text, marker: text.replace('called = "x"', f'called = "x={_payload(marker)}"'),
+    "the function": lambda text, marker: text.replace("@exponential(", f'@"s\\0A    {_payload(marker)}\\0A"('),
 }
 
 
 @pytest.fixture
 def text() -> str:
-    return tilelang.jit(_stopped, out_idx=[-1], target="npuir")(16).mlir()
+    return tilelang.jit(_exponential, out_idx=[-1], target="npuir")(16).mlir()
 
 
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("command", ["sim", "check"])
 def test_what_a_module_calls_things_is_not_executed(
-        command: str, what: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stops: list[dict[str, Any]] = []
-    monkeypatch.setattr(sys, "breakpointhook", lambda: stops.append(dict(sys._getframe(1).f_locals)))
+        command: str, what: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marker, file = tmp_path / "pwned", tmp_path / "kernel.mlir"
     changed = CHANGES[what](text, marker)
     assert changed != text
     file.write_text(changed)
     assert main([command, str(file)]) == 0, capsys.readouterr().err
     assert not marker.exists()
-    if command == "sim":
-        assert stops
-        assert all(stop.keys() >= {"x"} or "tile at a stop" in what for stop in stops)
 
 
 def test_names_of_arguments_that_are_identifiers_stay_in_the_generated_code(text: str) -> None:
-    source = Program(parse_module(text, "kernel.mlir"), chip("910B2"), entry="stopped").source()
+    source = Program(parse_module(text, "kernel.mlir"), chip("910B2"), entry="exponential").source()
     assert "a3_X = arrays[3]" in source
     assert "a4_Y = arrays[4]" in source

@@ -75,7 +75,7 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], firs
     printed: list[str] = []
     # empty lines in front, so that a part of a split file has the line numbers of the file
     module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file,
-                          allow_unregistered=args.allow_unregistered_dialect)
+                          allow_unregistered=args.allow_unregistered_dialect, empty=args.split_input_file)
 
     for function in module.walk() if passes else ():
         if isinstance(function, FuncOp) and len(function.body.blocks) != 1:

@@ -123,7 +123,7 @@ def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
 
     def parse(cls: Any, parser: Parser) -> Any:
         place = parser.pos
-        word = parser.parse_identifier()
+        word = parser.parse_optional_str_literal() or parser.parse_identifier()
         if word not in words:
             parser.raise_error(f"expected one of {', '.join(words)}", place)
         properties: dict[str, Attribute] = {"predicate": IntegerAttr(words.index(word), i64)}
@@ -203,7 +203,7 @@ def _binary(kind: Any, kinds: Like) -> Any:
 
 
 def _both_halves(kind: Any) -> Any:
-    names = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
+    names: dict[str, Any] = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
     return widened(kind, one_type, **names)
 
 

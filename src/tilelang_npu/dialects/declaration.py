@@ -25,7 +25,9 @@ from xdsl.irdl import (
     IRDLOperation,
     OpDef,
     OperandDef,
+    OptPropertyDef,
     ParsePropInAttrDict,
+    PropertyDef,
     ResultDef,
     VarConstraint,
     VerificationContext,
@@ -34,6 +36,7 @@ from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
     AttributeVariable,
     FormatProgram,
+    OptionalGroupDirective,
     OptionalUnitAttrVariable,
     ParsingState,
     PrintingState,
@@ -156,8 +159,26 @@ def _compile(cls: type[DialectOp], op_def: OpDef, text: str) -> FormatProgram:
         elif isinstance(statement, AttributeVariable) and not isinstance(statement, OptionalUnitAttrVariable):
             # Outside an optional group the clause is always written, whether or not the value is the default.
             statement = replace(statement, default_value=None)
-        statements.append(statement)
+        statements.append(_written_where_stated(statement, op_def))
     return FormatProgram(tuple(statements))
+
+
+def _written_where_stated(statement: Any, op_def: OpDef) -> Any:
+    """A statement in which the clause of an optional property is written where the op states it, be it the default.
+
+    MLIR's ``DefaultValuedOptionalAttr`` is absent where nothing is stated; its ``DefaultValuedAttr`` always has a value, and
+    its clause is left out where that is the default.
+    """
+    if isinstance(statement, OptionalGroupDirective):
+        parts: dict[str, Any] = {
+            name: _written_where_stated(getattr(statement, name), op_def) for name in ("anchor", "then_first")}
+        lists: dict[str, Any] = {name: tuple(_written_where_stated(part, op_def) for part in getattr(statement, name))
+                 for name in ("then_elements", "else_elements")}
+        return replace(statement, **parts, **lists)
+    if isinstance(statement, AttributeVariable) and not isinstance(statement, OptionalUnitAttrVariable) and isinstance(
+            op_def.properties.get(statement.name), OptPropertyDef):
+        return replace(statement, default_value=None)
+    return statement
 
 
 def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
@@ -252,12 +273,14 @@ def _same_variable(old: Any, constraint: AttrConstraint[Any]) -> AttrConstraint[
     return VarConstraint(theirs.name, constraint) if isinstance(theirs, VarConstraint) else constraint
 
 
-def widened(base: Any, check: Rule, **members: Any) -> Any:
+def widened(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | None = None,
+            **members: Any) -> Any:
     """An op of xDSL, of which it stays a subclass, that takes what MLIR takes and xDSL does not.
 
     Args:
         base: xDSL's op.
         check: the rules, in place of those that xDSL wrote.
+        properties: definitions of properties that are others there, or that it has not.
         members: constraints of operands and results that have others than there, by name; any other member replaces
             xDSL's.
     """
@@ -270,7 +293,8 @@ def widened(base: Any, check: Rule, **members: Any) -> Any:
             operands=[(name, OperandDef(constraint(name, old)) if name in constraints else old)
                       for name, old in theirs.operands],
             results=[(name, ResultDef(constraint(name, old)) if name in constraints else old)
-                     for name, old in theirs.results])
+                     for name, old in theirs.results],
+            properties={**theirs.properties, **(properties or {})})
 
     op_def = definition(lambda name, old: constraints[name])
     # Text that states one type for all is read with xDSL's variables, whose values need not fit each other in MLIR.

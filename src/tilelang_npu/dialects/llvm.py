@@ -11,7 +11,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IndexType,
+    IntAttr,
     IntegerType,
+    StringAttr,
     VectorType,
     i1,
 )
@@ -21,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.cf import goes, goes_either_way
 from tilelang_npu.dialects.declaration import Rule, replacing, widened
+from tilelang_npu.dialects.llvm_text import MORE
 from tilelang_npu.dialects.rules import is_float, is_signless, require, with_elements
 
 _AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
@@ -195,6 +198,11 @@ def _stands_for(number: Any, type_: Attribute) -> None:
 
 def _is_constant(op: Any) -> None:
     value, type_ = op.value, op.results[0].type
+    if isinstance(value, StringAttr):
+        length = len(value.data.encode())
+        require(type_ == llvm.LLVMArrayType(IntAttr(length), IntegerType(8)),
+                f"expected array type of {length} i8 elements for the string constant, got '{type_}'")
+        return
     if not isinstance(value, DenseIntOrFPElementsAttr):
         _stands_for(value.type, type_)
         return
@@ -269,7 +277,7 @@ _WIDER: dict[str, dict[str, _Kind]] = {
 
 
 def _ruled(kind: Any, operands: _Kinds, results: _Kinds, rule: Rule) -> Any:
-    wider = _WIDER.get(kind.name, {})
+    wider = {**_WIDER.get(kind.name, {}), **MORE.get(kind.name, {})}
 
     def check(op: Any) -> None:
         if not wider:

@@ -23,7 +23,8 @@ def _ruled(kind: Any) -> Any:
     names = [name for name, _ in (*definition.operands, *definition.results)]
     if kind.name == _OF_TWO_KINDS:
         return widened(kind, _raises, lhs=FLOATS, rhs=WHOLE, result=FLOATS)
-    return widened(kind, one_type, **dict.fromkeys(names, WHOLE if kind.name in _WHOLE else FLOATS))
+    kinds: dict[str, Any] = dict.fromkeys(names, WHOLE if kind.name in _WHOLE else FLOATS)
+    return widened(kind, one_type, **kinds)
 
 
 Math = replacing(math.Math, *(_ruled(kind) for kind in math.Math.operations if kind.name not in ("math.isnan", "math.sincos")))

@@ -8,6 +8,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I64,
+    AffineMapAttr,
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
@@ -235,6 +236,8 @@ def _allocates(op: Any) -> None:
     require(len(op.dynamic_sizes) == sizes, "dimension operand count does not equal memref dynamic dimension count")
     if isinstance(kind.layout, StridedLayoutAttr):
         symbols = [*kind.layout.strides, kind.layout.offset].count(NoneAttr())
+    elif isinstance(kind.layout, AffineMapAttr):
+        symbols = kind.layout.data.num_symbols
     require(len(op.symbol_operands) == symbols, f"symbol operand count does not equal memref symbol count: expected {symbols},"
                                                 f" got {len(op.symbol_operands)}")
 

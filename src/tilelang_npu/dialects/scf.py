@@ -302,6 +302,60 @@ class IfOp(scf.IfOp):
                        f" ({', '.join(map(str, self.result_types))})")
 
 
+def _with_yields(op: Any) -> Any:
+    """An op that was read; a body that says nothing ends in an empty ``scf.yield``."""
+    for region in op.regions:
+        if not region.blocks:
+            region.add_block(Block())
+        last = region.blocks[-1].last_op
+        if last is None or not last.has_trait(IsTerminator, value_if_unregistered=True):
+            region.blocks[-1].add_op(scf.YieldOp())
+    return op
+
+
+class IndexSwitchOp(scf.IndexSwitchOp):
+    """A choice by a number; a body without results may leave out ``scf.yield``."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        return _with_yields(super().parse(parser))
+
+
+class ExecuteRegionOp(scf.ExecuteRegionOp):
+    """A region that runs once; its terminator is always written, as an empty region is none."""
+
+    def print(self, printer: Printer) -> None:
+        """Write ``-> (T) { .. scf.yield %x : T }``."""
+        if self.outs:
+            printer.print_string(" -> (")
+            printer.print_list(self.outs.types, printer.print_attribute)
+            printer.print_string(")")
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False, print_block_terminators=True)
+        printer.print_op_attributes(self.attributes)
+
+
+class WhileOp(scf.WhileOp):
+    """A loop with a condition; one that carries no values may leave out their list."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        if parser.parse_optional_punctuation(":") is None:
+            return super().parse(parser)
+        place = parser.pos
+        types = parser.parse_function_type()
+        if types.inputs.data:
+            parser.raise_error(f"expected a value for each of the {len(types.inputs.data)} types before the arrow", place)
+        before = parser.parse_region([])
+        parser.parse_keyword("do")
+        after = parser.parse_region()
+        made = cls([], types.outputs.data, before, after)
+        stated = parser.parse_optional_attr_dict_with_keyword()
+        if stated is not None:
+            made.attributes |= stated.data
+        return made
+
+
 def _flows(word: str, given: Sequence[Attribute], wanted: Sequence[Attribute]) -> None:
     """What one place of a loop hands to another is what that one takes."""
     if list(given) != list(wanted):
@@ -397,5 +451,5 @@ def _arrow_types(parser: Parser) -> list[Attribute]:
 
 
 Scf = replacing(
-    scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, widened(scf.ExecuteRegionOp, _region_runs),
-    widened(scf.ForOp, _loops), widened(scf.WhileOp, _loops_while))
+    scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, IndexSwitchOp,
+    widened(ExecuteRegionOp, _region_runs), widened(scf.ForOp, _loops), widened(WhileOp, _loops_while))

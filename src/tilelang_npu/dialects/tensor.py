@@ -44,7 +44,7 @@ _NUMBERS = DenseArrayBase.constr(i64)
 
 def _expandable(op: Any) -> None:
     _reshapeable(op.src.type, op.result.type, op)
-    output_shape(op, op.dynamic_output_shape, op.result.type.get_shape())
+    output_shape(op, op.dynamic_output_shape, op.result.type.get_shape(), sizes=False)
 
 
 def _collapsible(op: Any) -> None:

@@ -17,8 +17,15 @@ from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructE
 
 from tilelang_npu.dialects import remarks
 from tilelang_npu.dialects.context import make_context
-from tilelang_npu.dialects.text_reader import TextParser
-from tilelang_npu.dialects.text_refusals import first_line, in_our_words, of_python, refuse_what_is_no_text, remember
+from tilelang_npu.dialects.text_reader import BrokenOp, TextParser
+from tilelang_npu.dialects.text_refusals import (
+    first_line,
+    in_our_words,
+    is_empty,
+    of_python,
+    refuse_what_is_no_text,
+    remember,
+)
 from tilelang_npu.dialects.text_writer import TextPrinter
 from tilelang_npu.dialects.toolchains import require_writable
 from tilelang_npu.errors import Location, TileError
@@ -31,7 +38,8 @@ _UNDEFINED = re.compile(r"values used but not defined: \[%([^\],]+)")
 """xDSL's message, which points at the end of the text."""
 
 
-def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True) -> ModuleOp:
+def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True,
+                 empty: bool = False) -> ModuleOp:
     """Read a module, in custom or generic form.
 
     Args:
@@ -39,11 +47,14 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         filename: name for messages and for the locations of ops that state none.
         allow_unregistered: take ops and attributes of dialects that this package does not know.
         verify: check the rules of the dialects.
+        empty: take a text without operations for an empty module; else it is refused, as a mistake.
 
     Raises:
         TileError: T601, the text is not MLIR; T602, an op breaks a rule.
     """
     parser: TextParser | None = None
+    if empty and is_empty(text):
+        return ModuleOp([])
     refuse_what_is_no_text(text, filename)
     try:
         parser = TextParser(make_context(allow_unregistered=allow_unregistered), text, filename)
@@ -55,6 +66,11 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
             (line, column), width = parser.place(use.start()), len(unknown[1]) + 1
         message = in_our_words(error.msg, error.span.text, text)
         raise _refused(message, text, Location(filename, line, column, column + width)) from None
+    except BrokenOp as error:
+        assert parser is not None
+        remember(text, filename)
+        raise TileError(f"'{error.name}' op {first_line(error)}", code="T602",
+                        location=Location(filename, *parser.place(error.position))) from None
     except _BAD_TEXT as error:
         line, column = parser.place(parser.pos) if parser is not None else (1, 1)
         raise _refused(of_python(error), text, Location(filename, line, column)) from None

@@ -37,7 +37,7 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AffineParser, Parser, ParserState
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
@@ -45,6 +45,7 @@ from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segme
 from tilelang_npu.dialects.formats import format_of
 from tilelang_npu.dialects.text_numbers import NumberParser
 from tilelang_npu.dialects.text_refusals import no_token
+from tilelang_npu.dialects.type_rules import type_fault
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
 _TOKEN = re.compile(
@@ -71,6 +72,7 @@ _LEVEL3 = r"<(?:[^<>-]|->|-(?!>))*>"
 _LEVEL2 = rf"<(?:[^<>-]|->|-(?!>)|{_LEVEL3})*>"
 _SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>-]|->|-(?!>)|{_LEVEL2})*>")
 _INTEGER = re.compile(r"[su]?i0*([0-9]+)$")
+_OP_NAME = re.compile(r'(?:%[^="]*=)?\s*"?([A-Za-z_][A-Za-z0-9_$.]*)')
 _MOST_BITS = 16777215
 _MOST_INDEX = 2**63 - 1
 _DIGITS = 8
@@ -158,6 +160,20 @@ class _AffineParser(AffineParser):
         return AffineBinaryOpExpr(kind, lhs, rhs)
 
 
+class BrokenOp(Exception):
+    """An op whose text makes none, because it breaks a rule that xDSL checks while it reads.
+
+    Attributes:
+        name: the op's name.
+        position: where it stands in the text.
+    """
+
+    def __init__(self, name: str, position: int, why: VerifyException) -> None:
+        super().__init__(why)
+        self.name = name
+        self.position = position
+
+
 class TextParser(NumberParser):
     """The parser; see the module's description."""
 
@@ -219,14 +235,14 @@ class TextParser(NumberParser):
                 self.raise_error(f"integer bitwidth is limited to {_MOST_BITS} bits", token.span)
             return super().parse_optional_type()
         match = _SHAPED.match(self._text, token.start)
-        if match is None:
-            return super().parse_optional_type()
-        known = self._types.get(match[0])
-        if known is not None:
+        known = self._types.get(match[0]) if match is not None else None
+        if match is not None and known is not None:
             self._resume_from(match.end())
             return known
         made = super().parse_optional_type()
-        if made is not None and self.pos >= match.end():
+        if made is not None and (fault := type_fault(made)) is not None:
+            self.raise_error(fault, token.span)
+        if made is not None and match is not None and self.pos >= match.end():
             self._types[match[0]] = made
         return made
 
@@ -273,8 +289,29 @@ class TextParser(NumberParser):
     def parse_affine_set(self) -> AffineSet:
         return _AffineParser(self._parser_state).parse_affine_set()
 
+    def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Any]:
+        """Read ``[%i, %j + 1]``: the values are dimensions, as MLIR has it, where xDSL takes them for symbols."""
+        made, values = super().parse_affine_map_of_ssa_ids()
+        count = made.num_symbols
+        return made.replace_dims_and_symbols([], [AffineExpr.dimension(place) for place in range(count)], count, 0), values
+
+    def _parse_dialect_type_or_attribute_body(self, attr_name: str, *how: Any) -> Any:
+        position = self.pos
+        try:
+            return super()._parse_dialect_type_or_attribute_body(attr_name, *how)
+        except VerifyException as error:  # MLIR refuses such an attribute where it reads it, not with its op
+            self.raise_error(str(error), Span(position, position + 1, self._parser_state.lexer.input))
+
     def parse_operation(self) -> Operation:
         """Read an op; as xDSL's, with the LLVM 19 formats, and with the place it stands at."""
+        first = self._parser_state.current_token
+        try:
+            return self._parse_operation()
+        except VerifyException as error:
+            name = _OP_NAME.match(self._text, first.start)
+            raise BrokenOp(name[1] if name is not None else first.text, first.start, error) from None
+
+    def _parse_operation(self) -> Operation:
         state = self._parser_state
         first = state.current_token
         start = self._op_start = first.start

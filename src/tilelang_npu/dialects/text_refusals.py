@@ -18,6 +18,11 @@ _NAMED = {"%": "a value", "!": "a type", "#": "an attribute", "^": "a block"}
 _PRINTABLE = range(0x20, 0x7F)
 
 
+def is_empty(text: str) -> bool:
+    """Whether a text has spaces and comments alone."""
+    return _COMMENTS.match(text) is not None
+
+
 def refuse_what_is_no_text(text: str, filename: str) -> None:
     """Refuse what needs no reader to be refused.
 
@@ -27,7 +32,7 @@ def refuse_what_is_no_text(text: str, filename: str) -> None:
     if text.startswith(_BYTE_ORDER_MARK):
         raise _at(text, filename, 0, "the text begins with a byte order mark (U+FEFF), which MLIR does not have",
                   "save the file as UTF-8 without one")
-    if _COMMENTS.match(text):
+    if is_empty(text):
         what = "has comments alone" if text.strip() else "is empty"
         raise _at(text, filename, 0, f"the text {what}: a module or a function was expected", "an empty module is `module {}`")
     depth = 0

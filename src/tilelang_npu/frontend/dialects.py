@@ -62,7 +62,7 @@ def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: M
 
 
 @dataclass
-class _Names:
+class _NamesRead:
     """The values of the names in one function's source.
 
     Attributes:
@@ -107,9 +107,9 @@ class _Names:
         return function.__globals__.get(name, getattr(builtins, name, _UNKNOWN))
 
 
-def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, object]) -> Iterator[tuple[ast.AST, _Names]]:
+def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, object]) -> Iterator[tuple[ast.AST, _NamesRead]]:
     """The syntax nodes of a kernel's source, and of the functions that its names lead to, each with the names in its source."""
-    pending: list[tuple[ast.AST, _Names]] = [(node, _Names(function, bound))]
+    pending: list[tuple[ast.AST, _NamesRead]] = [(node, _NamesRead(function, bound))]
     seen = {id(function)}
     while pending:
         tree, names = pending.pop()
@@ -119,7 +119,7 @@ def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, o
                 for called in _functions(names.value(part)):
                     if id(called) not in seen:
                         seen.add(id(called))
-                        pending.append((_tree(called), _Names(called)))
+                        pending.append((_tree(called), _NamesRead(called)))
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
@@ -180,7 +180,7 @@ def _names_in(code: CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _operations_named(part: ast.AST, names: _Names) -> Iterator[str]:
+def _operations_named(part: ast.AST, names: _NamesRead) -> Iterator[str]:
     """The names of the operations of the language that a syntax node mentions; ``tile`` for every operation of ``T.tile``.
 
     An attribute of an expression whose value is unknown counts as one of the language.
@@ -199,7 +199,7 @@ def _operations_named(part: ast.AST, names: _Names) -> Iterator[str]:
             yield from (name for name, known in vars(language).items() if known is value)
 
 
-def _is_gpu_launch(call: ast.Call, names: _Names) -> bool:
+def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
     """Whether a call is ``T.Kernel`` in the form of a GPU kernel: without ``is_npu``, or with a false one."""
     function = names.value(call.func)
     if function is _UNKNOWN:

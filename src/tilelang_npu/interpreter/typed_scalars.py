@@ -119,7 +119,7 @@ _SATURATING = {(np.dtype(np.int32), np.dtype(np.int16)), (np.dtype(np.int64), np
 
 
 def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
-    """Elements of a tile as the Vector core converts them: to a float rounded by ``mode``, from a float to an integer saturating."""
+    """Elements of a tile as the Vector core converts them: rounded by ``mode``, from a float to an integer saturating."""
     values = np.asarray(values)
     whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
     if values.dtype == kind.numpy:

@@ -124,27 +124,32 @@ def _rounding_shift(kind: DType, a: Array, b: Array) -> Array:
     return made
 
 
-ELEMENTWISE: dict[str, Callable[..., Array]] = {
+_Elements = dict[str, Callable[..., Array]]
+UNARY: _Elements = {
     **{name: _floats(FUNCTIONS[{"ln": "log"}.get(name, name)]) for name in (
         "exp", "ln", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2", "log10",
         "log1p", "expm1")},
-    "ilogb": _floats(_exponents), "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))), "abs": _exact(np.abs),
-    "relu": _exact(lambda a: np.maximum(a, a.dtype.type(0))), "add": _plain(np.add), "sub": _plain(np.subtract),
-    "mul": _plain(np.multiply), "div": _by_kind(_plain(np.divide), _exact(_quotient)), "max": _exact(np.maximum),
-    "min": _exact(np.minimum), "bitwise_not": _of_bits(np.invert), "bitwise_and": _of_bits(np.bitwise_and),
-    "bitwise_or": _of_bits(np.bitwise_or), "bitwise_xor": _of_bits(np.bitwise_xor), "mod": _rest, "modui": _unsigned_rest,
-    "pow": _by_kind(_floats(np.power), _powers), "bitwise_lshift": _exact(lambda a, b: shifted(a, b, left=True)),
-    "bitwise_rshift": _exact(lambda a, b: shifted(a, b, left=False)), "rounding_rshift": _rounding_shift,
-    "isinf": _exact(np.isinf), "isnan": _exact(np.isnan),
+    "relu": _exact(lambda a: np.where(a <= 0, a.dtype.type(0), a)),
+    "abs": _exact(np.abs), "bitwise_not": _of_bits(np.invert),
+    "ilogb": _floats(_exponents), "isinf": _exact(np.isinf), "isnan": _exact(np.isnan),
     "sigmoid": _in_steps(lambda r, a: 1 / r(r(np.exp(r(0 - a))) + 1)),
-    "silu": _in_steps(lambda r, a: a / r(r(np.exp(r(0 - a))) + 1)),
+    "silu": _in_steps(lambda r, a: a / r(r(np.exp(r(0 - a))) + 1))}
+BINARY: _Elements = {
+    "add": _plain(np.add), "sub": _plain(np.subtract), "mul": _plain(np.multiply),
+    "div": _by_kind(_plain(np.divide), _exact(_quotient)), "max": _exact(np.maximum), "min": _exact(np.minimum),
+    "bitwise_and": _of_bits(np.bitwise_and), "bitwise_or": _of_bits(np.bitwise_or), "bitwise_xor": _of_bits(np.bitwise_xor),
+    "mod": _rest, "modui": _unsigned_rest, "pow": _by_kind(_floats(np.power), _powers),
+    "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))),
+    "bitwise_lshift": _exact(lambda a, b: shifted(a, b, left=True)),
     "leaky_relu": _in_steps(lambda r, a, s: np.maximum(a, 0) + r(np.minimum(a, 0) * s)),
     "axpy": _in_steps(lambda r, a, s, d: d + r(a * s)), "mul_add_dst": _in_steps(lambda r, a, b, d: d + r(a * b)),
-    "clamp": _exact(lambda a, low, high: np.minimum(np.maximum(a, low), high)), "clamp_min": _exact(np.maximum),
-    "clamp_max": _exact(np.minimum), "round": _exact(np.rint), "select": _exact(lambda mask, a, b: np.where(mask != 0, a, b)),
-    "eq": _exact(np.equal), "ne": _exact(np.not_equal), "lt": _exact(np.less), "le": _exact(np.less_equal),
-    "gt": _exact(np.greater), "ge": _exact(np.greater_equal)}
-"""By name: the destination's elements from the element type and the inputs."""
+    "clamp_min": _exact(np.maximum), "clamp_max": _exact(np.minimum)}
+ELEMENTWISE: _Elements = {
+    **UNARY, **BINARY, "bitwise_rshift": _exact(lambda a, b: shifted(a, b, left=False)), "rounding_rshift": _rounding_shift,
+    "clamp": _exact(lambda a, low, high: np.minimum(np.maximum(a, low), high)), "round": _exact(np.rint),
+    "select": _exact(lambda mask, a, b: np.where(mask != 0, a, b)), "eq": _exact(np.equal), "ne": _exact(np.not_equal),
+    "lt": _exact(np.less), "le": _exact(np.less_equal), "gt": _exact(np.greater), "ge": _exact(np.greater_equal)}
+"""By name: the destination's elements from the element type and the inputs. The first two have all names of the language."""
 _ACCUMULATING = ("axpy", "mul_add_dst")
 
 
@@ -206,10 +211,6 @@ def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
 
 # --- names ---------------------------------------------------------------------------------------------------------------
 
-_UNARY = ("exp", "ln", "sqrt", "rsqrt", "reciprocal", "abs", "relu", "bitwise_not", "tanh", "sin", "cos", "tan", "atan", "erf",
-          "exp2", "log2", "log10", "log1p", "expm1", "ilogb", "isinf", "isnan", "sigmoid", "silu")
-_BINARY = ("add", "sub", "mul", "div", "max", "min", "bitwise_and", "bitwise_or", "bitwise_xor", "mod", "modui", "pow", "ldexp",
-           "bitwise_lshift", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")
 _ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")  # they have no name with a prefix
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
@@ -240,9 +241,9 @@ def _enter(name: str, count: int) -> None:
     tiles(f"tile.{name}", *(one for one in also if one[:4] == "tile"))(first)
 
 
-for _name in _UNARY:
+for _name in UNARY:
     _enter(_name, 1)
-for _name in _BINARY:
+for _name in BINARY:
     _enter(_name, 2)
 
 

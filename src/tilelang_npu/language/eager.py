@@ -17,7 +17,7 @@ _STAND_IN = 2**10 * 3**2 * 5 * 7
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownValues:
     """Sizes by name; others are looked for, or an error."""
 
     sizes: Mapping[str, int]
@@ -25,7 +25,7 @@ class _Known:
     asked: list[str] = field(default_factory=list)
 
 
-_KNOWN: ContextVar[_Known | None] = ContextVar("tilelang_npu_sizes", default=None)
+_KNOWN: ContextVar[_KnownValues | None] = ContextVar("tilelang_npu_sizes", default=None)
 
 
 class Size(int):
@@ -59,7 +59,7 @@ class Empty:
 @contextmanager
 def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[str]]:
     """Give :func:`const` these sizes, and a stand-in for others that are looked for; yields the names of those."""
-    found = _Known(sizes, looking)
+    found = _KnownValues(sizes, looking)
     token = _KNOWN.set(found)
     try:
         yield found.asked

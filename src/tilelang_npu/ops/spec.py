@@ -25,13 +25,15 @@ Core = Literal["AIC", "AIV", "either"]
 class Clause:
     """An attribute that the HIVM assembly writes behind the operands: ``compare_mode = <eq>``, ``round : true``.
 
-    ``kind`` is ``"bool"`` or the mnemonic of a HIVM enum attribute; a clause equal to its default is not printed.
+    ``kind`` is ``"bool"`` or the mnemonic of a HIVM enum attribute. A clause equal to its default is not printed; one that is
+    ``optional`` is, where the op states it.
     """
 
     name: str
     kind: str
     default: object
     separator: Literal["=", ":"] = "="
+    optional: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

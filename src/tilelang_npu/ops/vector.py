@@ -132,7 +132,7 @@ shift_left = binary("bitwise_lshift", "vshl", SHIFTABLE, np.left_shift, "shift",
                     "npuir_shl", shifts=True)
 shift_right = binary("bitwise_rshift", "vshr", (*_types("i8"), *SHIFTABLE), _shift_right, "shift",
                      "Shift right by a scalar.", "vshr", "npuir_shr", shifts=True,
-                     clauses=(Clause(name="round", kind="bool", default=True, separator=":"),
+                     clauses=(Clause(name="round", kind="bool", default=True, separator=":", optional=True),
                               Clause(name="is_signed", kind="bool", default=True, separator=":")))
 compare = declare(Elementwise(
     name="compare", aliases=("vcmp", "npuir_cmp"), inputs=2, dtypes=ORDERED, hivm="vcmp", meaning=_compare, cost="cmpv",

@@ -27,7 +27,7 @@ _SIZE = 32
 _PURPOSE = b"tilelang_npu cache entry 1"
 
 
-class _Known:
+class _Secrets:
     """The secrets of this process, by their files, or why there is none."""
 
     secrets: dict[Path | None, bytes | str] = {}
@@ -37,17 +37,17 @@ class _Known:
 def _known() -> bytes | str:
     """The secret, read once by a process; the reason where there is no file that can be trusted."""
     path = environment.cache_key_file()
-    with _Known.lock:
-        if path not in _Known.secrets:
+    with _Secrets.lock:
+        if path not in _Secrets.secrets:
             try:
-                _Known.secrets[path] = _read_or_make(path)
+                _Secrets.secrets[path] = _read_or_make(path)
             except OSError as error:
                 where = error.filename if isinstance(error.filename, str) else path
                 reason = str(error) if error.errno is None else f"{where}: {error.strerror}"
-                _Known.secrets[path] = reason
+                _Secrets.secrets[path] = reason
                 say = logger.warning if environment.CACHE_KEY.text() else logger.info
                 say("kernels are not kept on disk: %s", reason)
-        return _Known.secrets[path]
+        return _Secrets.secrets[path]
 
 
 def secret() -> bytes | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from tilelang_npu.target.chip import (
+from tilelang_npu.target.chip_data import (
     TB,
     Banks,
     Chip,

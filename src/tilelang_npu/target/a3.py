@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilelang_npu.target.a2 import ASCEND_910B1, TRAFFIC
-from tilelang_npu.target.chip import TB, GiB, MHz, MiB
+from tilelang_npu.target.chip_data import TB, GiB, MHz, MiB
 
 ASCEND_910_9392 = replace(ASCEND_910B1, name="Ascend910_9392", hivm_target="Ascend910_9392", family="A3")
 ASCEND_910_9391 = replace(ASCEND_910_9392, name="Ascend910_9391", hivm_target="Ascend910_9391", aliases=("910C",))

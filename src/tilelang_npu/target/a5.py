@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilelang_npu.target import a2
-from tilelang_npu.target.chip import TB, Banks, Chip, Cube, GiB, KiB, MHz, MiB, Move, Path, VectorRate, table
+from tilelang_npu.target.chip_data import TB, Banks, Chip, Cube, GiB, KiB, MHz, MiB, Move, Path, VectorRate, table
 
 MEMORY = MappingProxyType({  # INI
     **a2.MEMORY,

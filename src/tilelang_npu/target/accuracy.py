@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from tilelang_npu.target.chip import Chip
+from tilelang_npu.target.chip_data import Chip
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.target.chip import Chip
+from tilelang_npu.target.chip_data import Chip
 
 Key = tuple[str, ...]
 """A key of the file with those of the tables around it."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import a2, a3, a5, chip_file
-from tilelang_npu.target.chip import GM, Chip, Memory
+from tilelang_npu.target.chip_data import GM, Chip, Memory
 
 _FAMILIES = (a2, a3, a5)
 DEFAULT = a2.USUAL.name

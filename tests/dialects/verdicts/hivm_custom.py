@@ -24,7 +24,7 @@ def _custom(judged: Judged, _: str) -> None:
     name, stated = judged.op.properties["name"], judged.op.attributes
     assert isinstance(name, StringAttr)
     macro = judged.op.name.endswith("_macro")
-    if name.data in _OWN:  # of several pipes too, as the toolchain's tests write it
+    if name.data in _OWN and not macro:  # CustomMacroOp::kBuiltins is empty
         for fact, own in _FACTS.items():
             need(stated.get(fact, own) in (own, _NO_PIPE), f"{fact} of the toolchain's function")
         return

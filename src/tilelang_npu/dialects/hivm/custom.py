@@ -52,6 +52,8 @@ class _CustomOp(StructuredOp):
     ROLES: ClassVar[Mapping[str, str]] = {"inputs": "src", "outputs": "dst"}
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
+    BUILTINS: ClassVar[frozenset[str]] = frozenset()
+    """The toolchain's functions that the op may call without saying what they are; ``custom_macro`` calls none of them."""
 
     @property
     def function(self) -> str:
@@ -163,7 +165,7 @@ class _CustomOp(StructuredOp):
 
     def verify_(self) -> None:
         self._verify_in_place()
-        if self.function in BUILTINS:
+        if self.function in self.BUILTINS:
             for attribute, (wanted, words) in _BUILTIN_FACTS.items():
                 if self.attributes.get(attribute, wanted) not in (wanted, _UNASSIGNED):
                     fail(f"Specified {words} conflict with {self.function}'s {words}.")
@@ -304,6 +306,7 @@ class CustomOp(_CustomOp):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]] = {"hivm.pipe": "pipe"}
     HAS_SYNC_ARGUMENTS: ClassVar[bool] = False
+    BUILTINS: ClassVar[frozenset[str]] = BUILTINS
 
     def __init__(self, function: str, inputs: Sequence[Operand] = (), outputs: Sequence[Operand] = (), *,
                  core: str | None = None, pipe: str | None = None, symbol: str | None = None, vf_mode: str | None = None,

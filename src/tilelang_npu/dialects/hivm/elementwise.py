@@ -16,6 +16,7 @@ from xdsl.irdl import (
     IRDLOperation,
     VarOperand,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     var_operand_def,
     var_result_def,
@@ -88,7 +89,10 @@ class ElementwiseOp(StructuredOp):
             if name not in known:
                 msg = f"hivm.hir.{entry.hivm} has no attribute {name!r}; it has: {', '.join(known) or 'none'}"
                 raise TypeError(msg)
-            properties[name] = _clause_value(known[name], given)
+            clause = known[name]
+            value = _clause_value(clause, given)
+            if not clause.optional or value != _clause_value(clause, clause.default):
+                properties[name] = value
         operands: list[Any] = [list(inputs), list(outputs)]
         if entry.temp_buffer:
             operands.append(temp_buffer)
@@ -113,7 +117,7 @@ class ElementwiseOp(StructuredOp):
 
     def fact(self, name: str) -> bool | str:
         """The value of one of the op's own attributes as a Python value."""
-        attribute = self.properties[name]
+        attribute = getattr(self, name)
         if isinstance(attribute, EnumAttr):
             return attribute.data
         assert isinstance(attribute, IntegerAttr)
@@ -187,7 +191,7 @@ def _make(entry: Elementwise) -> type[ElementwiseOp]:
     for clause in entry.clauses:
         default = _clause_value(clause, clause.default)
         constraint = IntegerAttr.constr(i1) if clause.kind == "bool" else _CLAUSE_ENUMS[clause.kind]
-        fields[clause.name] = prop_def(constraint, default_value=default)
+        fields[clause.name] = (opt_prop_def if clause.optional else prop_def)(constraint, default_value=default)
     fields["transpose"] = prop_def(I64_ARRAY, default_value=NO_AXES)
     fields["broadcast"] = prop_def(I64_ARRAY, default_value=NO_AXES)
     fields["result"] = var_result_def(TENSOR)

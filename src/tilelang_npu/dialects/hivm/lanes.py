@@ -37,6 +37,7 @@ from tilelang_npu.dialects.hivm.vector import FP8, INS_OUTS, INTEGERS, NUMBER, R
 Operand = SSAValue | Operation
 _NO_BOOL = dtypes(*INTEGERS, "f16", "bf16", "f32", *FP8)
 _CHANNELS = 2
+_ALL = "ALL_CHANNELS"
 
 
 @operation(pipes=("V",), core="AIV",
@@ -71,18 +72,18 @@ class VDeinterleaveOp(StructuredOp):
     src = operand_def(TENSOR_OR_MEMREF)
     dst = var_operand_def(TENSOR_OR_MEMREF)
     channel_num = opt_prop_def(NUMBER, default_value=IntegerAttr(_CHANNELS, i64))
-    index_mode = opt_prop_def(DeinterleaveModeAttr, default_value=DeinterleaveModeAttr("ALL_CHANNELS"))
+    index_mode = opt_prop_def(DeinterleaveModeAttr, default_value=DeinterleaveModeAttr(_ALL))
     result = var_result_def(TENSOR)
     assembly_format = INS_OUTS + " (`channel_num` `=` $channel_num^)? (`index_mode` `=` $index_mode^)?" + RESULT
 
-    def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, mode: str = "ALL_CHANNELS") -> None:
+    def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, mode: str = _ALL) -> None:
         """Make the op; ``mode`` is ``ALL_CHANNELS`` (two destinations), ``CHANNEL_0`` or ``CHANNEL_1`` (one)."""
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(self, operands=[src, outs], result_types=[results_for(*outs)],
-                               properties={"index_mode": DeinterleaveModeAttr(mode)})
+                               properties={"index_mode": None if mode == _ALL else DeinterleaveModeAttr(mode)})
 
     def verify_(self) -> None:
-        if self.index_mode.data == "ALL_CHANNELS":
+        if self.index_mode.data == _ALL:
             if len(self.dst) != self.channel_num.value.data:
                 fail("output num mismatch with channel num")
         elif len(self.dst) != 1:

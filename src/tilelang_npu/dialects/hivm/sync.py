@@ -97,7 +97,7 @@ class FlagID(CustomDirective):
 
 @irdl_custom_directive
 class InstrMode(CustomDirective):
-    """``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; the default is left out."""
+    """``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; written where it is stated, be it the default."""
 
     mode: AttributeVariable
 
@@ -108,7 +108,7 @@ class InstrMode(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         mode = self.mode.get(op)
-        if isinstance(mode, SyncBlockInstrModeAttr) and mode != INTRA_BLOCK:
+        if isinstance(mode, SyncBlockInstrModeAttr):
             printer.print_string(f" {'syn' if writes_older_text(printer) else 'sync'}_instr_mode = <{mode.data}>")
 
 

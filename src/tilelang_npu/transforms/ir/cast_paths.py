@@ -33,7 +33,7 @@ _WRAPPING = "truncwithoverflow"
 
 
 @dataclass(frozen=True)
-class Step:
+class CastStep:
     """One step of a conversion.
 
     Attributes:
@@ -47,7 +47,7 @@ class Step:
     of: DType | None = None
 
 
-Path = tuple[Step, ...]
+Path = tuple[CastStep, ...]
 
 
 @cache
@@ -103,7 +103,7 @@ def _widens(a: DType, b: DType) -> bool:
 def _through_types(source: DType, target: DType, mode: str, on_registers: bool) -> Path | None:
     """The shortest way by ``vcast`` alone."""
     if source == target:
-        return (Step(target, mode),) if _direct(source, target, mode, on_registers) else None
+        return (CastStep(target, mode),) if _direct(source, target, mode, on_registers) else None
     whole = source.is_integer and target.is_integer
     if whole and not _widens(source, target):
         return _wrapping_path(source, target, mode, on_registers)
@@ -115,7 +115,7 @@ def _through_types(source: DType, target: DType, mode: str, on_registers: bool) 
             here = path[-1]
             last = _last_step(here, target, mode, on_registers)
             if last is not None:
-                return (*(Step(kind, "rint") for kind in path[1:]), Step(target, last))
+                return (*(CastStep(kind, "rint") for kind in path[1:]), CastStep(target, last))
             for middle in _TYPES:
                 fits = _widens(here, middle) or (not exact and middle.mlir == "f32")
                 if middle not in seen and fits and _direct(here, middle, "rint", on_registers):
@@ -128,23 +128,23 @@ def _wrapping_path(source: DType, target: DType, mode: str, on_registers: bool) 
     """From an integer type to one that does not hold all its values: one step, or dropping high bits until they are gone."""
     last = _last_step(source, target, mode, on_registers)
     if last is not None and (mode != _WRAPPING or last == _WRAPPING):  # any other mode saturates
-        return (Step(target, last),)
+        return (CastStep(target, last),)
     halves = (kind for kind in reversed(_TYPES) if kind.is_integer and target.bits < kind.bits < source.bits)
     half = next((kind for kind in halves if _direct(source, kind, _WRAPPING, on_registers)), None)
     rest = _through_types(half, target, _WRAPPING, on_registers) if half is not None else None
-    return (Step(half, _WRAPPING), *rest) if half is not None and rest is not None else None
+    return (CastStep(half, _WRAPPING), *rest) if half is not None and rest is not None else None
 
 
 def _from_unsigned(source: DType, target: DType, mode: str, on_registers: bool) -> Path | None:
     """From an unsigned type: directly, by its bits, or by way of a signed type that is wide enough."""
     if source == target:
         return None
-    same = Step(_signed(source.bits), BITS)
+    same = CastStep(_signed(source.bits), BITS)
     if target.is_bool:
         return _joined((same,), _through_types(same.kind, target, mode, on_registers))
     if target.is_integer and (target.bits < source.bits or (target.bits == source.bits and mode == _WRAPPING)):
         if _direct(source, target, mode, on_registers):
-            return (Step(target, mode),)
+            return (CastStep(target, mode),)
         return _joined((same,), _as_bits(same.kind, target, mode, on_registers)) if mode == _WRAPPING else None
     if target.is_integer and target.bits == source.bits:
         return None
@@ -152,11 +152,11 @@ def _from_unsigned(source: DType, target: DType, mode: str, on_registers: bool) 
     if direct is not None:
         return direct
     if target.is_integer and not target.is_signed:
-        return _joined(_from_unsigned(source, _signed(target.bits), mode, on_registers), (Step(target, BITS),))
+        return _joined(_from_unsigned(source, _signed(target.bits), mode, on_registers), (CastStep(target, BITS),))
     if source.bits not in (16, 32):
         return None
     wide = _signed(2 * source.bits)
-    extended = (same, Step(wide, "rint"), Step(wide, ZERO_EXTEND, source))
+    extended = (same, CastStep(wide, "rint"), CastStep(wide, ZERO_EXTEND, source))
     return extended if target == wide else _joined(extended, _through_types(wide, target, mode, on_registers))
 
 
@@ -171,23 +171,23 @@ def _to_unsigned(source: DType, target: DType, mode: str, on_registers: bool) ->
         if direct is not None or not _direct(half, target, mode, on_registers):
             return direct
         # to odd: the second rounding sees that the first one was inexact, and on which side
-        return _joined(_through_types(source, half, "odd", on_registers), (Step(target, mode),))
+        return _joined(_through_types(source, half, "odd", on_registers), (CastStep(target, mode),))
     if target.bits == 64:
         return None
     wide, narrow = _signed(2 * target.bits), _signed(target.bits)
-    saturated = _joined(_through_types(source, wide, mode, on_registers), (Step(wide, CLAMP, target),))
-    return _joined(saturated, (Step(narrow, _WRAPPING), Step(target, BITS)))
+    saturated = _joined(_through_types(source, wide, mode, on_registers), (CastStep(wide, CLAMP, target),))
+    return _joined(saturated, (CastStep(narrow, _WRAPPING), CastStep(target, BITS)))
 
 
 def _as_bits(source: DType, target: DType, mode: str, on_registers: bool) -> Path | None:
     """To an integer type by the low bits of another one: as the signed type of its width, whose bits are then the result."""
     plain = _signed(target.bits)
     path: Path | None = () if source == plain else _through_types(source, plain, mode, on_registers)
-    return path if path is None or target == plain else (*path, Step(target, BITS))
+    return path if path is None or target == plain else (*path, CastStep(target, BITS))
 
 
 def _joined(first: Path | None, second: Path | None) -> Path | None:
     return None if first is None or second is None else (*first, *second)
 
 
-__all__ = ["BITS", "CLAMP", "ZERO_EXTEND", "Path", "Step", "cast_path"]
+__all__ = ["BITS", "CLAMP", "ZERO_EXTEND", "CastStep", "Path", "cast_path"]

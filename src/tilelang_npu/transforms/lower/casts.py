@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hacc, hivm
 from tilelang_npu.ops import DType
-from tilelang_npu.transforms.ir.cast_paths import BITS, CLAMP, ZERO_EXTEND, Step, cast_path
+from tilelang_npu.transforms.ir.cast_paths import BITS, CLAMP, ZERO_EXTEND, CastStep, cast_path
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise
 
@@ -30,7 +30,7 @@ def convert(lowering: KernelLowering, op: Operation, source: View, target: View,
                  if cast_path(*kinds, other, on_registers) is not None]
         raise refuse(op, f"there is no conversion from {kinds[0]} to {kinds[1]} with the rounding mode {mode}", "T234",
                      notes=(f"{source.buffer.label} is {kinds[0]}, {target.buffer.label} is {kinds[1]}",),
-                     help=f"there is one with {', '.join(modes)}" if modes else "convert to float16 or float32 first")
+                     help=f"there is one with {', '.join(modes)}" if modes else _otherwise(*kinds))
     if all(step.how == BITS for step in path):
         _move(lowering, op, lowering.seen_as(source, target.buffer.element), target)
         return
@@ -49,6 +49,15 @@ def convert(lowering: KernelLowering, op: Operation, source: View, target: View,
             current = _cast(lowering, op, current, landing if reached else None, step, like=target)
 
 
+def _otherwise(source: DType, target: DType) -> str:
+    """What to write where no rounding mode has a conversion."""
+    if source.is_integer and target.is_integer:
+        return "store each element in a T.Parallel, which keeps the low bits"
+    if "uint64" in (source, target):
+        return "store each element in a T.Parallel, which converts them one by one"
+    return "convert to float16 or float32 first"
+
+
 def _move(lowering: KernelLowering, op: Operation, source: View, target: View) -> None:
     """Copy elements of one type; unit axes repeat."""
     emit, axes = lowering.emit, broadcast_axes([source], target)
@@ -56,7 +65,7 @@ def _move(lowering: KernelLowering, op: Operation, source: View, target: View) -
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 
 
-def _cast(lowering: KernelLowering, op: Operation, source: View, target: View | None, step: Step, *, like: View) -> View:
+def _cast(lowering: KernelLowering, op: Operation, source: View, target: View | None, step: CastStep, *, like: View) -> View:
     """One ``vcast``, to ``target`` or to a tile of its own."""
     emit = lowering.emit
     landing = lowering.scratch(like, lowering.type_of(step.kind)) if target is None else target
@@ -66,7 +75,7 @@ def _cast(lowering: KernelLowering, op: Operation, source: View, target: View | 
     return landing
 
 
-def _bound(lowering: KernelLowering, op: Operation, view: View, step: Step) -> None:
+def _bound(lowering: KernelLowering, op: Operation, view: View, step: CastStep) -> None:
     """Clear the bits of a tile above those of a narrower unsigned type, or bring its integers into the range of that type."""
     assert step.of is not None
     emit, element, place = lowering.emit, lowering.type_of(step.kind), materialise(lowering.emit, view, op)

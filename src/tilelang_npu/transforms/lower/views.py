@@ -335,8 +335,10 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
 
 
 def _require_size(op: Operation, view: View, rows: tuple[Value, Value], columns: tuple[Value, Value], touch: _Touch) -> None:
-    """Refuse what the author loads into L0 where only run time knows both where it starts and how large it is. What is copied to
-    GM has the size of the other side, and a product says how much of its operands it multiplies."""
+    """Refuse what the author loads into L0 where only run time knows both where it starts and how large it is.
+
+    What is copied to GM has the size of the other side, and a product says how much of its operands it multiplies.
+    """
     sized = isinstance(op, tile.CopyOp) and (touch is _Touch.LOADS or space_of(op.target) == "gm")
     sized = sized or (isinstance(op, tile.GemmOp) and space_of(op.a) == "cbuf")
     if not sized and not all(isinstance(size, int) for _, size in (rows, columns)):
