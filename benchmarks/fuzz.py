@@ -351,14 +351,14 @@ class Draw:
     def product(self, depth: int) -> list[Line]:
         """Work of the Cube core, and tiles that change cores."""
         init = self.one(["False", "True", *(f"({name} == 0)" for name in self.loops)])
-        target, other = self.one(["c", "d"]), self.one(["g", "h"])
+        target, other, start = self.one(["c", "d"]), self.one(["g", "h"]), f"n * {self.one([1, 2, 8])}"
         choices: list[tuple[float, list[Line]]] = [
             (2, [Line(f"T.gemm(h, g, {target}, initC={init})")]),
             (1, [Line(f"T.gemm(h, {other}, {target}, initC={init}, b_transpose=True)")]),
             (1.5, [Line(f"T.clear({target})")]),
             (1, [Line(f"T.copy(H[n * 8, {self.one([0, 16, 32])}], {other})")]),
             (0.5, [Line(f"T.copy(H[32:48, 0:32], {other}[16:32, 0:32])")]),
-            (0.5, [Line(f"T.copy(H[0:16, 0:32], {other}[n * {self.one([1, 2, 8])}:n * {self.one([1, 2, 8])} + 16, 0:32])")]),
+            (0.5, [Line(f"T.copy(H[0:16, 0:32], {other}[{start}:{start} + 16, 0:32])")]),
             (1, [Line(f"T.copy({target}, f)")]),
             (1, [Line(f"T.copy({target}, f)"),
                  Line("T.vmul(f, 0.5, f)" if self.target == "npuir" else "T.tile.mul(f, f, 0.5)")]),
@@ -563,7 +563,8 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
     except Exception as error:  # noqa: BLE001  (as above)
         return _raised(error, found)
     if not agreement:
-        return found("values", agreement.differences[0].tensor, str(agreement))
+        code = f" with {hazards[0].code}" if hazards else ""  # so that what shrinks reads no more unwritten memory than before
+        return found("values", agreement.differences[0].tensor + code, str(agreement))
     if hazards:
         return found("hazard", hazards[0].code, str(hazards[0]))
     return None
@@ -596,9 +597,14 @@ def _raised(error: Exception, found: Callable[[str, str, str], Finding]) -> Find
 
 
 def smaller(lines: list[Line]) -> Iterator[list[Line]]:
-    """Each way of leaving something out: a statement, or the block around its body."""
+    """Each way of leaving something out, much before little and the last before the first: statements, or the block around a
+    body."""
+    width = max(len(lines) // 2, 1)
+    while width and lines:
+        for at in reversed(range(0, len(lines), width)):
+            yield lines[:at] + lines[at + width:]
+        width //= 2
     for at, line in enumerate(lines):
-        yield lines[:at] + lines[at + 1:]
         if line.opens:
             yield lines[:at] + line.body + lines[at + 1:]
             for body in smaller(line.body):
@@ -634,11 +640,13 @@ def script(program: Program, seed: int, finding: Finding) -> str:
     """A script that shows a finding by itself."""
     head = "".join(f"# {line}\n" for line in finding.text.splitlines()[:12])
     return f"""# {finding.kind} {finding.key}, seed {seed}, on {finding.chip} without {list(finding.without)}
-{head}{program.source()}
+{head}from typing import Any
+
+{program.source()}
 
 {inspect.getsource(inputs)}
 
-kernel = tilelang.compile(main, target={program.target!r}, chip={finding.chip!r}, sanitize=True,
+kernel = tilelang.compile(main, target={program.target!r}, chip={finding.chip!r}, sanitize={finding.kind == "hazard"},
                           pass_configs={switches(program, finding.without)!r})
 print(kernel.check(*inputs({seed}, {program.tensors()!r}), {program.n},
                    *inputs(None, {program.results()!r})))

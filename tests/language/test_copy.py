@@ -105,9 +105,9 @@ def test_a_smaller_slice_fills_the_corner_of_a_buffer_in_ascendc(lines: Any, sta
 
 
 @pytest.mark.parametrize("pad", [None, 2.5])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int16", "int32", "uint8", "uint16", "uint32"])
 def test_what_a_smaller_slice_leaves_is_padding(pad: float | None, dtype: str, rng: np.random.Generator) -> None:
-    value = None if pad is None else (3 if dtype == "int32" else pad)
+    value = None if pad is None else (pad if dtype.startswith("float") else np.iinfo(dtype).max - 3)
 
     @T.prim_func
     def main(A: T.Tensor((5, 7), dtype), V: T.Tensor((21,), dtype), B: T.Tensor((8, 16), dtype), C: T.Tensor((4, 8), dtype),
@@ -122,7 +122,7 @@ def test_what_a_smaller_slice_leaves_is_padding(pad: float | None, dtype: str, r
             T.copy(v, C)
             T.copy(a, D[0:2, 0:5])
 
-    a, v = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((5, 7), (21,)))
+    a, v = (rng.integers(0, 9, shape).astype(dtype) for shape in ((5, 7), (21,)))
     b, c, d = (np.zeros(shape, dtype) for shape in ((8, 16), (4, 8), (2, 5)))
     switches = {"tl.ascend_auto_sync": True}
     tilelang.compile(main, target="ascendc", pass_configs=switches)(a, v, b, c, d)

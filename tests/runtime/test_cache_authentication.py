@@ -54,7 +54,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache directory and a secret of the test's own."""
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path / "kernels"))
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path / "mine" / "cache.key"))
-    monkeypatch.setattr(cache_authentication._Known, "secrets", {})
+    monkeypatch.setattr(cache_authentication._Secrets, "secrets", {})
     return tmp_path / "kernels"
 
 
@@ -278,7 +278,7 @@ def _key_file() -> Path:
 
 
 def _forget() -> None:
-    cache_authentication._Known.secrets.clear()
+    cache_authentication._Secrets.secrets.clear()
 
 
 def test_the_secret_is_made_once_and_is_the_users_alone(directory: Path) -> None:

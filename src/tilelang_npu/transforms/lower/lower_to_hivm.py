@@ -85,6 +85,11 @@ def _allocation(value: SSAValue) -> Operation:
     return owner
 
 
+def _sign(kind: Attribute) -> Signedness:
+    """How an integer type reads its bits; SIGNLESS of every other type."""
+    return kind.signedness.data if isinstance(kind, IntegerType) else Signedness.SIGNLESS
+
+
 class KernelLowering:
     """State of lowering one kernel; ``by_hand``: its author sets the waits between statements."""
 
@@ -127,21 +132,40 @@ class KernelLowering:
             return self.emit.constant(owner.value.value.data, element)
         return self._converted(value, element)
 
-    def _converted(self, value: SSAValue, element: Attribute) -> SSAValue:
+    def _converted(self, value: SSAValue, element: Attribute, *, unsigned: bool = False) -> SSAValue:
         emit, kind = self.emit, value.type
         if isinstance(kind, IndexType):
             return self._converted(emit.insert(arith.IndexCastOp(value, IntegerType(32))).result, element)
         if kind == element:
             return value
+        if _sign(kind) is not Signedness.SIGNLESS:
+            return self._converted(self._signless(value), element, unsigned=_sign(kind) is Signedness.UNSIGNED)
+        if isinstance(element, IntegerType) and _sign(element) is not Signedness.SIGNLESS:
+            plain = IntegerType(element.width)
+            if not isinstance(kind, IntegerType) and _sign(element) is Signedness.UNSIGNED:
+                bits = emit.insert(arith.FPToUIOp(value, plain)).result
+            else:
+                bits = self._converted(value, plain, unsigned=unsigned)
+            return emit.insert(UnrealizedConversionCastOp.get([bits], [element])).results[0]
         if isinstance(kind, IntegerType) and isinstance(element, IntegerType):
             wider = element.width.data > kind.width.data
-            return emit.insert((arith.ExtSIOp if wider else arith.TruncIOp)(value, element)).result
+            extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
+            return emit.insert((extend if wider else arith.TruncIOp)(value, element)).result
         if isinstance(kind, IntegerType):
-            return emit.insert(arith.SIToFPOp(value, element)).result  # type: ignore[arg-type]  # a float type here
+            to_float = arith.UIToFPOp if unsigned else arith.SIToFPOp
+            return emit.insert(to_float(value, element)).result  # type: ignore[arg-type]  # a float type here
         if isinstance(element, IntegerType):
             return emit.insert(arith.FPToSIOp(value, element)).result
         wider = dtype_of(element).bits > dtype_of(kind).bits
         return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result
+
+    def _signless(self, value: SSAValue) -> SSAValue:
+        """The bits of an integer with a sign in its type, which no operation takes."""
+        assert isinstance(value.type, IntegerType)
+        plain = IntegerType(value.type.width)
+        if isinstance(value.owner, UnrealizedConversionCastOp) and value.owner.inputs[0].type == plain:
+            return value.owner.inputs[0]
+        return self.emit.insert(UnrealizedConversionCastOp.get([value], [plain])).results[0]
 
     def scratch(self, like: View, element: Attribute) -> View:
         """A temporary tile in UB with the shape of a view and another element type."""
