@@ -273,6 +273,7 @@ def test_names_imported_from_the_language_tell_the_form_of_the_launch() -> None:
         with Kernel(1, is_npu=True) as (cid, vid):
             copy(A, alloc_ub((N,), "float32"))
 
+    assert T.npuir_copy is copy  # another name of it, which says npuir, has been asked for
     assert trace(gpu).dialect == "npuir"
     assert trace(npu).dialect == "ascendc"
 

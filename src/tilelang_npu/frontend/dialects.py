@@ -196,7 +196,8 @@ def _operations_named(part: ast.AST, names: _NamesRead) -> Iterator[str]:
         if value is language.tile:
             yield "tile"
         elif value is not _UNKNOWN and str(getattr(value, "__module__", "")).startswith("tilelang_npu.language"):
-            yield from (name for name, known in vars(language).items() if known is value)
+            # one function can have several names, of which those are in vars() that were asked for
+            yield part.id if vars(language).get(part.id) is value else str(getattr(value, "__name__", part.id))
 
 
 def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
