@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,8 @@ def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
         ladder.values(factory)  # raises where values are wrong, or the sanitizer finds something
     with monkeypatch.context() as interpreting:
         interpreting.setenv("TILELANG_NPU_INTERPRET", "1")
-        ladder.values(step.factory())
+        smallest = min(ladder.cases, key=lambda case: math.prod(size for size in case.values() if isinstance(size, int)))
+        replace(ladder, cases=[smallest]).values(step.factory())
     ladder.times(factory)
     lines = capsys.readouterr().out.splitlines()
     assert step.code.endswith(f'if __name__ == "__main__":\n    check({name})'), "as a script it does the same"

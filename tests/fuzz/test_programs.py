@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-PROGRAMS = int(os.environ.get("TILELANG_FUZZ_PROGRAMS", "40"))
+PROGRAMS = int(os.environ.get("TILELANG_FUZZ_PROGRAMS", "25"))
 SEED = int(os.environ.get("TILELANG_FUZZ_SEED", "0"))
 
 
