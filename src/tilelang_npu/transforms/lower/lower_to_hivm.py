@@ -142,11 +142,11 @@ class KernelLowering:
             return self._converted(self._signless(value), element, unsigned=_sign(kind) is Signedness.UNSIGNED)
         if isinstance(element, IntegerType) and _sign(element) is not Signedness.SIGNLESS:
             plain = IntegerType(element.width)
-            if not isinstance(kind, IntegerType) and _sign(element) is Signedness.UNSIGNED:
-                bits = emit.insert(arith.FPToUIOp(value, plain)).result
-            else:
-                bits = self._converted(value, plain, unsigned=unsigned)
-            return emit.insert(UnrealizedConversionCastOp.get([bits], [element])).results[0]
+            from_float = not isinstance(kind, IntegerType) and _sign(element) is Signedness.UNSIGNED
+            bits: SSAValue = (emit.insert(arith.FPToUIOp(value, plain)).result if from_float
+                              else self._converted(value, plain, unsigned=unsigned))
+            made: SSAValue = emit.insert(UnrealizedConversionCastOp.get([bits], [element])).results[0]
+            return made
         if isinstance(kind, IntegerType) and isinstance(element, IntegerType):
             wider = element.width.data > kind.width.data
             extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
@@ -165,7 +165,8 @@ class KernelLowering:
         plain = IntegerType(value.type.width)
         if isinstance(value.owner, UnrealizedConversionCastOp) and value.owner.inputs[0].type == plain:
             return value.owner.inputs[0]
-        return self.emit.insert(UnrealizedConversionCastOp.get([value], [plain])).results[0]
+        made: SSAValue = self.emit.insert(UnrealizedConversionCastOp.get([value], [plain])).results[0]
+        return made
 
     def scratch(self, like: View, element: Attribute) -> View:
         """A temporary tile in UB with the shape of a view and another element type."""
