@@ -542,7 +542,7 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
         if type(error) is not TileError:  # InternalError
             return found("exception", f"{type(error).__name__} {error.code}", str(error))
         raise Refused(error.code) from None
-    except Exception as error:  # noqa: BLE001  (whatever is raised is a finding)
+    except Exception as error:  # noqa: BLE001  (a crash of the compiler is reported with its seed; the campaign goes on)
         return _raised(error, found)
     try:
         with record(sanitizer=Sanitizer([])) as done:
@@ -560,10 +560,10 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
         if error.code in OUTSIDE and outside(kernel, program, seed):
             raise Refused(error.code) from None
         return found("exception", error.code, str(error))
-    except Exception as error:  # noqa: BLE001  (as above)
+    except Exception as error:  # noqa: BLE001  (a crash of the simulator is reported in the same way)
         return _raised(error, found)
     if not agreement:
-        code = f" with {hazards[0].code}" if hazards else ""  # so that what shrinks reads no more unwritten memory than before
+        code = f" with {hazards[0].code}" if hazards else ""  # shrinking must not add reads of unwritten memory
         return found("values", agreement.differences[0].tensor + code, str(agreement))
     if hazards:
         return found("hazard", hazards[0].code, str(hazards[0]))
@@ -597,8 +597,7 @@ def _raised(error: Exception, found: Callable[[str, str, str], Finding]) -> Find
 
 
 def smaller(lines: list[Line]) -> Iterator[list[Line]]:
-    """Each way of leaving something out, much before little and the last before the first: statements, or the block around a
-    body."""
+    """Yields copies of a body with statements removed, long runs first, and then with single blocks unwrapped."""
     width = max(len(lines) // 2, 1)
     while width and lines:
         for at in reversed(range(0, len(lines), width)):

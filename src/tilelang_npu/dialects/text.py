@@ -47,7 +47,7 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         filename: name for messages and for the locations of ops that state none.
         allow_unregistered: take ops and attributes of dialects that this package does not know.
         verify: check the rules of the dialects.
-        empty: take a text without operations for an empty module; else it is refused, as a mistake.
+        empty: read a text without operations as an empty module; by default such a text is an error.
 
     Raises:
         TileError: T601, the text is not MLIR; T602, an op breaks a rule.

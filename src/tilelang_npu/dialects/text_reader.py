@@ -165,7 +165,7 @@ class BrokenOp(Exception):
 
     Attributes:
         name: the op's name.
-        position: where it stands in the text.
+        position: offset of the op in the text, in characters.
     """
 
     def __init__(self, name: str, position: int, why: VerifyException) -> None:

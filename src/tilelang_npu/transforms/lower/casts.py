@@ -50,7 +50,7 @@ def convert(lowering: KernelLowering, op: Operation, source: View, target: View,
 
 
 def _otherwise(source: DType, target: DType) -> str:
-    """What to write where no rounding mode has a conversion."""
+    """Returns the advice for a pair of types that no rounding mode converts."""
     if source.is_integer and target.is_integer:
         return "store each element in a T.Parallel, which keeps the low bits"
     if "uint64" in (source, target):

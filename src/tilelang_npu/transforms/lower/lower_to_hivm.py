@@ -86,7 +86,7 @@ def _allocation(value: SSAValue) -> Operation:
 
 
 def _sign(kind: Attribute) -> Signedness:
-    """How an integer type reads its bits; SIGNLESS of every other type."""
+    """Returns the signedness of an integer type; SIGNLESS for every other type."""
     return kind.signedness.data if isinstance(kind, IntegerType) else Signedness.SIGNLESS
 
 
@@ -160,7 +160,7 @@ class KernelLowering:
         return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result
 
     def _signless(self, value: SSAValue) -> SSAValue:
-        """The bits of an integer with a sign in its type, which no operation takes."""
+        """Returns a signed or unsigned integer as a signless one: ``arith`` has no operations on the others."""
         assert isinstance(value.type, IntegerType)
         plain = IntegerType(value.type.width)
         if isinstance(value.owner, UnrealizedConversionCastOp) and value.owner.inputs[0].type == plain:
