@@ -1,4 +1,4 @@
-"""The custom forms of ops of llvm that say more than xDSL reads: accesses, assembly, places of pointers."""
+"""Parsers of the custom forms of LLVM ops that xDSL reads only in part: load, store, getelementptr and inline assembly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MORE"]
 
 _ORDERINGS = {word: number for number, word in llvm.ATOMIC_ORDERING_KEYWORDS.items()}
 _INBOUNDS = 3
-"""The flags of what ``inbounds`` says: that, and what follows from it, ``nusw``."""
+"""``noWrapFlags`` of ``inbounds``: the flag itself, and ``nusw``, which it implies."""
 _DIALECTS = {"att": 0, "intel": 1}
 
 
@@ -38,7 +38,7 @@ def _flag(parser: Parser, word: str, name: str) -> dict[str, Attribute]:
 
 
 def _made(cls: Any, operands: Any, results: Any, properties: dict[str, Attribute], stated: dict[str, Attribute]) -> Any:
-    """An op of what its text says; a dictionary may state properties, too."""
+    """Returns the op. Entries of its attribute dictionary that name properties become properties."""
     names = cls.get_irdl_definition().properties
     return cls.create(
         operands=operands, result_types=results,
@@ -46,7 +46,7 @@ def _made(cls: Any, operands: Any, results: Any, properties: dict[str, Attribute
         attributes={name: value for name, value in stated.items() if name not in names})
 
 
-def _load(cls: Any, parser: Parser) -> Any:
+def _parse_load(cls: Any, parser: Parser) -> Any:
     """Reads ``llvm.load volatile %p atomic syncscope("x") acquire {alignment = 4 : i64} : !llvm.ptr -> i32``."""
     properties = _flag(parser, "volatile", "volatile_")
     pointer = parser.parse_unresolved_operand()
@@ -59,7 +59,7 @@ def _load(cls: Any, parser: Parser) -> Any:
     return _made(cls, [parser.resolve_operand(pointer, type_)], [parser.parse_type()], properties, stated)
 
 
-def _store(cls: Any, parser: Parser) -> Any:
+def _parse_store(cls: Any, parser: Parser) -> Any:
     """Reads ``llvm.store volatile %v, %p atomic release {alignment = 4 : i64} : i32, !llvm.ptr``."""
     properties = _flag(parser, "volatile", "volatile_")
     value = parser.parse_unresolved_operand()
@@ -74,7 +74,7 @@ def _store(cls: Any, parser: Parser) -> Any:
     return _made(cls, operands, [], properties, stated)
 
 
-def _place(cls: Any, parser: Parser) -> Any:
+def _parse_getelementptr(cls: Any, parser: Parser) -> Any:
     """Reads ``llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i64) -> !llvm.ptr, f32``.
 
     LLVM 19 has ``inbounds`` as a property of its own, newer versions have it among the flags: both say it.
@@ -88,7 +88,7 @@ def _place(cls: Any, parser: Parser) -> Any:
     return made
 
 
-def _assembly(cls: Any, parser: Parser) -> Any:
+def _parse_inline_asm(cls: Any, parser: Parser) -> Any:
     """Reads ``llvm.inline_asm has_side_effects asm_dialect = att operand_attrs = [] "nop", "=r" : () -> i32``."""
     properties = _flag(parser, "has_side_effects", "has_side_effects") | _flag(parser, "is_align_stack", "is_align_stack")
     if parser.parse_optional_keyword("tail_call_kind") is not None:
@@ -124,12 +124,12 @@ def _optional(**kinds: type[Attribute]) -> dict[str, PropertyDef]:
 
 
 MORE: dict[str, dict[str, Any]] = {
-    "llvm.load": {"parse": classmethod(_load), "properties": _optional(
+    "llvm.load": {"parse": classmethod(_parse_load), "properties": _optional(
         volatile_=UnitAttr, nontemporal=UnitAttr, invariant=UnitAttr, invariantGroup=UnitAttr, syncscope=StringAttr)},
-    "llvm.store": {"parse": classmethod(_store), "properties": _optional(invariantGroup=UnitAttr, syncscope=StringAttr)},
-    "llvm.getelementptr": {"parse": classmethod(_place)},
-    "llvm.inline_asm": {"parse": classmethod(_assembly), "properties": _optional(operand_attrs=ArrayAttr)},
+    "llvm.store": {"parse": classmethod(_parse_store), "properties": _optional(invariantGroup=UnitAttr, syncscope=StringAttr)},
+    "llvm.getelementptr": {"parse": classmethod(_parse_getelementptr)},
+    "llvm.inline_asm": {"parse": classmethod(_parse_inline_asm), "properties": _optional(operand_attrs=ArrayAttr)},
     "llvm.mlir.constant": {"properties": {"value": PropertyDef(
         irdl_to_attr_constraint(IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr | StringAttr))}},
 }
-"""Of ops of llvm by name: how they are read, and properties that xDSL's have not."""
+"""By op name: the parser of its custom form, and the properties that xDSL does not define."""

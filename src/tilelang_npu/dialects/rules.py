@@ -188,7 +188,7 @@ def dynamic_sizes(given: Sequence[Any], shape: Sequence[int]) -> None:
 def slice_of(op: Any, whole: Sequence[int]) -> list[int]:
     """The sizes of a slice, whose offsets, sizes and strides fit what it is cut from.
 
-    Whether it ends inside of that is not asked: LLVM 19 takes a slice that does not, and the run finds what reads past the end.
+    A slice that ends outside of its source is accepted, as LLVM 19 does; executing it reports the read past the end.
 
     Args:
         op: has ``static_offsets`` and the others, with values for what is not known.

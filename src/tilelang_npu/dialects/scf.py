@@ -303,7 +303,7 @@ class IfOp(scf.IfOp):
 
 
 def _with_yields(op: Any) -> Any:
-    """An op that was read; a body that says nothing ends in an empty ``scf.yield``."""
+    """Returns the op, after adding an empty ``scf.yield`` to each region without a terminator."""
     for region in op.regions:
         if not region.blocks:
             region.add_block(Block())
@@ -314,7 +314,7 @@ def _with_yields(op: Any) -> Any:
 
 
 class IndexSwitchOp(scf.IndexSwitchOp):
-    """A choice by a number; a body without results may leave out ``scf.yield``."""
+    """``scf.index_switch``; a case without results may omit ``scf.yield``."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
@@ -322,7 +322,7 @@ class IndexSwitchOp(scf.IndexSwitchOp):
 
 
 class ExecuteRegionOp(scf.ExecuteRegionOp):
-    """A region that runs once; its terminator is always written, as an empty region is none."""
+    """``scf.execute_region``; its terminator is always printed, because MLIR refuses an empty region."""
 
     def print(self, printer: Printer) -> None:
         """Write ``-> (T) { .. scf.yield %x : T }``."""
@@ -336,7 +336,7 @@ class ExecuteRegionOp(scf.ExecuteRegionOp):
 
 
 class WhileOp(scf.WhileOp):
-    """A loop with a condition; one that carries no values may leave out their list."""
+    """``scf.while``; a loop without loop-carried values may omit their list."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:

@@ -161,7 +161,7 @@ class _AffineParser(AffineParser):
 
 
 class BrokenOp(Exception):
-    """An op whose text makes none, because it breaks a rule that xDSL checks while it reads.
+    """An op that breaks a rule which xDSL checks while it constructs the op.
 
     Attributes:
         name: the op's name.

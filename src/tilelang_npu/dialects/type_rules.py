@@ -1,7 +1,7 @@
-"""What MLIR's own types may say, beyond what xDSL checks: the elements of a memref, tensor or vector, and layouts of its rank.
+"""MLIR's rules for builtin types that xDSL does not check: element types of memrefs, tensors and vectors, and ranks of layouts.
 
-The reader asks for every type that a text says. MLIR checks the same where it makes a type, so a text with such a type never
-becomes a module.
+The reader applies them to every type in a text. MLIR applies them when it constructs the type, so they are errors of the text
+and not of an op.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BUFFERS = (MemRefType, UnrankedMemRefType)
 
 
 def type_fault(type_: Attribute) -> str | None:
-    """Returns why there is no such type, in MLIR's words, or None where there is."""
+    """Returns MLIR's message about an invalid type; None for a valid one."""
     if isinstance(type_, _BUFFERS):
         element: Attribute = type_.element_type
         if isinstance(element, _NO_ELEMENTS) or element.name.startswith("llvm."):

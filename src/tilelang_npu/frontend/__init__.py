@@ -6,7 +6,9 @@ framework is imported before it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilelang_npu.deferred import deferred
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend.parameters import Parameter
@@ -14,13 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Parameter", "Traced", "trace"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from importlib import import_module
-
-        home = "parameters" if name == "Parameter" else "tracing"
-        found = globals()[name] = getattr(import_module(f"tilelang_npu.frontend.{home}"), name)
-        return found
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+__getattr__ = deferred(__name__, {"Parameter": "parameters", "Traced": "tracing", "trace": "tracing"})

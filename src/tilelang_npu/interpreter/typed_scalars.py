@@ -137,19 +137,20 @@ def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
 
 def _directed(values: Array, kind: DType, mode: str) -> Array:
     """Numbers in a float type, rounded by another rule than to nearest even."""
-    exact = values.astype(np.longdouble)  # holds 64-bit integers
-    nearest = values.astype(np.float32).astype(kind.numpy)
-    back = nearest.astype(np.float32).astype(np.longdouble)
+    # float64 does not hold all 64-bit integers, Python's integers do; their nearest floats are integers, too
+    number = np.frompyfunc(int, 1, 1) if values.dtype in (np.int64, np.uint64) else np.float64
+    exact, nearest = number(values), values.astype(np.float32).astype(kind.numpy)
+    back = number(nearest.astype(np.float64))
     down = np.where(back > exact, np.nextafter(nearest, kind.numpy.type(-np.inf)), nearest)
     up = np.where(back < exact, np.nextafter(nearest, kind.numpy.type(np.inf)), nearest)
     if mode == "odd":
         chosen = np.where(down.view(f"u{kind.numpy.itemsize}") & 1 == 1, down, up)
     elif mode == "round":
-        half = up.astype(np.float64) - exact == exact - down.astype(np.float64)
+        half = number(up.astype(np.float64)) - exact == exact - number(down.astype(np.float64))
         chosen = np.where(half, np.where(exact >= 0, up, down), nearest)
     else:
         chosen = {"floor": down, "ceil": up}.get(mode, np.where(exact >= 0, down, up))
-    return np.where(np.isfinite(exact) & (back != exact), chosen, nearest).astype(kind.numpy)
+    return np.where(np.isfinite(values.astype(np.float64)) & (back != exact), chosen, nearest).astype(kind.numpy)
 
 
 # --- scalars -------------------------------------------------------------------------------------------------------------

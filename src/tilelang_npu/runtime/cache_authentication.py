@@ -28,14 +28,14 @@ _PURPOSE = b"tilelang_npu cache entry 1"
 
 
 class _Secrets:
-    """The secrets of this process, by their files, or why there is none."""
+    """By key file, the secret that this process has read, or the reason why it cannot be used."""
 
     secrets: dict[Path | None, bytes | str] = {}
     lock = RLock()
 
 
-def _known() -> bytes | str:
-    """The secret, read once by a process; the reason where there is no file that can be trusted."""
+def _secret_or_reason() -> bytes | str:
+    """Returns the secret of the key file, which a process reads once; a text with the reason if the file cannot be trusted."""
     path = environment.cache_key_file()
     with _Secrets.lock:
         if path not in _Secrets.secrets:
@@ -52,13 +52,13 @@ def _known() -> bytes | str:
 
 def secret() -> bytes | None:
     """The user's secret; None where there is none that can be trusted."""
-    found = _known()
+    found = _secret_or_reason()
     return found if isinstance(found, bytes) else None
 
 
 def reason_without_secret() -> str:
     """Why there is no secret; empty where there is one."""
-    found = _known()
+    found = _secret_or_reason()
     return found if isinstance(found, str) else ""
 
 

@@ -8,8 +8,9 @@ name is loaded when it is first used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilelang_npu.deferred import deferred
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -23,16 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyLaunch", "Hazard", "Launch", "Launches", "Numbers", "Program", "simulate"]
 
-_HOMES = {"AnyLaunch": "result.call_launches", "Launches": "result.call_launches", "Launch": "result.launch_result",
-          "Program": "run.program", "Hazard": "sanitizer.finding", "Numbers": "sanitizer.number_faults"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return found
+__getattr__ = deferred(__name__, {
+    "AnyLaunch": "result.call_launches", "Launches": "result.call_launches", "Launch": "result.launch_result",
+    "Program": "run.program", "Hazard": "sanitizer.finding", "Numbers": "sanitizer.number_faults"})
 
 
 def simulate(module: ModuleOp | Program, args: Sequence[object], *, blocks: int, chip: Chip | str | None = None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tilelang_npu.deferred import deferred
 
 if TYPE_CHECKING:
     from tilelang_npu.target.accuracy import Accuracy, accuracies, error_of
@@ -72,17 +73,10 @@ __all__ = [
     "usual",
 ]
 
-_HOMES = {"Accuracy": "accuracy", "accuracies": "accuracy", "error_of": "accuracy",
-          **dict.fromkeys(("BLOCK", "DEFAULT", "chip", "chips", "core_of", "filled_from", "is_fractal", "memories", "memory",
-                           "name_of", "pipes_of", "register", "usual"), "known")}
-"""Modules of the names that are not in ``chip_data``."""
-
-
-def __getattr__(name: str) -> object:
-    # importing the package takes element types alone; the chips, whoever asks for one
-    if name not in __all__:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    found: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'chip_data')}"), name)
-    globals()[name] = found
-    return found
+# importing the package takes element types alone
+__getattr__ = deferred(__name__, {
+    **dict.fromkeys(("Accuracy", "accuracies", "error_of"), "accuracy"),
+    **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "LaunchTimes", "Memory", "Move", "Path", "ScalarUnit", "Sync", "Traffic",
+                     "Unit", "VectorRate", "table"), "chip_data"),
+    **dict.fromkeys(("BLOCK", "DEFAULT", "chip", "chips", "core_of", "filled_from", "is_fractal", "memories", "memory",
+                     "name_of", "pipes_of", "register", "usual"), "known")})

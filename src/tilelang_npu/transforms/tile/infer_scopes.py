@@ -212,7 +212,7 @@ class _Coherence:
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
         self.cleared_in_l0c: set[SSAValue] = set()
-        self.apart: SSAValue | None = None  # the buffer that was last found in two memories with no path between them
+        self.unreachable: SSAValue | None = None  # the buffer of the last refusal: no path connects its two memories
         # asked while all uses are those of the author's buffers
         self.begun = {loop: self._begun(loop) for loop in module.walk() if isinstance(loop, scf.ForOp)}
 
@@ -224,15 +224,15 @@ class _Coherence:
 
     def place_clears(self, blocks: Iterable[Block]) -> None:
         """Decide where accumulators are cleared that vector work reads too: in UB, which costs no product of zeros, unless the
-        accumulator is then in L0C on some ways through the kernel and in UB on others."""
+        accumulator is then in L0C on some paths through the kernel and in UB on others."""
         while True:
-            self.apart = None
+            self.unreachable = None
             try:
                 for block in blocks:
                     self.block(block, {}, place=False)
             except TileError:  # the walk that places copies raises it again where clearing in L0C does not help
-                if self.apart is not None and self.apart not in self.cleared_in_l0c:
-                    self.cleared_in_l0c.add(self.apart)
+                if self.unreachable is not None and self.unreachable not in self.cleared_in_l0c:
+                    self.cleared_in_l0c.add(self.unreachable)
                     continue
             return
 
@@ -299,7 +299,7 @@ class _Coherence:
         for space in sorted(frozenset.union(*held), key=_PREFERENCE.index):
             if all(self._reach(homes, one, space) is not None for one in held):
                 return space
-        self.apart = buffer
+        self.unreachable = buffer
         ends = " or ".join(name_of(space) for space in sorted(frozenset.union(*held), key=_PREFERENCE.index))
         raise refuse(op, f"{homes.label} is in {ends} behind this condition, and no path leads from one to the other", "T202",
                      help="use one buffer for each, and copy")
@@ -313,7 +313,7 @@ class _Coherence:
             lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
             stuck = [b for b in lost if b in brought or self._reach(self.homes[b], entry[b], self._first(after[b])) is None]
             if stuck:
-                self.apart = stuck[0]
+                self.unreachable = stuck[0]
                 op = stuck[0].owner
                 assert isinstance(op, tile.AllocOp)
                 ends = " or ".join(name_of(space) for space in sorted(after[stuck[0]]))
