@@ -6,7 +6,11 @@ if __name__ == "__main__":
     try:
         from tilelang_npu.cli import main
 
-        sys.exit(main())
+        code = main()
     except KeyboardInterrupt:  # while the package is being imported, or in what Python does at the end
         sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        code = 130
+    # Where a KeyboardInterrupt leaves exec() of a text (every dataclass is made by one), CPython remembers it and ends the
+    # process by the signal whatever the exit code says, if that was caught or not. The next exec() of a text makes it forget.
+    exec("")
+    sys.exit(code)

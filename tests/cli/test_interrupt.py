@@ -144,3 +144,11 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         file.write(b"new")
     assert (tmp_path / "a.txt").read_text() == "new"
     assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_exit_code_does_not_depend_on_what_was_interrupted(tmp_path: Path) -> None:
+    """An interrupt inside exec() of a text, as while a dataclass is made."""
+    (tmp_path / "script.py").write_text("exec('raise KeyboardInterrupt')\n")
+    done = subprocess.run([sys.executable, "-m", "tilelang_npu", "run", "script.py"], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
