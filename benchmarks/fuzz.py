@@ -10,10 +10,9 @@ drawn at random. A finding is
 - ``exception``: an error that is no refusal of the compiler;
 - ``silent``: the interpreter reports an access outside of a buffer, and the compiled run does not;
 - ``refused``: the interpreter refuses what the compiler takes;
-- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and no warning says so.
+- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and no warning says so;
 
-- ``unsaid``: a loop hides the variable of a loop around it, which is used after it, and there is no warning.
-and written to ``DIR/seed-N.py``, a script that shows it.
+and is written to ``DIR/seed-N.py``, a script that shows it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,18 @@
 """Mutation testing of the package: small faults in the compiler and the simulator, and which of them tests and fuzzer notice.
 
-    pip install pytest-cov
-    python benchmarks/mutants.py map                                   # which tests execute which line: one run of the suite
-    python benchmarks/mutants.py run --count 200 --seed 1 --jobs 2     # draws mutants, and prints the ones that survive
+    python benchmarks/mutants.py map --count 400 --jobs 2   # which tests evaluate the places of the mutants: one run of the suite
+    python benchmarks/mutants.py run --count 200 --jobs 2   # judges the first 200 of them, and prints the ones that survive
+
+The first mutants of a larger ``--count`` are those of a smaller one with the same ``--seed``.
 
 A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
 ``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Text
-of errors and annotations is left alone. It is killed where one of the tests that execute its line fails, the fastest first,
+of errors and annotations is left alone. It is killed where one of the tests that evaluate its place fails, the fastest first,
 or where the fuzzer finds something within ``--fuzz`` seconds; a mutant that never ends is killed too. Results go to
 ``FOLDER/results.jsonl``, and a run goes on where an earlier one ended.
+
+The map comes from a copy of the package in which each place to be mutated notes the test that is running when it is evaluated:
+``a < b`` is ``(_note(17) or (a < b))`` there. That costs the suite next to nothing, and sees processes that tests start.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -48,6 +51,7 @@ class Mutant:
         line: the first line of the change.
         start, end: the characters of the file that are replaced.
         before, after: the text there, and the text in its place.
+        whole: the characters of the expression that the change is a part of.
     """
 
     file: str
@@ -56,6 +60,7 @@ class Mutant:
     end: int
     before: str
     after: str
+    whole: tuple[int, int]
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.before}  ->  {self.after}"
@@ -75,27 +80,30 @@ def mutants(file: Path) -> Iterator[Mutant]:
         before = text[starts[line - 1]:].encode()[:column].decode()
         return starts[line - 1] + len(before)
 
-    def replaced(node: ast.expr, after: str) -> Mutant:
-        start, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
-        return Mutant(str(file.relative_to(SOURCE)), node.lineno, start, end, text[start:end], after)
+    def span(node: ast.expr) -> tuple[int, int]:
+        return at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
 
-    def between(left: ast.expr, right: ast.expr, line: int, after: str) -> Mutant:
+    def replaced(node: ast.expr, after: str) -> Mutant:
+        start, end = span(node)
+        return Mutant(str(file.relative_to(SOURCE)), node.lineno, start, end, text[start:end], after, (start, end))
+
+    def between(left: ast.expr, right: ast.expr, whole: ast.expr, after: str) -> Mutant:
         start, end = at(left.end_lineno or 0, left.end_col_offset or 0), at(right.lineno, right.col_offset)
         gap = text[start:end]
         inner = gap.strip(" ()\n")
         place = start + gap.index(inner)
-        return Mutant(str(file.relative_to(SOURCE)), line, place, place + len(inner), inner, after)
+        return Mutant(str(file.relative_to(SOURCE)), whole.lineno, place, place + len(inner), inner, after, span(whole))
 
     for node in _code(ast.parse(text)):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
-                yield between(left, right, node.lineno, COMPARISONS[type(op)])
+                yield between(left, right, node, COMPARISONS[type(op)])
         elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_text(node):
-            yield between(node.left, node.right, node.lineno, ARITHMETIC[type(node.op)])
+            yield between(node.left, node.right, node, ARITHMETIC[type(node.op)])
         elif isinstance(node, ast.BoolOp):
             for left, right in zip(node.values, node.values[1:], strict=False):
-                yield between(left, right, node.lineno, "or" if isinstance(node.op, ast.And) else "and")
+                yield between(left, right, node, "or" if isinstance(node.op, ast.And) else "and")
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             operand = replaced(node.operand, "").before
             yield replaced(node, f"({operand})")
@@ -134,73 +142,116 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
 def drawn(count: int, seed: int) -> list[Mutant]:
     """Mutants, drawn from all places with equal chance."""
     every = [mutant for part in PARTS for file in sorted((SOURCE / part).rglob("*.py")) for mutant in mutants(file)]
-    return random.Random(seed).sample(every, count)
+    random.Random(seed).shuffle(every)
+    return every[:count]
 
 
-# --- tests that execute a line -----------------------------------------------------------------------------------------------
+# --- tests that evaluate a place ---------------------------------------------------------------------------------------------
+
+NOTES = """\
+import builtins, os
+
+seen = set()
+
+def note(number):
+    if number not in seen:
+        seen.add(number)
+        test = os.environ.get("PYTEST_CURRENT_TEST")
+        if test is not None:
+            with open(os.path.join(os.environ["MUTANT_NOTES"], str(os.getpid())), "a", encoding="utf-8") as file:
+                file.write(str(number) + " " + test.rpartition(" ")[0] + chr(10))
+
+builtins._note = note
+"""
+"""``sitecustomize`` of the processes in which places are noted: a line for each place and test."""
+FORGETS = """\
+import sitecustomize
+
+def pytest_runtest_logstart(nodeid, location):
+    sitecustomize.seen.clear()
+"""
+"""The plugin of pytest that begins a new test."""
 
 
-def make_map(folder: Path, jobs: int) -> None:
-    """Run the suite once, and note which tests execute which line and how long each takes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = folder / "coveragerc"
-    settings.write_text(f"[run]\nsource = {SOURCE}\ndata_file = {folder / 'coverage'}\nparallel = true\n", encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", str(jobs), f"--cov={SOURCE}", "--cov-context=test",
-                    "--cov-report=", f"--cov-config={settings}", f"--junit-xml={folder / 'times.xml'}", "-o",
-                    "junit_family=xunit1"], cwd=ROOT, check=False)
-    found = sorted(folder.glob("coverage*"), key=lambda file: file.stat().st_size)
-    found[-1].replace(folder / "coverage.sqlite")
+def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
+    """Run the suite once, and note which tests evaluate which mutant's place and how long each takes."""
+    place, notes = folder / "noting", folder / "notes"
+    for old in (place, notes):
+        shutil.rmtree(old, ignore_errors=True)
+    notes.mkdir(parents=True)
+    _copy(place)
+    for file in {mutant.file for mutant in chosen}:
+        path = place / "src" / "tilelang_npu" / file
+        numbers: dict[tuple[int, int], list[int]] = {}
+        for number, mutant in enumerate(chosen):
+            if mutant.file == file:
+                numbers.setdefault(mutant.whole, []).append(number)
+        path.write_text(_noting(path.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+    (place / "sitecustomize.py").write_text(NOTES, encoding="utf-8")
+    (place / "mutant_notes.py").write_text(FORGETS, encoding="utf-8")
+    environment = _environment(place)
+    environment.update(PYTHONPATH=f"{place / 'src'}{os.pathsep}{place}", MUTANT_NOTES=str(notes))
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "-p", "mutant_notes", "-o", "junit_family=xunit1",
+                    f"--junit-xml={folder / 'times.xml'}"], cwd=place, env=environment, check=False)
+    times, tests = _times(folder / "times.xml"), [set[str]() for _ in chosen]
+    for written in notes.iterdir():
+        for line in written.read_text(encoding="utf-8").splitlines():
+            number_text, _, test = line.partition(" ")
+            tests[int(number_text)].add(test)
+    found = {_key(mutant): sorted(tests[number], key=lambda test: (times.get(test, 1.0), test))
+             for number, mutant in enumerate(chosen)}
+    (folder / "map.json").write_text(json.dumps(found, indent=0), encoding="utf-8")
 
 
-def tests_of(folder: Path, mutant: Mutant) -> list[str]:
-    """Node ids of the tests that execute a mutant's line, the fastest first."""
-    base = sqlite3.connect(f"file:{folder / 'coverage.sqlite'}?mode=ro", uri=True)
-    rows = base.execute(
-        "SELECT context.context, line_bits.numbits FROM line_bits JOIN file ON file.id = line_bits.file_id "
-        "JOIN context ON context.id = line_bits.context_id WHERE file.path LIKE ?", (f"%/tilelang_npu/{mutant.file}",))
-    line = mutant.line
-    found = {context.partition("|")[0] for context, bits in rows
-             if context and line // 8 < len(bits) and bits[line // 8] >> line % 8 & 1}
-    times = _times(folder)
-    return sorted(found, key=lambda test: times.get(test, 1.0))
+def _noting(text: str, numbers: dict[tuple[int, int], list[int]]) -> str:
+    """The source of a file whose expressions at these characters note their numbers; inner ones are within outer ones."""
+    inserted = []
+    for (start, end), noted in numbers.items():
+        calls = " or ".join(f"_note({number})" for number in noted)
+        inserted += [(start, 1, -end, f"({calls} or ("), (end, 0, -start, "))")]
+    for at, _, _, added in sorted(inserted, reverse=True):
+        text = text[:at] + added + text[at:]
+    return text
 
 
-def _times(folder: Path) -> dict[str, float]:
+def _key(mutant: Mutant) -> str:
+    return f"{mutant.file}:{mutant.start}:{mutant.after}"
+
+
+def _times(file: Path) -> dict[str, float]:
+    """Seconds of each test, by its node id."""
     from xml.etree import ElementTree
 
-    cached = folder / "times.json"
-    if not cached.exists():
-        made = {}
-        for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
-            name = f"{case.get('file')}::{case.get('name')}"
-            made[name] = float(case.get("time") or 0)
-        cached.write_text(json.dumps(made), encoding="utf-8")
-    found: dict[str, float] = json.loads(cached.read_text(encoding="utf-8"))
-    return found
+    return {f"{case.get('file')}::{case.get('name')}": float(case.get("time") or 0)
+            for case in ElementTree.parse(file).iter("testcase")}
 
 
 # --- judging a mutant --------------------------------------------------------------------------------------------------------
 
 
-def judge(mutant: Mutant, folder: Path, seconds: float, fuzz: float) -> dict[str, object]:
-    """What notices a mutant: a test, the fuzzer, or nothing."""
+def judge(mutant: Mutant, tests: list[str], seconds: float, fuzz: float) -> dict[str, object]:
+    """What notices a mutant: one of the tests that evaluate its place, the fuzzer, or nothing."""
     place = Path(tempfile.mkdtemp(prefix="mutant-"))
     started = time.monotonic()
     try:
-        for name in ("src", "tests", "examples", "benchmarks", "docs"):
-            shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml", "LICENSE"):
-            shutil.copy(ROOT / name, place / name)
+        _copy(place)
         file = place / "src" / "tilelang_npu" / mutant.file
         text = file.read_text(encoding="utf-8")
         assert text[mutant.start:mutant.end] == mutant.before, mutant
         file.write_text(text[:mutant.start] + mutant.after + text[mutant.end:], encoding="utf-8")
-        tests = tests_of(folder, mutant)
         by = _by_tests(place, tests, seconds) or _by_fuzzer(place, fuzz)
         return {**asdict(mutant), "killed": by is not None, "by": by, "tests": len(tests),
                 "seconds": round(time.monotonic() - started, 1)}
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _copy(place: Path) -> None:
+    """Copy the project, without what is not in the repository."""
+    for name in ("src", "tests", "examples", "benchmarks", "docs"):
+        shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml", "LICENSE"):
+        shutil.copy(ROOT / name, place / name)
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -237,18 +288,18 @@ def _by_fuzzer(place: Path, seconds: float) -> str | None:
     return None if done.returncode == 0 else "fuzzer: " + (done.stdout + done.stderr).strip()[:200]
 
 
-def run(folder: Path, count: int, seed: int, jobs: int, seconds: float, fuzz: float) -> int:
+def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: float) -> int:
     """Judge mutants, and print a summary; 1 where fewer than 90 % are killed."""
     results = folder / "results.jsonl"
+    tests = json.loads((folder / "map.json").read_text(encoding="utf-8"))
     known = {}
     if results.exists():
         for line in results.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             known[row["file"], row["start"], row["after"]] = row
-    chosen = drawn(count, seed)
     left = [mutant for mutant in chosen if (mutant.file, mutant.start, mutant.after) not in known]
     with ThreadPoolExecutor(jobs) as pool, results.open("a", encoding="utf-8") as written:
-        for row in pool.map(lambda mutant: judge(mutant, folder, seconds, fuzz), left):
+        for row in pool.map(lambda mutant: judge(mutant, tests[_key(mutant)], seconds, fuzz), left):
             known[row["file"], row["start"], row["after"]] = row
             written.write(json.dumps(row) + "\n")
             written.flush()
@@ -272,14 +323,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=240, help="for the tests of a mutant")
     parser.add_argument("--fuzz", type=float, default=60, help="for the fuzzer, where the tests pass")
     args = parser.parse_args()
+    chosen = drawn(args.count, args.seed)
     if args.what == "map":
-        make_map(args.folder, args.jobs)
+        make_map(args.folder, chosen, args.jobs)
         return 0
     if args.what == "list":
-        for mutant in drawn(args.count, args.seed):
+        for mutant in chosen:
             print(mutant)
         return 0
-    return run(args.folder, args.count, args.seed, args.jobs, args.seconds, args.fuzz)
+    return run(args.folder, chosen, args.jobs, args.seconds, args.fuzz)
 
 
 if __name__ == "__main__":
