@@ -1,6 +1,6 @@
 """Mutation testing of the package: small faults in the compiler and the simulator, and which of them tests and fuzzer notice.
 
-    python benchmarks/mutants.py map --count 400 --jobs 2   # which tests evaluate the places of the mutants: one run of the suite
+    python benchmarks/mutants.py map --count 400 --jobs 2   # which tests evaluate the places of mutants: one run of the suite
     python benchmarks/mutants.py run --count 200 --jobs 2   # judges the first 200 of them, and prints the ones that survive
 
 The first mutants of a larger ``--count`` are those of a smaller one with the same ``--seed``.
