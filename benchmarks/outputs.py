@@ -1,7 +1,7 @@
 """What the compiler emits for every example and ladder step, before and after a change: HIVM text, waits, bytes, modelled time.
 
     python benchmarks/outputs.py write FOLDER            # FOLDER/NAME.mlir of each kernel, and FOLDER/figures.json
-    python benchmarks/outputs.py compare BEFORE AFTER    # prints each kernel that differs, with its figures; 1 where one is worse
+    python benchmarks/outputs.py compare BEFORE AFTER    # prints each kernel that differs; ends with 1 where one is worse
 
 A kernel is worse where it has more waits or barriers, takes more bytes of a memory, or is slower by more than 0.05 %. ``write``
 also prints the processor time that it took, every kernel being compiled without the cache.
