@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from tilelang_npu import compat
 from tilelang_npu.runtime import cache, environment
+from tilelang_npu.runtime.log import logger
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,7 +43,9 @@ def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     monkeypatch.setattr(cache._State, "memory", {})
     monkeypatch.setattr(cache._State, "enabled", True)
     monkeypatch.setattr(cache._State, "directory", None)
+    level = logger.level
     yield
+    logger.setLevel(level)
     compat.uninstall()
 
 

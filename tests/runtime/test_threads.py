@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -248,17 +247,6 @@ def test_a_record_of_every_thread_counts_all_launches() -> None:
     assert listeners.clock_us() - clock == pytest.approx(done.tallies[0].total_us)
 
 
-@pytest.fixture
-def warnings_alone() -> Iterator[None]:
-    """Logging as it is by default, whatever an imported package made of it."""
-    root = logging.getLogger()
-    before = root.level
-    root.setLevel(logging.WARNING)
-    yield
-    root.setLevel(before)
-
-
-@pytest.mark.usefixtures("warnings_alone")
 def test_what_one_thread_is_told_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
     level = logger.level
     start = threading.Barrier(2)
