@@ -552,11 +552,10 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
     except SanitizerError as error:
         return found("hazard", error.code, str(error))
     except TileError as error:
-        by_interpreter = any("/interpreter/" in frame.filename or frame.filename.endswith("/interpreted.py")
-                             for frame in traceback.extract_tb(error.__traceback__))
-        if by_interpreter:
+        of_run = reported(kernel, program, seed)
+        if of_run is None:  # the interpreter's
             return found("silent" if error.code in OUTSIDE else "refused", error.code, str(error))
-        if error.code in OUTSIDE and outside(kernel, program, seed):
+        if of_run in OUTSIDE and reported(kernel.interpret, program, seed) in OUTSIDE:
             raise Refused(error.code) from None
         return found("exception", error.code, str(error))
     except Exception as error:  # noqa: BLE001  (a crash of the simulator is reported in the same way)
@@ -577,13 +576,13 @@ def statically(kernel: Any, program: Program, seed: int) -> list[Any]:
     return [finding for look in checker.looks for finding in look.findings if finding.allowed is None]
 
 
-def outside(kernel: Any, program: Program, seed: int) -> bool:
-    """Whether the interpreter too reports an access outside of a buffer."""
+def reported(call: Callable[..., Any], program: Program, seed: int) -> str | None:
+    """The code of the error that one way of computing a program ends with; None where it ends well."""
     try:
-        kernel.interpret(*program.arguments(seed))
+        call(*program.arguments(seed))
     except TileError as error:
-        return error.code in OUTSIDE
-    return False
+        return error.code
+    return None
 
 
 def _raised(error: Exception, found: Callable[[str, str, str], Finding]) -> Finding:

@@ -50,3 +50,16 @@ def test_a_wrong_result_is_found_and_made_small(fuzz: Any, tmp_path: Path, monke
     assert len(body.splitlines()) < 24
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("main: compiled and interpreted are equal")  # there the interpreter is right
+
+
+@pytest.mark.parametrize(("code", "kind"), [("T130", "silent"), ("T101", "refused")])
+def test_an_error_of_the_interpreter_alone_is_found(fuzz: Any, monkeypatch: pytest.MonkeyPatch, code: str, kind: str) -> None:
+    from tilelang_npu.errors import TileError
+    from tilelang_npu.interpreter import vectors
+
+    def refused(kind: Any, a: Any, b: Any) -> Any:
+        raise TileError("no such sum", code=code)
+
+    monkeypatch.setitem(vectors.ELEMENTWISE, "add", refused)
+    _, ((_, finding),) = fuzz.campaign(float("inf"), 0, 200, until_found=True)
+    assert (finding.kind, finding.key) == (kind, code)
