@@ -8,8 +8,8 @@ The first mutants of a larger ``--count`` are those of a smaller one with the sa
 A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
 ``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Text
 of errors and annotations is left alone. It is killed where one of the tests that evaluate its place fails, the fastest first,
-or where the fuzzer finds something within ``--fuzz`` seconds; a mutant that never ends is killed too. Results go to
-``FOLDER/results.jsonl``, and a run goes on where an earlier one ended.
+or where the fuzzer finds something within ``--fuzz`` seconds; one that takes ten times as long as its tests took is killed too.
+Results go to ``FOLDER/results.jsonl``, and a run goes on where an earlier one ended.
 
 The map comes from a copy of the package in which each place to be mutated notes the test that is running when it is evaluated:
 ``a < b`` is ``(_note(17) or (a < b))`` there. That costs the suite next to nothing, and sees processes that tests start.
@@ -198,7 +198,7 @@ def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
         for line in written.read_text(encoding="utf-8").splitlines():
             number_text, _, test = line.partition(" ")
             tests[int(number_text)].add(test)
-    found = {_key(mutant): sorted(tests[number], key=lambda test: (times.get(test, 1.0), test))
+    found = {_key(mutant): sorted((times.get(test, 1.0), test) for test in tests[number])
              for number, mutant in enumerate(chosen)}
     (folder / "map.json").write_text(json.dumps(found, indent=0), encoding="utf-8")
 
@@ -229,7 +229,13 @@ def _times(file: Path) -> dict[str, float]:
 # --- judging a mutant --------------------------------------------------------------------------------------------------------
 
 
-def judge(mutant: Mutant, tests: list[str], seconds: float, fuzz: float) -> dict[str, object]:
+START = 20.0
+"""Seconds that pytest takes before its first test."""
+Timed = list[tuple[float, str]]
+"""Tests with the seconds that each took, the fastest first."""
+
+
+def judge(mutant: Mutant, tests: Timed, seconds: float, fuzz: float) -> dict[str, object]:
     """What notices a mutant: one of the tests that evaluate its place, the fuzzer, or nothing."""
     place = Path(tempfile.mkdtemp(prefix="mutant-"))
     started = time.monotonic()
@@ -259,18 +265,29 @@ def _environment(place: Path) -> dict[str, str]:
             "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _by_tests(place: Path, tests: list[str], seconds: float) -> str | None:
-    """The test that fails, of the fastest ones and of some drawn from the others."""
-    chosen = tests[:120] + random.Random(0).sample(tests[120:], min(80, len(tests[120:])))
+def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
+    """The test that fails, of those that together take so many seconds: the fastest ones, and for the second half others."""
+    chosen, total, others = [], 0.0, []
+    for took, test in tests:
+        if total < seconds / 2:
+            chosen.append(test)
+            total += took
+        else:
+            others.append((took, test))
+    for took, test in random.Random(0).sample(others, len(others)):
+        if total + took <= seconds:
+            chosen.append(test)
+            total += took
     if not chosen:
         return None
     listed = place / "chosen.txt"
     listed.write_text("\n".join(chosen), encoding="utf-8")
+    limit = 10 * (total + START)
     try:
         done = subprocess.run([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{listed}"], cwd=place,
-                              env=_environment(place), capture_output=True, text=True, timeout=seconds, check=False)
+                              env=_environment(place), capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
-        return f"no end within {seconds:.0f} s"
+        return f"no end within {limit:.0f} s"
     if done.returncode == 0:
         return None
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -320,7 +337,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=240, help="for the tests of a mutant")
+    parser.add_argument("--seconds", type=float, default=40, help="that the tests of a mutant may take")
     parser.add_argument("--fuzz", type=float, default=60, help="for the fuzzer, where the tests pass")
     args = parser.parse_args()
     chosen = drawn(args.count, args.seed)
