@@ -132,6 +132,19 @@ def test_pipes_are_busy_as_the_launch_says(name: str) -> None:
         assert row.busy_us == pytest.approx(expected, rel=1e-6, abs=1e-5), (row.core, row.pipe)
 
 
+@pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product"])
+def test_what_lies_around_the_blocks_is_of_the_cores_that_take_part(name: str) -> None:
+    """On average over them: the launch, the starts of all blocks but the first of each core, and the wait for the last core."""
+    for part, of in zip(profile(name).parts, profile(name).launch.parts, strict=True):
+        cores = min(of.cores, of.blocks)
+        expected = {"launch": of.launch_us, "next block": of.chip.launch.block_us * max(0, of.blocks - of.cores) / cores,
+                    "idle": of.chip.microseconds(sum(of.cycles - end for end in of.core_cycles) / cores)}
+        assert (name == "waves of two kinds") == (of.blocks > of.cores)
+        for reasons in part.pipes.values():
+            found = {reason.kind: us for reason, us in reasons.items() if reason.kind in expected}
+            assert found == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("name", ["mixed", "waves of two kinds", "one product"])
 def test_no_step_begins_before_what_decided_it(name: str) -> None:
     for part in profile(name).parts:
