@@ -204,6 +204,12 @@ class RegionOp(EffectsOp):
             raise VerifyException(msg)
         verify_dynamic_index_list(offsets, self.offsets, DYNAMIC_INDEX, " in the offsets")
         verify_dynamic_index_list(sizes, self.sizes, DYNAMIC_INDEX, " in the sizes")
+        kept = self.kept.get_values()
+        for axis, size in enumerate(sizes):
+            if axis not in kept and size != 1:
+                extent = "a size known at run time" if size == DYNAMIC_INDEX else f"size {size}"
+                msg = f"axis {axis} has {extent} and is not kept; the result leaves out axes of size 1 alone"
+                raise VerifyException(msg)
         if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
             msg = f"result type {self.result.type} does not follow from the offsets and sizes"
             raise VerifyException(msg)
