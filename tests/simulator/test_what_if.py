@@ -54,6 +54,44 @@ def test_what_if_agrees_with_a_chip_that_has_it(name: str, shape: int, monkeypat
         assert here.on(other).time_us == pytest.approx(real.time_us, rel=0.05), text
 
 
+HALVED = {"scalar": ("alu", "load", "store", "issue"), "vector": ("slope16", "slope32", "fixed", "issue"),
+          "cube": ("overhead", "latency"), "move": ("fixed", "floor", "issue", "row")}
+DOUBLED = {"scalar": (), "vector": (), "cube": (), "move": ("rate", "sustained")}
+
+
+def _numbers(chip: Chip) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """The fields of each rate of a chip, by the kind of rate, its name, and the core and pipe that it is of."""
+    found = {("scalar", "", "S"): vars(chip.scalar), ("cube", "", "M"): vars(chip.cube)}
+    found |= {("vector", name, "V"): vars(rate) for name, rate in chip.vector.items()}
+    found |= {("move", f"{name} {which}", f"{path.core} {path.pipe}"): vars(move)
+              for name, path in chip.paths.items() for which in ("move", "near") if (move := getattr(path, which)) is not None}
+    return found
+
+
+@pytest.mark.parametrize("chip", ["910B2", "910_95"])
+@pytest.mark.parametrize(("core", "pipe"), [("AIC", "S"), ("AIC", "M"), ("AIV", "V"), ("AIC", "MTE1"), ("AIC", "MTE2"),
+                                            ("AIV", "MTE2"), ("AIV", "MTE3"), ("AIC", "FIX")])
+def test_a_pipe_that_is_twice_as_fast_takes_half_of_every_time(chip: str, core: str, pipe: str) -> None:
+    """Its cycles are half, its bytes per cycle and steps of K twice as many, and nothing else of the chip changes."""
+    base = target.chip(chip)
+    before, after = _numbers(base), _numbers(twice_as_fast(core, pipe, base))
+    assert before.keys() == after.keys()
+    changed = 0
+    for key, fields in before.items():
+        kind, _, of = key
+        is_of_pipe = of in (pipe, f"{core} {pipe}")
+        changed += is_of_pipe
+        for name, value in fields.items():
+            factor = 0.5 if is_of_pipe and name in HALVED[kind] else 2 if is_of_pipe and name in DOUBLED[kind] else 1
+            if kind == "cube" and name == "k_step":
+                assert after[key][name] == {word: (2 if is_of_pipe else 1) * step for word, step in value.items()}
+            elif kind == "cube" and name == "burst":
+                assert after[key][name] == value / (2 if pipe == "MTE1" else 1)
+            else:
+                assert after[key][name] == (value if factor == 1 else value * factor), (key, name)
+    assert changed
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_nothing_that_is_free_costs_time(name: str) -> None:
     one = launch(name).profile()
