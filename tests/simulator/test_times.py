@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,9 +14,9 @@ from simulator import texts
 from simulator.test_sync import GEMM, arguments, without
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, simulate
-from tilelang_npu.simulator.machine.events import Fact, Footprint
-from tilelang_npu.simulator.machine.work import Mmad, Sorting
-from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.simulator.machine.events import Access, Fact, Footprint
+from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Sorting, Transfer
+from tilelang_npu.simulator.time.cost import Cost, CostModel
 from tilelang_npu.target import chip
 
 
@@ -100,6 +101,46 @@ def test_long_rows_are_reduced_by_blocks() -> None:
             f"    hivm.hir.vreduce <max> ins(%a : {wide}) outs(%r : {thin}) reduce_dims = [1]"]
     expected = 128 + 8 + 8 + 2 * one.vector["cgmax"].fixed + one.vector["max"].fixed
     assert lone(body, [], [], name="910B3").busy_cycles["AIV"]["V"] == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 64), (5, 100), (8, 64), (9, 64), (64, 200)])
+@pytest.mark.parametrize("kind", ["max", "sum"])
+def test_rows_are_combined_pairwise(rows: int, columns: int, kind: str) -> None:
+    """Each pair of rows takes its repeats once, and each of the rounds, of which there are log2, the latency of one."""
+    one = chip("910B3").vector["max" if kind == "max" else "add"]
+    wide, flat = f"memref<{rows}x{columns}xf32, {texts.UB}>", f"memref<1x{columns}xf32, {texts.UB}>"
+    body = [texts.tile("a", 0, f"{rows}x{columns}", "f32"), texts.tile("r", 65536, f"1x{columns}", "f32"),
+            f"    hivm.hir.vreduce <{kind}> ins(%a : {wide}) outs(%r : {flat}) reduce_dims = [0]"]
+    rounds, repeats = math.ceil(math.log2(rows)), (rows - 1) * math.ceil(columns * 4 / 256)
+    assert lone(body, [], [], name="910B3").busy_cycles["AIV"]["V"] == pytest.approx(rounds * one.fixed + one.slope32 * repeats)
+
+
+def test_a_reduction_of_all_is_one_of_rows_and_then_of_a_row() -> None:
+    costs = CostModel(chip("910B3"))
+    tile, row = Footprint(0, (8, 64), (256, 4), 4), Footprint(0, (1, 64), (256, 4), 4)
+    both, down, across = (costs._fold(Fold("cmax", "max", 32, axes), of) for axes, of in
+                          (((0, 1), tile), ((0,), tile), ((1,), row)))
+    assert (both.busy, both.done) == (down.busy + across.busy, down.done + across.done)
+    assert both.nbytes == down.nbytes == 8 * 64 * 4
+
+
+def test_what_is_empty_takes_a_cycle() -> None:
+    costs, none = CostModel(chip("910B1")), Footprint(0, (0, 8), (32, 4), 4)
+    load = Access("gm", 0, True, False, 4, None, (0, 8), (32, 4), "MTE2", "src")
+    found = [costs._sorting(Sorting("mrgsort4", 0, merged=True), none), costs._fold(Fold("cmax", "max", 32, (0,)), none),
+             costs._lanes(Lanes("add", 32, 0), [none], 0), costs._transfer(Transfer("gm_ub"), [load], [none])]
+    assert found == [Cost(1, 1)] * 4
+
+
+def test_a_broadcast_along_rows_spreads_them_first() -> None:
+    """brcb takes eight rows a repeat; what runs several times takes so many times as long."""
+    one = chip("910B1")
+    costs, place = CostModel(one), Footprint(0, (20, 64), (256, 4), 4)
+    plain, spread, thrice = (costs._lanes(work, [place], 0) for work in (
+        Lanes("add", 32, 0), Lanes("add", 32, 0, spread=20), Lanes("add", 32, 0, times=3)))
+    brcb = one.vector["brcb"]
+    assert spread.busy - plain.busy == spread.done - plain.done == brcb.fixed + 3 * brcb.slope32
+    assert (thrice.busy, thrice.done) == (3 * plain.busy, 3 * plain.done)
 
 
 @pytest.mark.parametrize(("count", "passes"), [(32, 1), (128, 2), (512, 3), (1024, 4), (2048, 4)])
