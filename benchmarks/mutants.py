@@ -7,9 +7,10 @@ The first mutants of a larger ``--count`` are those of a smaller one with the sa
 
 A mutant is one comparison, arithmetic operator, constant or boolean operator of ``transforms``, ``frontend``, ``traced`` or
 ``simulator`` that is replaced: ``<`` by ``<=``, ``+`` by ``-``, ``2`` by ``3``, ``and`` by ``or``, ``not x`` by ``x``. Text
-of errors and annotations is left alone. It is killed where one of the tests that evaluate its place fails, the fastest first,
-or where the fuzzer finds something within ``--fuzz`` seconds; one that takes ten times as long as its tests took is killed too.
-Results go to ``FOLDER/results.jsonl``, and a run goes on where an earlier one ended.
+of errors and annotations is left alone. It is killed where one of the tests that evaluate its place fails, first those with
+the name of its file in theirs, then the fastest, or where the fuzzer finds something within ``--fuzz`` seconds; one that takes
+ten times as long as its tests took is killed too. Results go to ``FOLDER/results.jsonl``, and a run goes on where an earlier
+one ended; ``--again --seconds 600`` judges the survivors with more of their tests.
 
 The map comes from a copy of the package in which each place to be mutated notes the test that is running when it is evaluated:
 ``a < b`` is ``(_note(17) or (a < b))`` there. That costs the suite next to nothing, and sees processes that tests start.
@@ -22,13 +23,14 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -251,7 +253,9 @@ def judge(mutant: Mutant, tests: Timed, seconds: float, fuzz: float) -> dict[str
         text = file.read_text(encoding="utf-8")
         assert text[mutant.start:mutant.end] == mutant.before, mutant
         file.write_text(text[:mutant.start] + mutant.after + text[mutant.end:], encoding="utf-8")
-        by = _by_tests(place, tests, seconds) or _by_fuzzer(place, fuzz)
+        own = re.sub("[_-]", "[_-]", Path(mutant.file).stem)
+        by = (_by_tests(place, sorted(tests, key=lambda test: re.search(own, test[1]) is None), seconds)
+              or _by_fuzzer(place, fuzz))
         return {**asdict(mutant), "killed": by is not None, "by": by, "tests": len(tests),
                 "seconds": round(time.monotonic() - started, 1)}
     finally:
@@ -272,7 +276,7 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
-    """The test that fails, of those that together take so many seconds: the fastest ones, and for the second half others."""
+    """The test that fails, of those that together take so many seconds: the first ones, and for the second half others."""
     chosen, total, others = [], 0.0, []
     for took, test in tests:
         if total < seconds / 2:
@@ -311,7 +315,7 @@ def _by_fuzzer(place: Path, seconds: float) -> str | None:
     return None if done.returncode == 0 else "fuzzer: " + (done.stdout + done.stderr).strip()[:200]
 
 
-def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: float) -> int:
+def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: float, *, again: bool) -> int:
     """Judge mutants, and print a summary; 1 where fewer than 90 % are killed."""
     results = folder / "results.jsonl"
     tests = json.loads((folder / "map.json").read_text(encoding="utf-8"))
@@ -320,9 +324,11 @@ def run(folder: Path, chosen: list[Mutant], jobs: int, seconds: float, fuzz: flo
         for line in results.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             known[row["file"], row["start"], row["after"]] = row
-    left = [mutant for mutant in chosen if (mutant.file, mutant.start, mutant.after) not in known]
+    left = [mutant for mutant in chosen if (row := known.get((mutant.file, mutant.start, mutant.after))) is None
+            or (again and not row["killed"])]
     with ThreadPoolExecutor(jobs) as pool, results.open("a", encoding="utf-8") as written:
-        for row in pool.map(lambda mutant: judge(mutant, tests[_key(mutant)], seconds, fuzz), left):
+        for done in as_completed(pool.submit(judge, mutant, tests[_key(mutant)], seconds, fuzz) for mutant in left):
+            row = done.result()
             known[row["file"], row["start"], row["after"]] = row
             written.write(json.dumps(row) + "\n")
             written.flush()
@@ -345,6 +351,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40, help="that the tests of a mutant may take")
     parser.add_argument("--fuzz", type=float, default=60, help="for the fuzzer, where the tests pass")
+    parser.add_argument("--again", action="store_true", help="judge those again that survived, with these tests and times")
     args = parser.parse_args()
     chosen = drawn(args.count, args.seed)
     if args.what == "map":
@@ -354,7 +361,7 @@ def main() -> int:
         for mutant in chosen:
             print(mutant)
         return 0
-    return run(args.folder, chosen, args.jobs, args.seconds, args.fuzz)
+    return run(args.folder, chosen, args.jobs, args.seconds, args.fuzz, again=args.again)
 
 
 if __name__ == "__main__":
