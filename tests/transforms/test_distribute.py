@@ -22,7 +22,7 @@ def test_an_element_that_was_read_before_is_used_behind_the_inner_loop(rows: int
             T.copy(Y, y)
             first = y[0, 0]
             for i, j in T.Parallel(rows, 16):
-                for k in T.serial(3):
+                for _k in T.serial(3):
                     y[i, j] = y[i, j] + x[i, j]
                 z[i, j] = y[i, j] + first
             T.copy(z, Y)
