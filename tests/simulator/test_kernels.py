@@ -154,6 +154,9 @@ def test_trace(rng: np.random.Generator) -> None:
     for spans in tracks.values():
         assert all(end <= start + 1e-9 for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     assert max(end for spans in tracks.values() for _, end in spans) <= launch.chip.microseconds(launch.cycles) + 1e-9
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert processes == {0: "core 0 AIC", 1: "core 0 AIV0", 2: "core 0 AIV1"}
+    assert {pid for pid, _ in tracks} == set(processes)
     load = next(event for event in slices if event["name"].startswith("nd2nz"))
     assert load["args"]["bytes"] == 64 * 64 * 2
     assert any("waited for" in event["args"] for event in slices)

@@ -98,3 +98,33 @@ def test_what_is_carried_costs_the_bytes_that_others_miss() -> None:
     assert free.costs[one].nothing and free.costs[one].after == free.costs[one].before
     (other,) = (said for said in dear.refused if said.about == "sink-buffers")
     assert dear.costs[other].after == min(cost.after for cost in dear.costs.values()) < dear.costs[other].before
+
+
+def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win() -> None:
+    """Beside it, the kernel in which the load stands before the loop."""
+    def scaled(*, inside: bool) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((16, 512), "float32"), W: T.Tensor((64, 512), "float32"), Y: T.Tensor((16, 512), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                x = T.alloc_shared((1, 512), "float32")
+                w = T.alloc_shared((64, 512), "float32")
+                if not inside:
+                    T.copy(W, w)
+                for i in T.serial(16):
+                    if inside:
+                        T.copy(W, w)
+                    T.copy(X[i, 0], x)
+                    T.vmul(x, w[0:1, 0:512], x)
+                    T.copy(x, Y[i, 0])
+                    if inside:
+                        T.vadd(w[0:1, 0:512], 1.0, w[0:1, 0:512])  # it is not the same in each iteration
+
+        return main
+
+    kernel = tilelang.compile(scaled(inside=True), target="npuir")
+    page = kernel.explain()
+    (said,) = (one for one in page.refused if one.about == "hoist-loads")
+    cost, better = page.costs[said], tilelang.compile(scaled(inside=False), target="npuir").trace().time_us
+    assert cost.before == kernel.trace().time_us > 2 * better
+    assert cost.after <= better == pytest.approx(cost.after, rel=0.3)  # which loads once
+    assert str(cost).startswith("costs at most ")

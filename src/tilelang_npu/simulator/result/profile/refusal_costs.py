@@ -145,7 +145,7 @@ def _waiting(held: Held, record: OpRecord, step: PipeStep, reasons: tuple[WaitRe
 
 def _working(said: Remark, record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
     """Without what a line does."""
-    return None if step.kind == RUN and line_of(record.location) == said.place else step
+    return None if step.kind == RUN and line_of(record.location) == line_of(said.place) else step
 
 
 def _scalar(record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
