@@ -290,3 +290,17 @@ def test_a_number_that_only_the_run_knows_is_in_range(line: str, message: str) -
         simulate(parse_module(text), [number], blocks=1)
     assert raised.value.code == "T505"
     assert raised.value.location is not None
+
+
+@pytest.mark.parametrize(("mode", "orders"), [("BARRIER_VECTOR", True), ("BARRIER_CUBE", False)])
+def test_a_barrier_of_a_core_orders_its_own_pipes_where_the_core_is_of_its_kind(mode: str, *, orders: bool) -> None:
+    inside, outside = f"memref<256xf32, {texts.UB}>", f"memref<256xf32, {texts.GM}>"
+    barrier = f"    hivm.hir.sync_block[<{mode}>]"
+    body = "\n".join([texts.tile("t", 0, "256", "f32"), f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})", barrier,
+                      f"    hivm.hir.vadd ins(%t, %t : {inside}, {inside}) outs(%t : {inside})", barrier,
+                      f"    hivm.hir.store ins(%t : {inside}) outs(%Y : {outside})"])
+    text = texts.module(texts.kernel("AIV", [f"%X: {outside}", f"%Y: {outside}"], body))
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    launch = simulate(parse_module(text), [x, y], blocks=1, hazards=True)
+    assert np.array_equal(y, 2 * x)
+    assert bool(launch.hazards) != orders

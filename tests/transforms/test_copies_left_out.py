@@ -9,6 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu import TileError
 
 NAMES = ["drop-dead-stores", "collapse-copies"]
 
@@ -147,3 +148,18 @@ def test_expert_kernels_keep_every_statement(switches: dict[str, bool]) -> None:
     assert [text.count(f"hivm.hir.{name} ") for name in ("vbrc", "copy", "load", "store")] == [1, 1, 1, 1]
     off = "off: its author sets the waits inside the cores"
     assert all(done(kernel, name) == off for name in (*NAMES, "hoist-loads", "fuse-fixpipe"))
+
+
+def test_a_copy_that_transposes_is_not_left_out() -> None:
+    """It is refused, between tiles of one shape too; as a plain copy it would be one buffer for both."""
+    @T.prim_func
+    def main(X: T.Tensor((32, 32), "float16"), Y: T.Tensor((32, 32), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            T.copy(X, a)
+            T.copy(a, b, transpose=True)
+            T.copy(b, Y)
+
+    with pytest.raises(TileError, match="T231"):
+        tilelang.compile(main, target="npuir")

@@ -137,7 +137,8 @@ def test_operations_on_what_int32_holds(make: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize(("make", "by", "computed"), [
-    (arith.ShLIOp, 3, I32), (arith.ShLIOp, 40, I64), (arith.RemUIOp, 16, I32), (arith.RemUIOp, 24, I64),
+    (arith.ShLIOp, 3, I32), (arith.ShLIOp, 31, I32), (arith.ShLIOp, 32, I64), (arith.ShLIOp, 40, I64),
+    (arith.RemUIOp, 16, I32), (arith.RemUIOp, 24, I64), (arith.RemUIOp, 1 << 31, I32), (arith.RemUIOp, 1 << 32, I64),
     (arith.RemUIOp, 1 << 40, I64)])
 def test_operations_by_a_number(make: Any, by: int, computed: Any) -> None:
     ranges = Ranges()
