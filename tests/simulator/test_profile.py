@@ -145,6 +145,19 @@ def test_what_lies_around_the_blocks_is_of_the_cores_that_take_part(name: str) -
             assert found == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product"])
+def test_work_is_of_one_core_on_average(name: str) -> None:
+    """All that a pipe does in all blocks, divided by the cores that take part and the Vector cores of each."""
+    for part, of in zip(profile(name).parts, profile(name).launch.parts, strict=True):
+        program = of.recorded.program
+        lanes = [program.functions[index].core for index, _ in program.lanes]
+        for core, pipe in part.pipes:
+            cycles = sum(one.group.count * sum(taken for (row, _), taken in one.work.items() if row == (core, pipe))
+                         for one in part.blocks)
+            found = sum(us for (row, _), us in part.work.items() if row == (core, pipe))
+            assert found == pytest.approx(of.chip.microseconds(cycles) / min(of.cores, of.blocks) / lanes.count(core))
+
+
 @pytest.mark.parametrize("name", ["mixed", "waves of two kinds", "one product"])
 def test_no_step_begins_before_what_decided_it(name: str) -> None:
     for part in profile(name).parts:

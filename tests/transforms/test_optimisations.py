@@ -322,3 +322,16 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_docs_list_each(name: str) -> None:
     listed = (EXAMPLES.parent / "docs" / "performance.md").read_text(encoding="utf-8")
     assert f"| `{name}` | {' | '.join(OPTIMISATIONS[name].split('; without it '))} |" in listed
+
+
+def test_a_buffer_of_one_slot_is_not_told_of() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((4, 64), "float32"), Y: T.Tensor((4, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((1, 64), "float32")
+            for i in T.serial(4):
+                T.copy(X[i, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0])
+
+    assert told(compiled(main))["multi-buffer"] == "no occasion\n"
