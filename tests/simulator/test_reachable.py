@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -120,6 +121,10 @@ def test_an_op_runs_exactly_where_its_core_and_its_paths_are(op: str) -> None:
             assert error.location is not None and "hivm.hir." in error.message, said
             if error.code == "T503":
                 assert any(WORDS[space] in said for space in spaces), said
+                lacks = re.search(r"an (AI[CV]) has no (\w+)", error.help or "")
+                if lacks is not None:  # which is said of a memory of the other core alone
+                    assert (lacks[1], lacks[2]) in {(core, WORDS[space]) for space in spaces
+                                                    if OWNER.get(space, core) != core}, said
 
 
 def _faults(text: str) -> tuple[str, str, int]:
