@@ -63,17 +63,20 @@ def _with(lines: str, arguments: str = "%g: memref<64xi32, #hivm.address_space<g
     return Program(parse_module(texts.module(texts.kernel("AIV", [arguments], "    %address = arith.constant 0 : i64" + body))))
 
 
-def _while(start: str, hands_on: str) -> str:
-    """A loop that counts to eight, and stores at a place that it hands on."""
+def _while(place: str, then: str, *, count: str = "%c0", first: bool = False) -> str:
+    """A loop that counts to eight, and stores at a place that it hands on: behind the counter, or as the first."""
+    def both(counter: str, other: str) -> str:
+        return f"{other}, {counter}" if first else f"{counter}, {other}"
+
     return f"""
-     %r, %s = scf.while (%k = {start.split(", ")[0]}, %m = {start.split(", ")[1]}) : (index, index) -> (index, index) {{
+     %r, %s = scf.while ({both(f"%k = {count}", f"%m = {place}")}) : (index, index) -> (index, index) {{
        %t = arith.cmpi slt, %k, %c8 : index
-       scf.condition(%t) %k, %m : index, index
+       scf.condition(%t) {both("%k", "%m")} : index, index
      }} do {{
-     ^bb0(%k0: index, %m0: index):
+     ^bb0({both("%k0: index", "%m0: index")}):
        memref.store %four, %a[%m0] : memref<64xi32, #hivm.address_space<ub>>
        %k1 = arith.addi %k0, %c1 : index
-       scf.yield {hands_on} : index, index
+       scf.yield {both("%k1", then)} : index, index
      }}"""
 
 
@@ -107,14 +110,15 @@ INDEX = f"{READ}\n%i = arith.index_cast %n : i32 to index"
      memref.store %i, %l[%c0] : memref<1xindex>
      %x = memref.load %l[%c0] : memref<1xindex>
      memref.store %n, %a[%x] : memref<64xi32, #hivm.address_space<ub>>""", False),
-    (INDEX + _while("%c0, %i", "%k1, %m0"), False),
-    (INDEX + _while("%c0, %c1", "%k1, %i"), False),
-    (INDEX + _while("%c0, %i", "%k1, %c1"), False),
-    (INDEX + _while("%c0, %c1", "%k1, %m0"), True),
-    (INDEX + _while("%i, %c1", "%k1, %m0"), False),
+    (INDEX + _while("%i", "%m0"), False),
+    (INDEX + _while("%i", "%m0", first=True), False),
+    (INDEX + _while("%c1", "%i"), False),
+    (INDEX + _while("%i", "%c1", first=True), False),
+    (INDEX + _while("%c1", "%m0"), True),
+    (INDEX + _while("%c1", "%m0", count="%i"), False),
 ], ids=["stored", "index of a store", "index of a load", "loop", "branch", "carried in", "carried on", "variable",
-        "variable that was read", "while that keeps it", "while that takes it", "while that starts with it", "while without it",
-        "while that it counts"])
+        "variable that was read", "while that keeps it", "while that keeps it first", "while that takes it",
+        "while that starts with it", "while without it", "while that it counts"])
 def test_where_data_decide_there_is_no_trace(lines: str, free: bool) -> None:
     assert _with(lines).data_free == free
 
