@@ -145,6 +145,14 @@ def test_what_lies_around_the_blocks_is_of_the_cores_that_take_part(name: str) -
             assert found == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product", "blocks that wait for each other"])
+def test_only_barriers_take_the_time_of_a_barrier(name: str) -> None:
+    said = {str(stretch.reason).split(" line")[0] for part in profile(name).parts for block in part.blocks
+            for stretch in block.path if stretch.reason.kind == "barrier"}
+    assert said
+    assert all(reason.endswith(" pipe_barrier") for reason in said)
+
+
 @pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product"])
 def test_work_is_of_one_core_on_average(name: str) -> None:
     """All that a pipe does in all blocks, divided by the cores that take part and the Vector cores of each."""

@@ -93,3 +93,32 @@ def test_a_remainder_is_less_than_its_divisor(size: int, below: bool) -> None:
     value = affine(left, ranges.constant)
     asked = value if below else Linear(6 - size) - value
     assert surely_natural(asked, (), ranges) == (below or size <= 3)
+
+
+@pytest.mark.parametrize("kind", ["minsi", "maxsi"])
+@pytest.mark.parametrize("bound", [-2, 0, 3, 9, 12])
+def test_what_is_said_of_the_smaller_or_greater_of_two_holds_for_every_value(kind: str, bound: int) -> None:
+    """Sums of it, of the number itself and of a constant, for a counter from 0 to 9: none is called natural that is not."""
+    module = parse_module(f"""func.func @f() {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %end = arith.constant 10 : index
+      %bound = arith.constant {bound} : index
+      scf.for %t = %c0 to %end step %c1 {{
+        %m = arith.{kind} %t, %bound : index
+        %u = arith.addi %m, %t : index
+      }}
+      return
+    }}""")
+    (total,) = [op for op in module.walk() if isinstance(op, arith.AddiOp)]
+    limited, counter = total.operands
+    chosen = min if kind == "minsi" else max
+    known = 0
+    for factor in (-1, 1):
+        for other in (-1, 0, 1):
+            for more in range(-13, 14):
+                value = factor * Linear.of(limited) + other * Linear.of(counter) + Linear(more)
+                said_so = surely_natural(value, [], Ranges())
+                known += said_so
+                assert not said_so or all(factor * chosen(t, bound) + other * t + more >= 0 for t in range(10))
+    assert known > 20
