@@ -151,6 +151,7 @@ def test_only_barriers_take_the_time_of_a_barrier(name: str) -> None:
             for stretch in block.path if stretch.reason.kind == "barrier"}
     assert said
     assert all(reason.endswith(" pipe_barrier") for reason in said)
+    assert ("barrier AIV V pipe_barrier" in said) == (name == "mixed")  # between the exponential and the cast
 
 
 @pytest.mark.parametrize("name", ["waves of two kinds", "mixed", "one product"])
