@@ -154,3 +154,27 @@ def test_columns_are_no_rows() -> None:
     x = np.ones((4, 16), np.float32)
     kernel(x, x.copy(), np.ones(4, np.float32), np.ones((4, 1), np.float32))
     np.testing.assert_array_equal(x, np.where(np.arange(16) < 4, 2, 1) * np.ones((4, 1)))
+
+
+@pytest.mark.parametrize("shift", [0, -2, 2])
+def test_a_loop_that_begins_at_another_row(shift: int) -> None:
+    """Rows of the loop's own and rows so many away, all of which there are."""
+    @T.prim_func
+    def main(X: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 16), "float32")
+            y = T.alloc_shared((8, 16), "float32")
+            T.copy(X, x)
+            T.copy(Y, y)
+            for r in T.serial(2, 6):
+                T.vadd(x[r + shift, 0:16], y[r, 0:16], x[r + shift, 0:16])
+            T.copy(x, X)
+
+    kernel = tilelang.compile(main, target="npuir")
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    y = 3 * x + 1
+    expected = x.copy()
+    expected[2 + shift:6 + shift] += y[2:6]
+    kernel(x, y)
+    np.testing.assert_array_equal(x, expected)
+    assert kernel.mlir().count("hivm.hir.vadd") == 1 and "scf.for" not in kernel.mlir()
