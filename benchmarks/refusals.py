@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 from tilelang_npu import compat
-from tilelang_npu.dialects.remarks import Remark
+from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.runtime.edited import changed, numbers_of
 from tilelang_npu.runtime.edits import done_now, same_values, time_of, timed_of
 from tilelang_npu.runtime.kernel import JITKernel

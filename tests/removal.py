@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu import TileError
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import constant
+from tilelang_npu.dialects.ir.effects import constant
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.result.launch_result import Launch

@@ -72,7 +72,7 @@ def test_scripts_named_from_here_import_what_lies_beside_each(benchmark: ModuleT
 
 
 def test_a_sample_takes_of_each_optimisation_in_turn(benchmark: ModuleType) -> None:
-    from tilelang_npu.dialects.remarks import REFUSED, Remark
+    from tilelang_npu.dialects.ir.remarks import REFUSED, Remark
 
     kinds = ["banks"] * 5 + ["keep-apart"] * 2 + ["hoist-loads"]
     found = [benchmark.Refused(Path("x.py"), None, Remark("a pass", REFUSED, kind, text=str(number)))

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import print_module, verify_module
-from tilelang_npu.dialects.text_reader import TextParser
+from tilelang_npu.dialects.text.reader import TextParser
 from tilelang_npu.errors import TileError
 
 _SPACE = re.compile(r"\b(gm|cbuf|ca|cb|cc|ub)\b$")

@@ -8,8 +8,9 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from dialects.helpers import type_of
-from tilelang_npu.dialects import annotation, dlti, hacc, hivm
-from tilelang_npu.dialects.attribute_kinds import EnumAttr, MarkerAttr, SymbolAttr, TextAttr
+from tilelang_npu.dialects import annotation, hacc, hivm
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, SymbolAttr, TextAttr
+from tilelang_npu.dialects.mlir import dlti
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 

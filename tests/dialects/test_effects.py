@@ -17,10 +17,10 @@ from xdsl.transforms.dead_code_elimination import region_dce
 import tilelang_npu as tilelang
 from samples import product
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.declaration import DialectOp, operation
-from tilelang_npu.dialects.effects import Effect, EffectsOp, accesses, check_effects, effects_of, stating, surely_true
 from tilelang_npu.dialects.hfusion import HFusion
 from tilelang_npu.dialects.hivm.structured import MEMREF
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation
+from tilelang_npu.dialects.ir.effects import Effect, EffectsOp, accesses, check_effects, effects_of, stating, surely_true
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.dialects.tile import Tile
 from tilelang_npu.transforms.hivm.sync.items import build

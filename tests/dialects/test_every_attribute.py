@@ -38,7 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dialects.every_op import CONTEXT, known_ops, samples
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 

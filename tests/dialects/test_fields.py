@@ -12,9 +12,9 @@ from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OptionalDef, Vari
 from xdsl.irdl.operations import get_accessors_from_op_def
 
 from tilelang_npu.dialects.annotation import Annotation
-from tilelang_npu.dialects.fields import accessors, places
 from tilelang_npu.dialects.hfusion import HFusion
 from tilelang_npu.dialects.hivm import Hivm
+from tilelang_npu.dialects.ir.fields import accessors, places
 from tilelang_npu.dialects.tile import Tile
 
 KINDS = [op for dialect in (Hivm, HFusion, Tile, Annotation) for op in dialect.operations if issubclass(op, IRDLOperation)]

@@ -6,9 +6,9 @@ import pytest
 from xdsl.dialects import memref
 from xdsl.ir import Operation
 
-from tilelang_npu.dialects import llvm
 from tilelang_npu.dialects.context import make_context
-from tilelang_npu.dialects.formats import FORMATS, GENERIC, format_of, has_custom_form
+from tilelang_npu.dialects.mlir import llvm
+from tilelang_npu.dialects.text.formats import FORMATS, GENERIC, format_of, has_custom_form
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))

@@ -43,7 +43,7 @@ from dialects.verdicts.hivm_table import RULES
 from dialects.verdicts.mutation import mutants
 from dialects.verdicts.seeds import function, seeds
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.declaration import SEGMENTS
+from tilelang_npu.dialects.ir.declaration import SEGMENTS
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
-from tilelang_npu.dialects.remarks import (
+from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.remarks import (
     DONE,
     REFUSED,
     Held,

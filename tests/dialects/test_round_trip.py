@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.ir import Block, Operation
 
 from dialects.helpers import Kernel, body, type_of
-from tilelang_npu.dialects import annotation, hivm, memref_ext, scope, upstream
+from tilelang_npu.dialects import annotation, hivm, memref_ext, scope
+from tilelang_npu.dialects.mlir import bufferization
 from tilelang_npu.dialects.text import parse_module, print_module, verify_module
 from tilelang_npu.ops import elementwise
 
@@ -343,11 +344,13 @@ CASES: list[tuple[str, Make, str]] = [
     ("scope", lambda k: scope.ScopeOp([scope.ReturnOp(k("i32"))], [i32], no_inline=True, attributes={"tag": UnitAttr()}),
      "%0 = scope.scope : () -> i32 {\nscope.return %a : i32\n} {no_inline, tag}"),
     ("scope empty", lambda k: scope.ScopeOp(Block()), "scope.scope : () -> () {\nscope.return\n}"),
-    ("to_tensor", lambda k: upstream.ToTensorOp(k("memref<8xf32, strided<[2]>>"), restrict=True, writable=True),
+    ("to_tensor", lambda k: bufferization.ToTensorOp(k("memref<8xf32, strided<[2]>>"), restrict=True, writable=True),
      "%0 = bufferization.to_tensor %a restrict writable : memref<8xf32, strided<[2]>>"),
-    ("to_memref", lambda k: upstream.ToMemrefOp(k("8xf32"), type_of("memref<8xf32, strided<[?], offset: ?>>"), read_only=True),
+    ("to_memref", lambda k: bufferization.ToMemrefOp(k("8xf32"), type_of("memref<8xf32, strided<[?], offset: ?>>"),
+                                                     read_only=True),
      "%0 = bufferization.to_memref %a read_only : memref<8xf32, strided<[?], offset: ?>>"),
-    ("materialize", lambda k: upstream.MaterializeInDestinationOp(k("8xf32"), k("memref<8xf32, strided<[2]>>"), writable=True),
+    ("materialize", lambda k: bufferization.MaterializeInDestinationOp(k("8xf32"), k("memref<8xf32, strided<[2]>>"),
+                                                                        writable=True),
      "bufferization.materialize_in_destination %a in writable %b : (tensor<8xf32>, memref<8xf32, strided<[2]>>) -> ()"),
 ]
 

@@ -13,8 +13,8 @@ from xdsl.irdl.constraints import VerificationContext as ConstraintContext
 from xdsl.traits import HasParent, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects import signatures
-from tilelang_npu.dialects.signatures import remember
+from tilelang_npu.dialects.ir import signatures
+from tilelang_npu.dialects.ir.signatures import remember
 
 asked: list[Attribute] = []
 

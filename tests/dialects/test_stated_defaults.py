@@ -8,7 +8,7 @@ import pytest
 from xdsl.irdl import OptPropertyDef
 
 from dialects.every_op import known_ops
-from tilelang_npu.dialects.declaration import DialectOp
+from tilelang_npu.dialects.ir.declaration import DialectOp
 from tilelang_npu.dialects.text import parse_module, print_module
 
 A, B, I, L = "memref<16xf32>", "memref<16xf32>", "memref<16xi32>", "memref<32xf32>"

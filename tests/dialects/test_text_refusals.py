@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.dialects.text_refusals import MOST_NESTED
+from tilelang_npu.dialects.text.refusals import MOST_NESTED
 from tilelang_npu.errors import TileError
 
 NO_NAME = "and no name follows: digits, or a letter or one of $ . _ - and behind it also digits"

@@ -10,8 +10,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.dialects.names import spoken, written
 from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.dialects.text.names import spoken, written
 
 AUTO = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}
 

@@ -9,8 +9,8 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
-from tilelang_npu.dialects.remarks import Remark
+from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime.edited import changed, loops
 from tilelang_npu.runtime.edits import done_now, same_values, timed_of

@@ -22,7 +22,7 @@ import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import DONE, REFUSED, Placed, Waits, remark_of, remarks_of, told
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Placed, Waits, remark_of, remarks_of, told
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.factory import Factory

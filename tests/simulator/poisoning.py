@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.simulator import Program
 from tilelang_npu.simulator.machine.events import OpRecord, number_of
 from tilelang_npu.simulator.run.reorder import Stepped

@@ -22,7 +22,7 @@ from simulator.test_reachable import OPS, OWNER
 from simulator.test_reachable import _module as one_op
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.text import location_of, parse_module
 from tilelang_npu.dialects.tile import root_of
 from tilelang_npu.ops import DType, dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import arith
 
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.guards import leaves, said, surely_natural

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tilelang_npu.dialects.changes import Rounds
+from tilelang_npu.dialects.ir.changes import Rounds
 from tilelang_npu.runtime.edited import changed
 from tilelang_npu.runtime.edits import timed_of
 

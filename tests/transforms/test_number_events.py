@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.context import make_context
-from tilelang_npu.dialects.remarks import Remark, Waits, remark_of
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark_of
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.transforms.tile.number_events import NumberEvents
 

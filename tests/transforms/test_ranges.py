@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation
 
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.ranges import Ranges
 

@@ -11,7 +11,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.dialects.remarks import DONE, Remark
+from tilelang_npu.dialects.ir.remarks import DONE, Remark
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 # Each makes a kernel as it was first written, and as the edit makes it.

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.selection import labels, parameters
-from tilelang_npu.dialects.remarks import DONE, REFUSED
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED
 from tilelang_npu.html_sheet import document, row
 from tilelang_npu.html_sheet import source as listing
 
 if TYPE_CHECKING:
-    from tilelang_npu.dialects.remarks import Remark
+    from tilelang_npu.dialects.ir.remarks import Remark
     from tilelang_npu.runtime.kernel import JITKernel
 
 __all__ = ["page"]

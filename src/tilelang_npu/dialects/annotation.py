@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.attribute_kinds import EnumAttr, TextAttr
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, TextAttr
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation
 
 WRITES = ArrayAttr([StringAttr("write")])
 MOST_SLOTS = 1024

@@ -16,8 +16,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr
-from tilelang_npu.dialects.dlti import DataLayoutEntryAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr
+from tilelang_npu.dialects.mlir.dlti import DataLayoutEntryAttr
 
 
 @irdl_attr_definition

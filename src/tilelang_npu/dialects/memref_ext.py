@@ -9,8 +9,8 @@ from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, result_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
-from tilelang_npu.dialects.effects import Allocates
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.ir.effects import Allocates
 
 MEMREF = OfClass((MemRefType,), "memref of any type values")
 

@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect, SingleBlockImplicitTerminator, ensure_terminator
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation
 
 
 @operation(aside=("arguments",))

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.arith import DIVISIONS
+from tilelang_npu.dialects.mlir.arith import DIVISIONS
 from tilelang_npu.errors import ARRAY_OF_THE_HOST, Location, TileError, is_array, shown
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.traced import arithmetic

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import written
+from tilelang_npu.dialects.text.names import written
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import launch
 from tilelang_npu.traced.builder import Builder

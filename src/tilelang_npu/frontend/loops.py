@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, UnitAt
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import written
+from tilelang_npu.dialects.text.names import written
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.kernel_calls import Calls
 from tilelang_npu.frontend.races import order_matters, refuse_races

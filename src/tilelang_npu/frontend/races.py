@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.traced.locations import place_of

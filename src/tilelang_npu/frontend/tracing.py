@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, Inde
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import written
 from tilelang_npu.dialects.text import read_back, to_keep
+from tilelang_npu.dialects.text.names import written
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.dialects import detect

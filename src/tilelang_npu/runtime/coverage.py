@@ -65,7 +65,7 @@ def effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
     from xdsl.dialects import func
     from xdsl.ir import BlockArgument
 
-    from tilelang_npu.dialects.effects import effects_of
+    from tilelang_npu.dialects.ir.effects import effects_of
     from tilelang_npu.transforms.ir.buffers import root_of
 
     found: dict[int, ParameterEffect] = {}

@@ -2,7 +2,7 @@
 
 What the author wrote stands in the trace of the kernel, with the lines: a loop gets other stages there, a buffer another one
 beside it, a load another place; numbers go to the factory again. ``changed`` makes what passes have as data beside their
-refusals (``dialects/changes.py``).
+refusals (``dialects/ir/changes.py``).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import frontend
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import literal
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import Remark
+from tilelang_npu.dialects.ir.affine_sums import literal
+from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.switches import PassConfigKey

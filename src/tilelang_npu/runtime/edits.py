@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import DONE, REFUSED, Remark
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, told
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, told
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location

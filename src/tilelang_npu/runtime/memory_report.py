@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Placed, remark_of
+from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of

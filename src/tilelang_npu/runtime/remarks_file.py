@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu import __version__
-from tilelang_npu.dialects.remarks import REFUSED, Remark, as_data
+from tilelang_npu.dialects.ir.remarks import REFUSED, Remark, as_data
 from tilelang_npu.runtime.findings_file import SARIF_SCHEMA, check_name, sarif_place
 from tilelang_npu.runtime.writing import write_whole
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
-    from tilelang_npu.dialects.remarks import Remark
+    from tilelang_npu.dialects.ir.remarks import Remark
     from tilelang_npu.runtime.explanation import Explanation
 
 __all__ = ["is_for_programs", "write_remarks"]

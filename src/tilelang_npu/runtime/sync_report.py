@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import constant
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits, remark_of, remarks_of, remarks_of_events
+from tilelang_npu.dialects.ir.effects import constant
+from tilelang_npu.dialects.ir.remarks import Remark, Touched, WaitReason, Waits, remark_of, remarks_of, remarks_of_events
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location

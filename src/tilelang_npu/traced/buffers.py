@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCast
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import written
+from tilelang_npu.dialects.text.names import written
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType

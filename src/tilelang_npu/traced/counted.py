@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import is_pure
+from tilelang_npu.dialects.ir.effects import is_pure
 from tilelang_npu.errors import Location
 
 

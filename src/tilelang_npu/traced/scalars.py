@@ -7,7 +7,7 @@ from typing import Protocol
 
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.names import spoken, written
+from tilelang_npu.dialects.text.names import spoken, written
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.forms import bounds_of

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 
 from dialects.verdicts.hivm_table import Rules
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 
 SHAPED = (TensorType, MemRefType, VectorType)
 UNRANKED = (UnrankedMemRefType, UnrankedTensorType)

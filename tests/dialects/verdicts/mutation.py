@@ -37,7 +37,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.irdl import IRDLOperation, OptOperandDef, VarOperandDef
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 
 ELEMENTS: tuple[Attribute, ...] = (
     Float16Type(), Float32Type(), BFloat16Type(), Float64Type(), IntegerType(1), IntegerType(8), IntegerType(16),

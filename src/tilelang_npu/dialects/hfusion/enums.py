@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from xdsl.irdl import irdl_attr_definition
 
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
 from tilelang_npu.dialects.hivm.enums import CacheModifierAttr as HivmCacheModifier
 from tilelang_npu.dialects.hivm.enums import EvictionPolicyAttr as HivmEvictionPolicy
 from tilelang_npu.dialects.hivm.enums import PaddingOptionAttr as HivmPaddingOption
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 
 
 def _count(words: str, start: int = 0) -> dict[str, int]:

@@ -26,9 +26,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from tilelang_npu.dialects.declaration import Rule
-from tilelang_npu.dialects.linalg_rules import element_of, elementwise, groups, shape_of, takes, writes_its_outs
-from tilelang_npu.dialects.rules import is_float, is_signless, require, same_shape
+from tilelang_npu.dialects.ir.declaration import Rule
+from tilelang_npu.dialects.mlir.linalg_rules import element_of, elementwise, groups, shape_of, takes, writes_its_outs
+from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require, same_shape
 
 FLOATS = (bf16, f16, f32)
 NUMBERS = (*FLOATS, i8, i16, i32, i64)

@@ -21,7 +21,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import Count, DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import (
     AtomicKindAttr,
     BinaryFnAttr,
@@ -44,8 +43,9 @@ from tilelang_npu.dialects.hfusion.rules import (
     selects,
 )
 from tilelang_npu.dialects.hivm.structured import StructuredOp, fail, results_for, shape_of
-from tilelang_npu.dialects.linalg_rules import takes
-from tilelang_npu.dialects.rules import same_size
+from tilelang_npu.dialects.ir.declaration import Count, DialectOp, Rule, operation
+from tilelang_npu.dialects.mlir.linalg_rules import takes
+from tilelang_npu.dialects.mlir.rules import same_size
 
 OpT = TypeVar("OpT", bound=DialectOp)
 BOOL = IntegerAttr.constr(i1)

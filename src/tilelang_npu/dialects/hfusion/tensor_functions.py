@@ -22,7 +22,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.declaration import Count, DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import CacheModifierAttr, EvictionPolicyAttr
 from tilelang_npu.dialects.hfusion.rules import (
     FLOATS,
@@ -43,6 +42,7 @@ from tilelang_npu.dialects.hfusion.rules import (
 from tilelang_npu.dialects.hfusion.rules import NUMBERS as ALL_NUMBERS
 from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS
 from tilelang_npu.dialects.hivm.structured import fail
+from tilelang_npu.dialects.ir.declaration import Count, DialectOp, Rule, operation
 
 _SOURCES = "$src attr-dict `:` type($src)"
 

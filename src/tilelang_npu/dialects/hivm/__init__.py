@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Dialect, Operation
 
-from tilelang_npu.dialects.declaration import DialectOp
 from tilelang_npu.dialects.hivm import cube, custom, dma, fixpipe, global_matmul, lanes, scalar, simt, sync, vector
 from tilelang_npu.dialects.hivm.attributes import (
     ATTRIBUTES,
@@ -162,6 +161,7 @@ from tilelang_npu.dialects.hivm.vector import (
     VSortOp,
     VTransposeOp,
 )
+from tilelang_npu.dialects.ir.declaration import DialectOp
 
 OPERATIONS: tuple[type[Operation], ...] = (
     *CLASSES.values(), *vector.OPERATIONS, *lanes.OPERATIONS, *dma.OPERATIONS, *fixpipe.OPERATIONS, *cube.OPERATIONS,

@@ -13,8 +13,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, parse_reference
 from tilelang_npu.dialects.hivm.enums import ENUMS, AddressSpaceAttr, EventAttr, PipeAttr
+from tilelang_npu.dialects.ir.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, parse_reference
 
 LAYOUTS: dict[str, int] = {
     name: number for number, name in enumerate(

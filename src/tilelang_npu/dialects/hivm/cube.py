@@ -23,8 +23,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import SEGMENTS, OneOf, element_type, operation
-from tilelang_npu.dialects.effects import constant, surely_true
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
@@ -39,6 +37,8 @@ from tilelang_npu.dialects.hivm.structured import (
     shape_of,
 )
 from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
+from tilelang_npu.dialects.ir.declaration import SEGMENTS, OneOf, element_type, operation
+from tilelang_npu.dialects.ir.effects import constant, surely_true
 
 Operand = SSAValue | Operation
 SYNC_ARGUMENTS = 7

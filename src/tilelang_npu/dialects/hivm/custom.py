@@ -25,12 +25,12 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.declaration import operation
-from tilelang_npu.dialects.effects import constant, surely_true
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for, shape_of
-from tilelang_npu.dialects.text_writer import TextPrinter
+from tilelang_npu.dialects.ir.declaration import operation
+from tilelang_npu.dialects.ir.effects import constant, surely_true
+from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.ops import Composite, Structured, operations
 
 Operand = SSAValue | Operation

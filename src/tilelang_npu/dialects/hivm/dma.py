@@ -32,8 +32,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import DialectOp, element_type, operation
-from tilelang_npu.dialects.effects import surely_true
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, EvictionPolicyAttr, PadModeAttr
 from tilelang_npu.dialects.hivm.scalar import adds_as_set
@@ -52,6 +50,8 @@ from tilelang_npu.dialects.hivm.structured import (
     same_shape,
     shape_of,
 )
+from tilelang_npu.dialects.ir.declaration import DialectOp, element_type, operation
+from tilelang_npu.dialects.ir.effects import surely_true
 from tilelang_npu.target import pipes_of
 
 Operand = SSAValue | Operation

@@ -24,8 +24,6 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.declaration import Rule, element_type, operation
 from tilelang_npu.dialects.hivm.attributes import boolean, integers
 from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
 from tilelang_npu.dialects.hivm.enums import CompareModeAttr, RoundModeAttr, TypeFnAttr
@@ -49,6 +47,8 @@ from tilelang_npu.dialects.hivm.structured import (
     transposable,
     vector_only,
 )
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.declaration import Rule, element_type, operation
 from tilelang_npu.ops.spec import Clause, Elementwise
 from tilelang_npu.ops.table import elementwise
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from xdsl.irdl import irdl_attr_definition
 
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 
 
 def _count(*words: str, start: int = 0) -> dict[str, int]:

@@ -19,7 +19,6 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.declaration import OfClass, operation
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
 from tilelang_npu.dialects.hivm.enums import (
     FixpipeDMAModeAttr,
@@ -32,6 +31,7 @@ from tilelang_npu.dialects.hivm.enums import (
 from tilelang_npu.dialects.hivm.scalar import adds_as_set
 from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
 from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
+from tilelang_npu.dialects.ir.declaration import OfClass, operation
 
 Operand = SSAValue | Operation
 

@@ -17,7 +17,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import operation
 from tilelang_npu.dialects.hivm.enums import DescaleModeAttr
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
@@ -28,6 +27,7 @@ from tilelang_npu.dialects.hivm.structured import (
     results_for,
     shape_of,
 )
+from tilelang_npu.dialects.ir.declaration import operation
 
 Operand = SSAValue | Operation
 _TILE_SIZES = 3

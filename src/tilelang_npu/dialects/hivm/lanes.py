@@ -17,7 +17,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import operation
 from tilelang_npu.dialects.hivm.enums import DeinterleaveModeAttr
 from tilelang_npu.dialects.hivm.structured import (
     MEMREF,
@@ -33,6 +32,7 @@ from tilelang_npu.dialects.hivm.structured import (
     same_rank,
 )
 from tilelang_npu.dialects.hivm.vector import FP8, INS_OUTS, INTEGERS, NUMBER, RESULT, TEMP
+from tilelang_npu.dialects.ir.declaration import operation
 
 Operand = SSAValue | Operation
 _NO_BOOL = dtypes(*INTEGERS, "f16", "bf16", "f32", *FP8)

@@ -43,11 +43,11 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
-from tilelang_npu.dialects.rules import fitting_shapes
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
+from tilelang_npu.dialects.mlir.rules import fitting_shapes
 
 Operand = SSAValue | Operation
 BOOL = IntegerAttr.constr(i1)

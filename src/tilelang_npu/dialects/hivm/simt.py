@@ -21,7 +21,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import DialectOp, OneOf, element_type, operation
 from tilelang_npu.dialects.hivm.attributes import boolean
 from tilelang_npu.dialects.hivm.enums import CacheModifierAttr, EvictionPolicyAttr
 from tilelang_npu.dialects.hivm.structured import (
@@ -34,6 +33,7 @@ from tilelang_npu.dialects.hivm.structured import (
     results_for,
     shape_of,
 )
+from tilelang_npu.dialects.ir.declaration import DialectOp, OneOf, element_type, operation
 
 Operand = SSAValue | Operation
 INT = OneOf(frozenset((i32, i64)), "32-bit signless integer or 64-bit signless integer")

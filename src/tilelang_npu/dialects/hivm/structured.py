@@ -31,8 +31,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, Rule, element_type
-from tilelang_npu.dialects.fields import integers_in, places
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, Rule, element_type
+from tilelang_npu.dialects.ir.fields import integers_in, places
 from tilelang_npu.target.dtypes import DType, dtype
 
 # An op that works on data reads its shape: no type without a rank fits any of these.

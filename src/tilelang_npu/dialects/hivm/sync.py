@@ -24,7 +24,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, writes_older_text
 from tilelang_npu.dialects.hivm.attributes import event
 from tilelang_npu.dialects.hivm.enums import (
     CoreTypeAttr,
@@ -34,6 +33,7 @@ from tilelang_npu.dialects.hivm.enums import (
     SyncBlockModeAttr,
 )
 from tilelang_npu.dialects.hivm.structured import MEMREF
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, writes_older_text
 
 CUBE_PIPES = frozenset({"M", "MTE1", "FIX"})
 VECTOR_PIPES = frozenset({"V", "MTE3"})

@@ -20,9 +20,9 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilelang_npu.dialects.declaration import writes_older_text
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import fail
+from tilelang_npu.dialects.ir.declaration import writes_older_text
 
 UNIT_FLAGS = ArrayAttr.constr(UnitFlagAttr)
 

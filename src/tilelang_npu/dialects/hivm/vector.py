@@ -23,7 +23,6 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import element_type, operation
 from tilelang_npu.dialects.hivm.attributes import boolean, integers, space_of
 from tilelang_npu.dialects.hivm.enums import ReduceOpAttr
 from tilelang_npu.dialects.hivm.structured import (
@@ -48,6 +47,7 @@ from tilelang_npu.dialects.hivm.structured import (
     shaped_types,
     temp_buffer_rank_one,
 )
+from tilelang_npu.dialects.ir.declaration import element_type, operation
 
 Operand = SSAValue | Operation
 BOOL = IntegerAttr.constr(i1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tilelang_npu.dialects.effects import ATOMIC
+from tilelang_npu.dialects.ir.effects import ATOMIC
 from tilelang_npu.dialects.tile.buffers import (
     AllocOp,
     OpenMemory,

@@ -34,10 +34,10 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.effects import Allocates, EffectsOp, stating
-from tilelang_npu.dialects.names import written
-from tilelang_npu.dialects.rules import offset_of_slice
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, stating
+from tilelang_npu.dialects.mlir.rules import offset_of_slice
+from tilelang_npu.dialects.text.names import written
 
 
 class OpenMemory(StrEnum):

@@ -17,7 +17,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
-from tilelang_npu.dialects.effects import EffectsOp, stating
+from tilelang_npu.dialects.ir.effects import EffectsOp, stating
 from tilelang_npu.dialects.tile.buffers import root_of
 
 Fact = int | str | bool | list[int]

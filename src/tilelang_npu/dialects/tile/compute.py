@@ -25,8 +25,8 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
-from tilelang_npu.dialects.effects import EffectsOp, stating, surely_true
 from tilelang_npu.dialects.hivm.attributes import address_space
+from tilelang_npu.dialects.ir.effects import EffectsOp, stating, surely_true
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
 

@@ -34,7 +34,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, NoTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.effects import EffectsOp, stating
+from tilelang_npu.dialects.ir.effects import EffectsOp, stating
 from tilelang_npu.dialects.tile.buffers import mixed_values
 
 

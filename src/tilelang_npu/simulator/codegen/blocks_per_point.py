@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.arith import IndexCastUIOp
+from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 
 _CASTS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)
 _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.handlers import has_effect

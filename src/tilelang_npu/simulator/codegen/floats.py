@@ -14,7 +14,7 @@ from xdsl.dialects import math as mlir_math
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
-from tilelang_npu.dialects.arith import RemfOp
+from tilelang_npu.dialects.mlir.arith import RemfOp
 from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported

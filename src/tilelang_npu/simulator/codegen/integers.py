@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilelang_npu.dialects.arith import IndexCastUIOp
+from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Interval
 from tilelang_npu.simulator.codegen.element_types import bounds

@@ -13,9 +13,9 @@ from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm import space_of
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Placed, remark_of
+from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of

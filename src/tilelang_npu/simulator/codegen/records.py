@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.dialects.effects import EffectsOp, effects_of
+from tilelang_npu.dialects.ir.effects import EffectsOp, effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
@@ -97,7 +97,7 @@ class Records(Values):
     def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
              held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
              called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
-        """Record that an op runs here, which does to its operands what it says (``dialects/effects.py``), in their order.
+        """Record that an op runs here, which does to its operands what it says (``dialects/ir/effects.py``), in their order.
 
         Args:
             op: the op.

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.arith import IndexCastUIOp
+from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 
 _CONVERSIONS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, UnrealizedConversionCastOp, memref.CastOp,
                 memref.MemorySpaceCastOp, hivm.BitcastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)

@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Placed
+from tilelang_npu.dialects.ir.remarks import Placed
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.linear import TRUTH, Interval
 from tilelang_npu.simulator.codegen.buffer_numbers import BufferNumbers
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions

@@ -14,10 +14,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.utils.hints import isa
 
-from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.dialects.hacc import ArgTypeAttr
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.effects import EffectsOp
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses

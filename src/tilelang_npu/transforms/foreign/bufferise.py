@@ -27,9 +27,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects import annotation, hivm, upstream
+from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.hivm.structured import StructuredOp
-from tilelang_npu.dialects.rules import offset_of_slice, unless_dynamic
+from tilelang_npu.dialects.mlir.bufferization import MaterializeInDestinationOp, ToTensorOp
+from tilelang_npu.dialects.mlir.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.transforms.hivm.toolchain_arguments import kernels
 from tilelang_npu.transforms.ir.locations import refuse
 
@@ -89,10 +90,10 @@ class _Bufferiser:
     def _on_tensors(self, op: Operation) -> None:
         if isinstance(op, tensor.EmptyOp):
             return  # made where it is written
-        if isinstance(op, (upstream.ToTensorOp, bufferization.ToTensorOp)):
+        if isinstance(op, (bufferization.ToTensorOp, ToTensorOp)):
             self.buffers[op.results[0]] = op.operands[0]
             self.borrowed.add(op.operands[0])
-        elif isinstance(op, upstream.MaterializeInDestinationOp):
+        elif isinstance(op, MaterializeInDestinationOp):
             self._materialise(op)
         elif isinstance(op, StructuredOp):
             self._structured(op)
@@ -199,7 +200,7 @@ class _Bufferiser:
         for out, result in zip((out for out in outs if isinstance(out.type, TensorType)), op.results, strict=True):
             self.buffers[result] = targets[out]
 
-    def _materialise(self, op: upstream.MaterializeInDestinationOp) -> None:
+    def _materialise(self, op: MaterializeInDestinationOp) -> None:
         target = op.dest if isinstance(op.dest.type, MemRefType) else self._of(op.dest, op)
         source = self._of(op.source, op)
         if source is not target:

@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 from tilelang_npu.transforms.hivm.toolchain_arguments import kernels
 from tilelang_npu.transforms.ir.locations import refuse
 

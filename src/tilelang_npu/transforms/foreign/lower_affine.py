@@ -26,7 +26,7 @@ from xdsl.ir.affine import (
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects.affine import MaxOp
+from tilelang_npu.dialects.mlir.affine import MaxOp
 from tilelang_npu.errors import TileError
 from tilelang_npu.transforms.ir.locations import refuse
 

@@ -19,8 +19,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm.attributes import BlockAttr
-from tilelang_npu.dialects.scf import ForallOp
-from tilelang_npu.dialects.tensor import ParallelInsertSliceOp
+from tilelang_npu.dialects.mlir.scf import ForallOp
+from tilelang_npu.dialects.mlir.tensor import ParallelInsertSliceOp
 from tilelang_npu.transforms.ir.locations import refuse
 
 Bounds = tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.transforms.ir.lifetimes import Life, Loop, root_of
 
 

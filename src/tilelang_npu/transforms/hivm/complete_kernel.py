@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hacc, hivm
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.host_functions import TASK_TYPES, own_task_type_function, task_type_function
 from tilelang_npu.transforms.ir.treated import begins, is_finished, release
 

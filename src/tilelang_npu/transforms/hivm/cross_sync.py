@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.sync.counted_on import count_on
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, colour

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Placed, remark, remark_of
+from tilelang_npu.dialects.ir.remarks import Placed, remark, remark_of
 from tilelang_npu.transforms.hivm.insert_sync import iteration_modulo
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.locations import refuse, stand_in

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.sync.event_ids import free_numbers
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name

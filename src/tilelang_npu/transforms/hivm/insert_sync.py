@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import remark, tell
+from tilelang_npu.dialects.ir.remarks import remark, tell
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.branches import into_branches
 from tilelang_npu.transforms.hivm.sync.counted_on import counted_on, forget_counted_on

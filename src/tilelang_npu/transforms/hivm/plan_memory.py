@@ -35,9 +35,9 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
-from tilelang_npu.dialects.changes import Smaller
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Held, Placed, Remark, Scoped, done, refused, remark
+from tilelang_npu.dialects.ir.changes import Smaller
+from tilelang_npu.dialects.ir.remarks import Held, Placed, Remark, Scoped, done, refused, remark
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import met, round_of, starts

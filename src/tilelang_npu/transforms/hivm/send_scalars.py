@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm, memref_ext, tile
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.transforms.hivm.split_cores import Lost
 from tilelang_npu.transforms.hivm.sync.bytes import place_of
 from tilelang_npu.transforms.ir.cores import core_of, is_mixed, put_core

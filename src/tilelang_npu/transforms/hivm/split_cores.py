@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import annotation, hivm, tile
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.transforms.hivm.host_functions import task_type_function
 from tilelang_npu.transforms.hivm.tidy import tidy_function
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument

@@ -2,7 +2,7 @@
 
 Pure operations with equal operands and attributes in one block (or one around it) become one; pure operations without
 a use, empty branches, loops without an effect and those that never run go. Nothing that touches memory or synchronises is
-moved, or removed from where it runs. What an operation does, its traits say (``dialects/effects.py``).
+moved, or removed from where it runs. What an operation does, its traits say (``dialects/ir/effects.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xdsl.transforms.common_subexpression_elimination import OperationInfo
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import EffectsOp
+from tilelang_npu.dialects.ir.effects import EffectsOp
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 Known = dict[tuple[OperationInfo, str | None], Operation]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.tile import root_of as root_of
 
 SCRATCH = "tile.scratch"

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects import annotation, hivm, memref_ext, tile
-from tilelang_npu.dialects.declaration import DialectOp
+from tilelang_npu.dialects.ir.declaration import DialectOp
 from tilelang_npu.transforms.ir.locations import refuse
 
 CORE = "hivm.tcore_type"

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects.remarks import place
+from tilelang_npu.dialects.ir.remarks import place
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 OpT = TypeVar("OpT", bound=Operation)

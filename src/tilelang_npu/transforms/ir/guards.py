@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, SSAValue
 
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.ranges import Ranges
 

@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.effects import accesses, constant
 from tilelang_npu.dialects.hivm.structured import flat
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.effects import accesses, constant
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.ops import dtype
 
 MULTI_BUFFER = "hivm.multi_buffer"

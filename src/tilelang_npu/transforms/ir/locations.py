@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
-from tilelang_npu.dialects.remarks import place
+from tilelang_npu.dialects.ir.remarks import place
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 

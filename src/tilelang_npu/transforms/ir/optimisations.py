@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tilelang_npu.dialects.changes import Change
+from tilelang_npu.dialects.ir.changes import Change
 from tilelang_npu.errors import Location, TileError
 
 OPTIMISATIONS = {

@@ -15,7 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilelang_npu.dialects.signatures import remember
+from tilelang_npu.dialects.ir.signatures import remember
 from tilelang_npu.transforms.ir.cores import CORE, states_core
 
 __all__ = ["Verified"]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringA
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import name_of

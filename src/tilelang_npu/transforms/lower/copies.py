@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value

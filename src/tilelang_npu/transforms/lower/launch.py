@@ -32,8 +32,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, core_of_function

@@ -10,7 +10,7 @@ from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.declaration import DialectOp
+from tilelang_npu.dialects.ir.declaration import DialectOp
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.cores import noted_core, put_core
 from tilelang_npu.transforms.tile.assign_cores import told_core

@@ -26,10 +26,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc, tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.rules import offset_of_slice
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.mlir.rules import offset_of_slice
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of

@@ -22,8 +22,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import refused
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import refused
 from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of
 from tilelang_npu.transforms.ir.locations import location_of
 from tilelang_npu.transforms.ir.ranges import Ranges

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.transforms.ir.buffers import covers_root, root_of, touches
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal

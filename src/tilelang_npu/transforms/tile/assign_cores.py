@@ -22,8 +22,8 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hacc, hivm, tile
-from tilelang_npu.dialects.declaration import DialectOp
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.ir.declaration import DialectOp
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.buffers import space_of
 from tilelang_npu.transforms.ir.cores import core_of_function, has_core, noted_core, put_core, put_core_of_function, states_core

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.effects import Effect, effects_of, is_pure
+from tilelang_npu.dialects.ir.effects import Effect, effects_of, is_pure
 from tilelang_npu.target import GM, core_of
 from tilelang_npu.transforms.ir import cores
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of

@@ -26,11 +26,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import done, refused
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops.spec import Composite
 from tilelang_npu.target import BLOCK

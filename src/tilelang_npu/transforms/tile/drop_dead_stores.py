@@ -19,8 +19,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import EffectsOp
-from tilelang_npu.dialects.remarks import done
+from tilelang_npu.dialects.ir.effects import EffectsOp
+from tilelang_npu.dialects.ir.remarks import done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import line_of

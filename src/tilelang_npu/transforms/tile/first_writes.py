@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of, is_pure
+from tilelang_npu.dialects.ir.effects import effects_of, is_pure
 from tilelang_npu.linear import Bound
 from tilelang_npu.transforms.ir.buffers import root_of, touches, users_of, walk
 from tilelang_npu.transforms.ir.ranges import Ranges

@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, Waits, done, refused, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, done, refused, remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.cores import has_core, put_core

@@ -29,9 +29,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.changes import InFront, OwnBuffer
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import done, refused
+from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of

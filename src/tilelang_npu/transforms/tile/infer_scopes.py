@@ -27,10 +27,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.effects import Effect, effects_of
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.effects import Effect, effects_of
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Scoped, tell
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.transforms.ir.buffers import covers_root, root_of, space_of
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 

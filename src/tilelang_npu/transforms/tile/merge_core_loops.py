@@ -19,8 +19,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import is_pure
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.effects import is_pure
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Ranges

@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges

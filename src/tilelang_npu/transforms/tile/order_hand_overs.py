@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.tile.channels import Channels, is_scratch, stays, uses_below

@@ -28,8 +28,8 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.changes import Rounds, Smaller
-from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
+from tilelang_npu.dialects.ir.changes import Rounds, Smaller
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of

@@ -22,9 +22,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.target import GM
 from tilelang_npu.transforms.ir.buffers import users_of, with_space
 from tilelang_npu.transforms.ir.cores import core_of

@@ -24,11 +24,11 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.dialects.effects import Effect, is_pure
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import done
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.effects import Effect, is_pure
+from tilelang_npu.dialects.ir.remarks import done
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.target import GM, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse

@@ -30,9 +30,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.changes import OwnBuffer, Smaller, SwitchedOn, Unpinned
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import Held, done, refused
+from tilelang_npu.dialects.ir.changes import OwnBuffer, Smaller, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import Held, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, touches, users_of, walk

@@ -23,8 +23,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of, walk
 from tilelang_npu.transforms.ir.launch_names import names_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse

@@ -16,7 +16,7 @@ from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of, is_pure
+from tilelang_npu.dialects.ir.effects import effects_of, is_pure
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.cores import core_of, has_core
 from tilelang_npu.transforms.ir.locations import line_of

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Bound, Linear
 from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import covers_root, space_of

@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.remarks import DONE, Remark, Turns, tell
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges

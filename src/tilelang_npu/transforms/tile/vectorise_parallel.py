@@ -26,8 +26,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.remarks import Points, done, refused
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.remarks import Points, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of

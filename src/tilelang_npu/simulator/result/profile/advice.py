@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.dialects.remarks import remark_of
+from tilelang_npu.dialects.ir.remarks import remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.work import Barrier, Mmad

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tilelang_npu.dialects.remarks import Held, Remark, Scoped, WaitReason, Waits, remarks_of
+from tilelang_npu.dialects.ir.remarks import Held, Remark, Scoped, WaitReason, Waits, remarks_of
 from tilelang_npu.simulator.machine.events import Event, OpRecord, number_of
 from tilelang_npu.simulator.machine.work import Mmad
 from tilelang_npu.simulator.result.profile.parts_of_time import line_of

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.affine_sums import affine, literal
-from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.ir.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.hivm.sync.boxes import Box, apart, box_of

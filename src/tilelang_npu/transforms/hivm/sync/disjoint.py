@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.guards import natural
 from tilelang_npu.transforms.ir.ranges import Ranges

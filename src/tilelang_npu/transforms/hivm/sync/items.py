@@ -16,7 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes, place_of
 from tilelang_npu.transforms.hivm.sync.turns import common, iterations, stages, surely_taken

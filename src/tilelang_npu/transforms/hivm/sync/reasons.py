@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits
+from tilelang_npu.dialects.ir.remarks import Remark, Touched, WaitReason, Waits
+from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch
 from tilelang_npu.transforms.hivm.sync.solve import Dependence

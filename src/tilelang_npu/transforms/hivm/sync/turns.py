@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import NATURAL, Interval, Linear
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.ir.guards import leaves, said, surely_natural

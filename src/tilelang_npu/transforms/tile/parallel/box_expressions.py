@@ -19,8 +19,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hacc, hivm, tile
-from tilelang_npu.dialects.affine_sums import affine, literal
-from tilelang_npu.dialects.declaration import dtype_of
+from tilelang_npu.dialects.ir.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of

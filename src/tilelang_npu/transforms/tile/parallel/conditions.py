@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.affine_sums import affine, literal
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in

@@ -21,7 +21,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.ranges import Ranges

@@ -8,8 +8,8 @@ from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.dialects.arith import DIVISIONS
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.mlir.arith import DIVISIONS
 from tilelang_npu.transforms.ir.buffers import space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
 

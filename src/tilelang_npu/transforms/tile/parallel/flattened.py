@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.locations import stand_in
 
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)

@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from tilelang_npu.dialects.affine_sums import literal
+from tilelang_npu.dialects.ir.affine_sums import literal
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.parallel.nests import I32

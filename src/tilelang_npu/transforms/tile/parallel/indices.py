@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLay
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.buffers import space_of
 

@@ -9,7 +9,7 @@ from xdsl.dialects import memref, scf
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.buffers import space_of
 from tilelang_npu.transforms.ir.guards import leaves

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.declaration import replacing, widened
-from tilelang_npu.dialects.rules import is_float, require
+from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.mlir.rules import is_float, require
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
 _OF_FLOATS = ("minnumf", "maxnumf", "minimumf", "maximumf")

@@ -22,8 +22,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
-from tilelang_npu.dialects.rules import dynamic_sizes, fitting_shapes, require
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
+from tilelang_npu.dialects.mlir.rules import dynamic_sizes, fitting_shapes, require
 
 MEMREF = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
 TENSOR = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")

@@ -41,11 +41,11 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
-from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
-from tilelang_npu.dialects.formats import format_of
-from tilelang_npu.dialects.text_numbers import NumberParser
-from tilelang_npu.dialects.text_refusals import no_token
-from tilelang_npu.dialects.type_rules import type_fault
+from tilelang_npu.dialects.ir.declaration import SEGMENTS, DialectOp, counted_segments
+from tilelang_npu.dialects.text.formats import format_of
+from tilelang_npu.dialects.text.number_parser import NumberParser
+from tilelang_npu.dialects.text.refusals import no_token
+from tilelang_npu.dialects.text.type_rules import type_fault
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
 _TOKEN = re.compile(

@@ -6,8 +6,8 @@ from typing import Any
 
 from xdsl.dialects import math
 
-from tilelang_npu.dialects.declaration import replacing, widened
-from tilelang_npu.dialects.rules import FLOATS, WHOLE, one_type, require, same_shape
+from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.mlir.rules import FLOATS, WHOLE, one_type, require, same_shape
 
 _WHOLE = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop", "math.ipowi")
 _OF_TWO_KINDS = "math.fpowi"

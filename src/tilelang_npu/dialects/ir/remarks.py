@@ -23,7 +23,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tilelang_npu.dialects.changes import Change
+from tilelang_npu.dialects.ir.changes import Change
 from tilelang_npu.errors import Location
 
 __all__ = ["DONE", "MADE", "REFUSED", "Held", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns",

@@ -26,10 +26,10 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilelang_npu.dialects.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
 from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
-from tilelang_npu.dialects.linalg_rules import (
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.mlir.linalg_rules import (
     broadcasts,
     elementwise,
     generic,
@@ -39,7 +39,7 @@ from tilelang_npu.dialects.linalg_rules import (
     takes,
     transposes,
 )
-from tilelang_npu.dialects.text_reader import TextParser
+from tilelang_npu.dialects.text.reader import TextParser
 
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
 

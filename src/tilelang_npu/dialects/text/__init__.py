@@ -15,10 +15,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
 
-from tilelang_npu.dialects import remarks
 from tilelang_npu.dialects.context import make_context
-from tilelang_npu.dialects.text_reader import BrokenOp, TextParser
-from tilelang_npu.dialects.text_refusals import (
+from tilelang_npu.dialects.ir import remarks
+from tilelang_npu.dialects.text.reader import BrokenOp, TextParser
+from tilelang_npu.dialects.text.refusals import (
     first_line,
     in_our_words,
     is_empty,
@@ -26,8 +26,8 @@ from tilelang_npu.dialects.text_refusals import (
     refuse_what_is_no_text,
     remember,
 )
-from tilelang_npu.dialects.text_writer import TextPrinter
-from tilelang_npu.dialects.toolchains import require_writable
+from tilelang_npu.dialects.text.toolchains import require_writable
+from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.errors import Location, TileError
 
 _BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,

@@ -29,9 +29,9 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
-from tilelang_npu.dialects.memref_views import VIEWS
-from tilelang_npu.dialects.rules import fitting_shapes, require
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.mlir.memref_views import VIEWS
+from tilelang_npu.dialects.mlir.rules import fitting_shapes, require
 
 
 def is_identity(kind: MemRefType[Attribute]) -> bool:

@@ -30,10 +30,10 @@ from xdsl.irdl import IRDLOperation
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
-from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
-from tilelang_npu.dialects.formats import format_of, has_custom_form
-from tilelang_npu.dialects.func import print_declaration, says_more
-from tilelang_npu.dialects.remarks import place
+from tilelang_npu.dialects.ir.declaration import SEGMENTS, counted_segments
+from tilelang_npu.dialects.ir.remarks import place
+from tilelang_npu.dialects.mlir.func import print_declaration, says_more
+from tilelang_npu.dialects.text.formats import format_of, has_custom_form
 
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 """What stands in a string as it is: what can be printed, but for quotes and backslashes."""

@@ -24,8 +24,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, element_type, operation, replacing, widened
-from tilelang_npu.dialects.rules import (
+from tilelang_npu.dialects.ir.declaration import DialectOp, element_type, operation, replacing, widened
+from tilelang_npu.dialects.mlir.rules import (
     BOOLS,
     FLOATS,
     INTEGERS,

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilelang_npu.dialects.declaration import replacing
+from tilelang_npu.dialects.ir.declaration import replacing
 
 _RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 

@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.declaration import replacing, widened
-from tilelang_npu.dialects.rules import require
+from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.mlir.rules import require
 
 
 def _hands(op: Any, *groups: Sequence[SSAValue]) -> None:

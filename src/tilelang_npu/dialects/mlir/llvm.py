@@ -21,10 +21,10 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.cf import goes, goes_either_way
-from tilelang_npu.dialects.declaration import Rule, replacing, widened
-from tilelang_npu.dialects.llvm_text import MORE
-from tilelang_npu.dialects.rules import is_float, is_signless, require, with_elements
+from tilelang_npu.dialects.ir.declaration import Rule, replacing, widened
+from tilelang_npu.dialects.mlir.cf import goes, goes_either_way
+from tilelang_npu.dialects.mlir.llvm_text import MORE
+from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require, with_elements
 
 _AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
 _WITHOUT_VALUES = (llvm.LLVMVoidType, llvm.LLVMFunctionType)

@@ -19,8 +19,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilelang_npu.dialects.declaration import DialectOp, operation
-from tilelang_npu.dialects.rules import require
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation
+from tilelang_npu.dialects.mlir.rules import require
 
 _AXES = DenseArrayBase.constr(i64)
 _NONE = DenseArrayBase.from_list(i64, [])

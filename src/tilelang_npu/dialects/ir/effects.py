@@ -41,7 +41,7 @@ from xdsl.traits import (
     is_side_effect_free,
 )
 
-from tilelang_npu.dialects.fields import accessors, places
+from tilelang_npu.dialects.ir.fields import accessors, places
 
 
 @dataclass(frozen=True, init=False)

@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)

@@ -34,9 +34,17 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
-from tilelang_npu.dialects.rules import drops_ones, dynamic_sizes, fitting_shapes, is_whole, output_shape, require, slice_of
-from tilelang_npu.dialects.tensor_pack import PackOp, UnpackOp
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.mlir.rules import (
+    drops_ones,
+    dynamic_sizes,
+    fitting_shapes,
+    is_whole,
+    output_shape,
+    require,
+    slice_of,
+)
+from tilelang_npu.dialects.mlir.tensor_pack import PackOp, UnpackOp
 
 _ANY = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 _NUMBERS = DenseArrayBase.constr(i64)

@@ -9,8 +9,8 @@ from typing import Any
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, UnrankedMemRefType
 
-from tilelang_npu.dialects.declaration import OfClass, widened
-from tilelang_npu.dialects.rules import (
+from tilelang_npu.dialects.ir.declaration import OfClass, widened
+from tilelang_npu.dialects.mlir.rules import (
     Size,
     drops_ones,
     groups_of,

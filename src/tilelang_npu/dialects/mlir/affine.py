@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
 
 _INDEX = IndexType()
 

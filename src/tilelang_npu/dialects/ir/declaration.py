@@ -7,7 +7,7 @@
 * As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also one that has a clause.
 * Rules (what MLIR calls traits and interfaces: "all operands have one rank") are functions, checked in their order after
   the types and the op's own ``verify_``, which is the order of MLIR.
-* An op that does not say what it does to its operands (``dialects/effects.py``) is refused when it is defined.
+* An op that does not say what it does to its operands (``dialects/ir/effects.py``) is refused when it is defined.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.effects import EffectsOp, Fields, check_effects, state_effects
-from tilelang_npu.dialects.fields import accessors
+from tilelang_npu.dialects.ir.effects import EffectsOp, Fields, check_effects, state_effects
+from tilelang_npu.dialects.ir.fields import accessors
 from tilelang_npu.target.dtypes import DType, dtype
 
 Rule = Callable[[Any], None]

@@ -10,7 +10,7 @@ from xdsl.dialects.linalg.ops import GenericOp as _Generic
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.rules import is_float, is_signless, require
+from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require
 
 _MATRICES = ((0, 2), (2, 1), (0, 1))
 """Of a product, the loops of the rows, columns and of what is summed, in the order of the axes of each operand."""
