@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu import TileError
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.effects import constant
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.result.launch_result import Launch
@@ -53,7 +53,7 @@ def _sites(module: ModuleOp) -> list[Site]:
         if isinstance(op, SYNC):
             found.append((op, -1))
         elif isinstance(op, hivm.MmadL1Op) and op.sync_related_args:
-            found += [(op, place) for place in PASSED if constant(op.sync_related_args[place]) != -1]
+            found += [(op, place) for place in PASSED if constant_value(op.sync_related_args[place]) != -1]
     return found
 
 

@@ -18,9 +18,10 @@ import tilelang_npu as tilelang
 from samples import product
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hfusion import HFusion
-from tilelang_npu.dialects.hivm.structured import MEMREF
+from tilelang_npu.dialects.ir.constants import is_known_true
 from tilelang_npu.dialects.ir.declaration import DialectOp, operation
-from tilelang_npu.dialects.ir.effects import Effect, EffectsOp, accesses, check_effects, effects_of, stating, surely_true
+from tilelang_npu.dialects.ir.destination_style import MEMREF
+from tilelang_npu.dialects.ir.effects import Effect, EffectsOp, accesses, check_effects, effects_of, op_with_effects
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.dialects.tile import Tile
 from tilelang_npu.transforms.hivm.sync.items import build
@@ -59,23 +60,23 @@ def _misspelled() -> None:
 
 
 def _idle() -> None:
-    @stating()
+    @op_with_effects()
     class Idle(EffectsOp):
         name = "tile.idle"
         number = operand_def(i1)
 
 
 def _unheard_of() -> None:
-    @stating(raeds=("source",))
+    @op_with_effects(raeds=("source",))
     class UnheardOf(EffectsOp):
         name = "tile.unheard_of"
         source = operand_def(MEMREF)
 
 
 @pytest.mark.parametrize(("define", "message"), [
-    (_silent, "hivm.hir.silent does not say what it does to its operand target"),
-    (_misspelled, "hivm.hir.misspelled has no operand traget"),
-    (_idle, "tile.idle does not say that it does anything"),
+    (_silent, "hivm.hir.silent does not declare its effect on the operand target"),
+    (_misspelled, "hivm.hir.misspelled declares an effect on traget, and has no such operand"),
+    (_idle, "tile.idle declares no effect"),
     (_unheard_of, "tile.unheard_of: an op has no raeds"),
 ])
 def test_an_op_that_does_not_say_what_it_does_is_no_op(define: Callable[[], None], message: str) -> None:
@@ -93,7 +94,7 @@ class NewOp(DialectOp):
     temp_buffer = opt_operand_def(MEMREF)
     ADDS: ClassVar[bool] = False
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """Whether it adds to what is there."""
         return self.ADDS
 
@@ -175,4 +176,4 @@ def test_a_loop_that_runs_once_begins_its_sum_anew(end: int, asks: str, first: b
   return
 }}""")
     (asked,) = (op for op in module.walk() if op.name == "arith.cmpi")
-    assert surely_true(asked.results[0]) is first
+    assert is_known_true(asked.results[0]) is first

@@ -195,7 +195,7 @@ def test_a_text_that_leaves_something_out_is_noticed(monkeypatch: pytest.MonkeyP
     assert len([found for found in _lost("hivm.hir.pipe_barrier") if found.startswith("pipe = ")]) == TRIED
     monkeypatch.setattr(hivm.PipeBarrierOp, "print", plain)
     assert _lost("hivm.hir.pipe_barrier") == []
-    monkeypatch.setattr(hivm.PipeBarrierOp, "fill_in", lambda op: op.attributes.clear())
+    monkeypatch.setattr(hivm.PipeBarrierOp, "complete_parsed", lambda op: op.attributes.clear())
     assert len([found for found in _lost("hivm.hir.pipe_barrier") if found.startswith("note = ")]) == 1
 
 

@@ -14,7 +14,7 @@ from xdsl.irdl.operations import get_accessors_from_op_def
 from tilelang_npu.dialects.annotation import Annotation
 from tilelang_npu.dialects.hfusion import HFusion
 from tilelang_npu.dialects.hivm import Hivm
-from tilelang_npu.dialects.ir.fields import accessors, places
+from tilelang_npu.dialects.ir.fields import accessors, operand_positions
 from tilelang_npu.dialects.tile import Tile
 
 KINDS = [op for dialect in (Hivm, HFusion, Tile, Annotation) for op in dialect.operations if issubclass(op, IRDLOperation)]
@@ -41,7 +41,7 @@ def test_fields_are_what_xdsl_reads(kind: type[IRDLOperation]) -> None:
         op = kind.create(operands=test.TestOp(result_types=[i32] * sum(sizes)).results, properties=properties)
         if stated and "operandSegmentSizes" not in definition.properties:
             op.attributes = properties
-        where = places(op)
+        where = operand_positions(op)
         for name, _ in definition.operands:
             expected = theirs[name].__get__(op, kind)
             assert getattr(op, name) == expected, (name, sizes)
@@ -52,5 +52,5 @@ def test_fields_are_what_xdsl_reads(kind: type[IRDLOperation]) -> None:
 def test_a_field_cannot_be_set() -> None:
     kind = next(kind for kind in KINDS if accessors(kind.get_irdl_definition()))
     (name, *_) = accessors(kind.get_irdl_definition())
-    with pytest.raises(AttributeError, match="by their positions"):
+    with pytest.raises(AttributeError, match="by position"):
         setattr(kind.__new__(kind), name, None)

@@ -101,7 +101,7 @@ def test_groups_that_the_toolchain_counts_are_not_stated_otherwise() -> None:
     line = "ins(%z, %at : tensor<4x8xf32>, tensor<4x8xi32>) outs(%z : tensor<4x8xf32>) axis = 1 -> tensor<4x8xf32>"
     stated = parse_module(_text(f"%0 = hfusion.gather {{operandSegmentSizes = array<i32: 2, 1>}} {line}"))
     assert f"hfusion.gather {line}" in print_module(stated)
-    with pytest.raises(TileError, match="operandSegmentSizes is array<i32: 2, 1> by what is written"):
+    with pytest.raises(TileError, match="the operands as written make operandSegmentSizes array<i32: 2, 1>"):
         parse_module(_text(f"%0 = hfusion.gather {{operandSegmentSizes = array<i32: 1, 2>}} {line}"))
 
 

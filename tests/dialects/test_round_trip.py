@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, f32, i32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, StringAttr, UnitAttr, f32, i32, i64
 from xdsl.ir import Block, Operation
 
 from dialects.helpers import Kernel, body, type_of
@@ -42,9 +42,9 @@ CASES: list[tuple[str, Make, str]] = [
     ("sync_block_wait dynamic", lambda k: hivm.SyncBlockWaitOp("CUBE", "MTE2", "S", k("i64"),
                                                                mode="INTER_SUBBLOCK_SYNCHRONIZATION"),
      "hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = %a sync_instr_mode = <INTER_SUBBLOCK_SYNCHRONIZATION>"),
-    ("create_sync_block_lock", lambda k: hivm.CreateSyncBlockLockOp(type_of("memref<1xi64>"), k("memref<?xi8>")),
+    ("create_sync_block_lock", lambda k: hivm.CreateSyncBlockLockOp(k("memref<?xi8>"), results=[type_of("memref<1xi64>")]),
      "%0 = hivm.hir.create_sync_block_lock from %a : from memref<?xi8> to memref<1xi64>"),
-    ("create_sync_block_lock bare", lambda k: hivm.CreateSyncBlockLockOp(type_of("memref<1xi64>")),
+    ("create_sync_block_lock bare", lambda k: hivm.CreateSyncBlockLockOp(results=[type_of("memref<1xi64>")]),
      "%0 = hivm.hir.create_sync_block_lock : memref<1xi64>"),
     ("sync_block_lock", lambda k: hivm.SyncBlockLockOp(k("memref<1xi64>")),
      "hivm.hir.sync_block_lock lock_var(%a : memref<1xi64>)"),
@@ -52,7 +52,8 @@ CASES: list[tuple[str, Make, str]] = [
      "hivm.hir.sync_block_unlock lock_var(%a : memref<1xi64>)"),
     ("free_lock_var", lambda k: hivm.FreeLockVarOp(k("memref<1xi64>")),
      "hivm.hir.free_lock_var lock_var(%a : memref<1xi64>)"),
-    ("anchor", lambda k: hivm.AnchorOp(10, "CUBE"), "hivm.hir.anchor {id = 10 : i64, tcore_type = #hivm.tcore_type<CUBE>}"),
+    ("anchor", lambda k: hivm.AnchorOp(id=10, tcore_type="CUBE"),
+     "hivm.hir.anchor {id = 10 : i64, tcore_type = #hivm.tcore_type<CUBE>}"),
     # -- moving data
     ("load", lambda k: hivm.LoadOp(k("8xf32 gm"), k("8xf32 ub")),
      f"hivm.hir.load ins(%a : memref<8xf32, #hivm.address_space<gm>>) outs(%b : {M8})"),
@@ -85,11 +86,11 @@ CASES: list[tuple[str, Make, str]] = [
     ("load_scale", lambda k: hivm.LoadScaleOp(k("16x4xi8 gm"), k("1x1x16x16xi8 cbuf"), is_transposed=True),
      ("hivm.hir.load_scale ins(%a : memref<16x4xi8, #hivm.address_space<gm>>)"
       " outs(%b : memref<1x1x16x16xi8, #hivm.address_space<cbuf>>) is_transposed = true")),
-    ("atomic_cas", lambda k: hivm.AtomicCasOp(k("memref<1xf32>"), k("memref<1xf32>"), k("memref<1xf32>")),
+    ("atomic_cas", lambda k: hivm.AtomicCasOp([k("memref<1xf32>"), k("memref<1xf32>")], k("memref<1xf32>")),
      "hivm.hir.atomic_cas ins(%a, %b : memref<1xf32>, memref<1xf32>) outs(%c : memref<1xf32>)"),
     ("atomic_xchg", lambda k: hivm.AtomicXchgOp(k("f32"), k("memref<1xf32>"), k("memref<1xi1>")),
      "hivm.hir.atomic_xchg ins(%a : f32) outs(%b : memref<1xf32>) mask(%c : memref<1xi1>)"),
-    ("atomic_rmw", lambda k: hivm.AtomicRMWOp(k("4xi32"), k("4xi32"), "or"),
+    ("atomic_rmw", lambda k: hivm.AtomicRMWOp(k("4xi32"), k("4xi32"), atomic_kind="or"),
      "%0 = hivm.hir.atomic_rmw ins(%a : tensor<4xi32>) outs(%b : tensor<4xi32>) atomic_kind = <or> -> tensor<4xi32>"),
     ("fixpipe", lambda k: hivm.FixpipeOp(k("4x4x16x16xf32 cc"), k("64x64xf16 gm"), dma_mode="nz2nd", pre_quant="F322F16",
                                          pre_relu="NORMAL_RELU"),
@@ -122,40 +123,45 @@ CASES: list[tuple[str, Make, str]] = [
      ("%0 = hivm.hir.batchMmadL1 {enable_I4} ins(%a, %b, %d, %e, %f, %g : tensor<2x64x32xf16>, tensor<2x32x16xf16>, i1, index,"
       " index, index) outs(%c : tensor<2x64x16xf32>) -> tensor<2x64x16xf32>")),
     ("mmadmxL1", lambda k: hivm.MmadMxL1Op(
-        k("64x64xf8E4M3FN"), k("64x64xf8E5M2"), k("64x2xui8"), k("64x2xi8"), k("64x64xf32"), k("i1"), k("index"), k("index"),
-        k("index"), lhs_format=2, rhs_format=1, a_transpose=True),
+        k("64x64xf8E4M3FN"), k("64x64xf8E5M2"), k("64x2xui8"), k("64x2xi8"), c=k("64x64xf32"), init_condition=k("i1"),
+        real_m=k("index"), real_k=k("index"), real_n=k("index"), lhsFormat=IntegerAttr(2, 32), rhsFormat=IntegerAttr(1, 32),
+        a_transpose=True),
      ("%0 = hivm.hir.mmadmxL1 {lhsFormat = 2 : i32, rhsFormat = 1 : i32} a_transpose ins(%a, %b, %c, %d, %f, %g, %h, %i :"
       " tensor<64x64xf8E4M3FN>, tensor<64x64xf8E5M2>, tensor<64x2xui8>, tensor<64x2xi8>, i1, index, index, index)"
       " outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>")),
-    ("Conv1dL1", lambda k: hivm.Conv1dL1Op(k("30x128xf32"), k("32x30x5xf32"), k("32x126xf32"), k("i1"), padding=1,
-                                           bias=k("32xf32")),
+    ("Conv1dL1", lambda k: hivm.Conv1dL1Op(
+        k("30x128xf32"), k("32x30x5xf32"), init=k("32x126xf32"), init_condition=k("i1"), padding=IntegerAttr(1, 32),
+        groups=IntegerAttr(1, 32), bias=k("32xf32")),
      ("%0 = hivm.hir.Conv1dL1 {groups = 1 : i32, padding = 1 : i32} ins(%a, %b, %d, %e : tensor<30x128xf32>,"
       " tensor<32x30x5xf32>, i1, tensor<32xf32>) outs(%c : tensor<32x126xf32>) -> tensor<32x126xf32>")),
-    ("Conv2dL1", lambda k: hivm.Conv2dL1Op(k("3x8x8xf16"), k("4x3x3x3xf16"), k("4x8x8xf32"), k("i1"), padding=[1, 1], groups=3),
+    ("Conv2dL1", lambda k: hivm.Conv2dL1Op(
+        k("3x8x8xf16"), k("4x3x3x3xf16"), init=k("4x8x8xf32"), init_condition=k("i1"), groups=IntegerAttr(3, 32),
+        padding=ArrayAttr([IntegerAttr(1, i64), IntegerAttr(1, i64)])),
      ("%0 = hivm.hir.Conv2dL1 {groups = 3 : i32, padding = [1, 1]} ins(%a, %b, %d : tensor<3x8x8xf16>, tensor<4x3x3x3xf16>, i1)"
       " outs(%c : tensor<4x8x8xf32>) -> tensor<4x8x8xf32>")),
-    ("Conv3dL1", lambda k: hivm.Conv3dL1Op(k("3x8x8x8xf16"), k("4x3x3x3x3xf16"), k("4x6x6x6xf32"), k("i1"),
-                                           sync_related_args=[k("i64")]),
+    ("Conv3dL1", lambda k: hivm.Conv3dL1Op(
+        k("3x8x8x8xf16"), k("4x3x3x3x3xf16"), init=k("4x6x6x6xf32"), init_condition=k("i1"), padding=IntegerAttr(0, 32),
+        groups=IntegerAttr(1, 32), sync_related_args=[k("i64")]),
      ("%0 = hivm.hir.Conv3dL1 {groups = 1 : i32, padding = 0 : i32} ins(%a, %b, %d : tensor<3x8x8x8xf16>,"
       " tensor<4x3x3x3x3xf16>, i1) outs(%c : tensor<4x6x6x6xf32>) sync_related_args(%e : i64) -> tensor<4x6x6x6xf32>")),
     ("matmul", lambda k: hivm.MatmulOp(
-        k("16x32xf16 gm"), k("32x8xf16 gm"), k("16x8xf16 gm"), bias=k("8xf16 gm"), descale=k("8xf16 gm"),
-        descale_mode="DescalePerChannel", b_transpose=True, block_sizes=[k("i64")] * 3, swizzle_offset=k("i64")),
+        k("16x32xf16 gm"), k("32x8xf16 gm"), c=k("16x8xf16 gm"), bias=k("8xf16 gm"), descale=k("8xf16 gm"),
+        descaleMode="DescalePerChannel", bTranspose=True, blockSizes=[k("i64")] * 3, swizzleOffset=k("i64")),
      ("hivm.hir.matmul ins(%a, %b : memref<16x32xf16, #hivm.address_space<gm>>, memref<32x8xf16, #hivm.address_space<gm>>)"
       " outs(%c : memref<16x8xf16, #hivm.address_space<gm>>) bias = %d : memref<8xf16, #hivm.address_space<gm>>"
       " descale = %e : memref<8xf16, #hivm.address_space<gm>> b_transpose descale_mode = <DescalePerChannel>"
       " block_sizes(%f, %f, %f : i64, i64, i64) swizzle_offset = %g : i64")),
     ("mix_matmul", lambda k: hivm.MixMatmulOp(
-        k("16x32xf16 gm"), k("32x8xf16 gm"), k("16x8xf16 gm"), post_vector_func="g", post_vector_func_ins=[k("8xf16 gm")],
-        workspace_ins=[k("8xf16 gm")], comm_params=k("4xi64 gm"), tiling_params=k("4xi64 gm")),
+        k("16x32xf16 gm"), k("32x8xf16 gm"), c=k("16x8xf16 gm"), attributes={"post_vector_func": StringAttr("g")},
+        postVecFuncIns=[k("8xf16 gm")], workspaceIns=[k("8xf16 gm")], commParams=k("4xi64 gm"), tilingParams=k("4xi64 gm")),
      ('hivm.hir.mix_matmul {post_vector_func = "g"} ins(%a, %b : memref<16x32xf16, #hivm.address_space<gm>>,'
       " memref<32x8xf16, #hivm.address_space<gm>>) post_vector_func_ins(%d : memref<8xf16, #hivm.address_space<gm>>)"
       " workspace_ins(%e : memref<8xf16, #hivm.address_space<gm>>) outs(%c : memref<16x8xf16, #hivm.address_space<gm>>)"
       " tiling_params = %g : memref<4xi64, #hivm.address_space<gm>>"
       " comm_params = %f : memref<4xi64, #hivm.address_space<gm>>")),
     ("mix_group_matmul", lambda k: hivm.MixGroupMatmulOp(
-        k("2x16x32xf16 gm"), k("32x8xf16 gm"), k("2xi64 gm"), k("16x8xf16 gm"), post_vector_func_ins=[k("8xf16 gm")],
-        post_vector_func_outs=[k("8xf16 gm")]),
+        k("2x16x32xf16 gm"), k("32x8xf16 gm"), k("2xi64 gm"), c=k("16x8xf16 gm"), postVecFuncIns=[k("8xf16 gm")],
+        postVecFuncOuts=[k("8xf16 gm")]),
      ("hivm.hir.mix_group_matmul ins(%a, %b, %c : memref<2x16x32xf16, #hivm.address_space<gm>>,"
       " memref<32x8xf16, #hivm.address_space<gm>>, memref<2xi64, #hivm.address_space<gm>>)"
       " post_vector_func_ins(%e : memref<8xf16, #hivm.address_space<gm>>)"
@@ -252,9 +258,9 @@ CASES: list[tuple[str, Make, str]] = [
     ("set_mask_norm", lambda k: hivm.SetMaskNormOp(), "hivm.hir.set_mask_norm"),
     ("init_debug", lambda k: hivm.InitDebugOp(), "hivm.hir.init_debug"),
     ("finish_debug", lambda k: hivm.FinishDebugOp(), "hivm.hir.finish_debug"),
-    ("set_ctrl", lambda k: hivm.SetCtrlOp(60, enable=False), "hivm.hir.set_ctrl false at ctrl[60]"),
+    ("set_ctrl", lambda k: hivm.SetCtrlOp(idx=60, enable=False), "hivm.hir.set_ctrl false at ctrl[60]"),
     ("set_atomic", lambda k: hivm.SetAtomicOp("add", f32), "hivm.hir.set_atomic kind = <add>[type = f32]"),
-    ("load_scalar", lambda k: hivm.LoadScalarOp(k("!llvm.ptr<1>"), f32),
+    ("load_scalar", lambda k: hivm.LoadScalarOp(k("!llvm.ptr<1>"), results=[f32]),
      "%0 = hivm.hir.load_scalar %a : !llvm.ptr<1> -> f32"),
     ("dcci", lambda k: hivm.DCCIOp("single_cache_line", "all", k("8xf32 gm")),
      "hivm.hir.dcci(<single_cache_line>, <all>, %a : memref<8xf32, #hivm.address_space<gm>>)"),
@@ -267,8 +273,8 @@ CASES: list[tuple[str, Make, str]] = [
     ("bitcast", lambda k: hivm.BitcastOp(k("8xbf16"), type_of("8xf16")),
      "%0 = hivm.hir.bitcast %a : tensor<8xbf16> -> tensor<8xf16>"),
     ("convert_layout", lambda k: hivm.ConvertLayoutOp(
-        k("128x?xf16"), type_of("8x?x16x16xf16"), hivm.DataLayoutAttr("dotA_ND", transpose=False), hivm.DataLayoutAttr("nZ"),
-        [8, k("index"), 16, 16]),
+        k("128x?xf16"), results=[type_of("8x?x16x16xf16")], srcLayout=hivm.DataLayoutAttr("dotA_ND", transpose=False),
+        dstLayout=hivm.DataLayoutAttr("nZ"), static_output_shape=[8, DYNAMIC_INDEX, 16, 16], output_shape=[k("index")]),
      ("%0 = hivm.hir.convert_layout %a output_shape [8, %b, 16, 16] {dstLayout = #hivm.data_layout<nZ>,"
       " srcLayout = #hivm.data_layout<dotA_ND, transpose = false>} : (tensor<128x?xf16>) -> tensor<8x?x16x16xf16>")),
     ("debug", lambda k: hivm.DebugOp(k("8xf32"), prefix="x: ", core="CUBE_OR_VECTOR", space="ub"),
@@ -290,15 +296,16 @@ CASES: list[tuple[str, Make, str]] = [
       " ins(%a : tensor<8xf16>) outs(%b : tensor<8xf16>) -> tensor<8xf16> sync_related_args(%c : i64)")),
     # -- SIMT
     ("gather_load", lambda k: hivm.GatherLoadOp(
-        k("memref<?xf32>"), k("4x8xi32"), k("i64"), k("4x8xf32"), mask=k("4x8xi1"), other=k("4x8xf32"), cache="cg",
-        evict="EvictLast", volatile=False),
+        k("memref<?xf32>"), k("4x8xi32"), k("i64"), dst=k("4x8xf32"), mask=k("4x8xi1"), other=k("4x8xf32"), cache="cg",
+        evict="EvictLast", isVolatile=False),
      ("%0 = hivm.hir.gather_load ins(%a : memref<?xf32>, %b : tensor<4x8xi32>, %c : i64, %e : tensor<4x8xi1>,"
       " %f : tensor<4x8xf32>) outs(%d : tensor<4x8xf32>) {cache = #hivm.cache_modifier<cg>,"
       " evict = #hivm.eviction_policy<EvictLast>, isVolatile = false} -> tensor<4x8xf32>")),
-    ("scatter_store", lambda k: hivm.ScatterStoreOp(k("4x8xi64"), k("4x8xf32"), k("i32"), k("memref<?xf32>"), mask=k("4x8xi1")),
+    ("scatter_store", lambda k: hivm.ScatterStoreOp(
+        k("4x8xi64"), k("4x8xf32"), k("i32"), base=k("memref<?xf32>"), mask=k("4x8xi1")),
      ("hivm.hir.scatter_store ins(%a : tensor<4x8xi64>, %b : tensor<4x8xf32>, %c : i32, %e : tensor<4x8xi1>)"
       " outs(%d : memref<?xf32>)")),
-    ("local_load", lambda k: hivm.LocalLoadOp(k("8xf32 ub"), type_of("8xf32")),
+    ("local_load", lambda k: hivm.LocalLoadOp(k("8xf32 ub"), results=[type_of("8xf32")]),
      f"%0 = hivm.hir.local_load ins(%a : {M8}) -> tensor<8xf32>"),
     ("local_store", lambda k: hivm.LocalStoreOp(k("8xf32 ub"), k("8xf32")),
      f"hivm.hir.local_store ins(%a : {M8}, %b : tensor<8xf32>)"),
@@ -306,14 +313,16 @@ CASES: list[tuple[str, Make, str]] = [
                                                 [k("i32")] * 2),
      ("%0 = hivm.hir.stride_load ins(%a : memref<?xf32>) outs(%b : tensor<4x8xf32>) offset(%c : i32) other(%d : f32)"
       " strides([%e, %e : i32, i32]) numels([%f, %f : i32, i32]) -> tensor<4x8xf32>")),
-    ("stride_store", lambda k: hivm.StrideStoreOp(k("8xf32"), k("memref<?xf32>"), k("i64"), [k("i64")], [k("i64")]),
+    ("stride_store", lambda k: hivm.StrideStoreOp(
+        src=k("8xf32"), dst=k("memref<?xf32>"), offset=k("i64"), stride=[k("i64")], numel=[k("i64")]),
      ("hivm.hir.stride_store ins(%a : tensor<8xf32>) outs(%b : memref<?xf32>) offset(%c : i64) strides([%d : i64])"
       " numels([%e : i64])")),
     ("indirect_load", lambda k: hivm.IndirectLoadOp(k("memref<?xf32>"), k("8xi64"), k("8xf32"), mask=k("8xi1"),
-                                                    other=k("8xf32"), volatile=False),
+                                                    other=k("8xf32"), isVolatile=False),
      ("%0 = hivm.hir.indirect_load ins(%a : memref<?xf32>, %b : tensor<8xi64>, %d : tensor<8xi1>, %e : tensor<8xf32>)"
       " outs(%c : tensor<8xf32>) {isVolatile = false} -> tensor<8xf32>")),
-    ("indirect_store", lambda k: hivm.IndirectStoreOp(k("8xf32"), k("8xi64"), k("memref<?xf32>"), mask=k("8xi1")),
+    ("indirect_store", lambda k: hivm.IndirectStoreOp(
+        src=k("8xf32"), offsets=k("8xi64"), dst=k("memref<?xf32>"), mask=k("8xi1")),
      "hivm.hir.indirect_store ins(%a : tensor<8xf32>, %b : tensor<8xi64>, %d : tensor<8xi1>) outs(%c : memref<?xf32>)"),
     ("embedding_gather", lambda k: hivm.EmbeddingGatherOp(k("memref<?xf32>"), k("4xi32"), k("4x8xf32"), k("i64"),
                                                           [k("i64")] * 2, [k("i64")] * 2),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Operation
 
 from dialects.helpers import Kernel, refusal, type_of
@@ -32,20 +32,22 @@ def _fixpipe(k: Kernel, source: str = "16x16xf32 cc", target: str = "16x16xf32 g
 
 
 def _conv(k: Kernel, padding: Any) -> Operation:
-    op = hivm.Conv2dL1Op(k("3x8x8xf16"), k("4x3x3x3xf16"), k("4x8x8xf32"), k("i1"))
+    op = hivm.Conv2dL1Op(k("3x8x8xf16"), k("4x3x3x3xf16"), init=k("4x8x8xf32"), init_condition=k("i1"),
+                         groups=IntegerAttr(1, 32))
     op.properties["padding"] = padding
     return op
 
 
 def _matmul(k: Kernel, a: str = "16x32xf16 gm", b: str = "32x8xf16 gm", **facts: Any) -> Operation:
-    return hivm.MatmulOp(k(a), k(b), k("16x8xf16 gm"), **{
-        name: value if name.endswith("mode") else [k(one) for one in value] if isinstance(value, list) else k(value)
+    return hivm.MatmulOp(k(a), k(b), c=k("16x8xf16 gm"), **{
+        name: value if name.endswith("Mode") else [k(one) for one in value] if isinstance(value, list) else k(value)
         for name, value in facts.items()})
 
 
 def _mx(k: Kernel, a: str = "16x32xf8E4M3FN", scale: str = "16x1xui8", c: str = "16x16xf32") -> Operation:
     index = k("index")
-    return hivm.MmadMxL1Op(k(a), k("32x16xf8E5M2"), k(scale), k("16x1xui8"), k(c), k("i1"), index, index, index)
+    return hivm.MmadMxL1Op(k(a), k("32x16xf8E5M2"), k(scale), k("16x1xui8"), c=k(c), init_condition=k("i1"), real_m=index,
+                           real_k=index, real_n=index)
 
 
 MOVES: list[tuple[str, Make, str]] = [
@@ -106,7 +108,7 @@ MOVES: list[tuple[str, Make, str]] = [
      "'hivm.hir.copy' op if padmode is PadValue, pad_value is required!"),
     ("nd2nz result", lambda k: _retyped(hivm.Nd2NzOp(k("16x16xf16"), k("1x1x16x16xf16"))),
      "'hivm.hir.nd2nz' op expected the number of tensor results (0) to be equal to the number of output tensors (1)"),
-    ("atomic_cas of booleans", lambda k: hivm.AtomicCasOp(k("1xi1 gm"), k("1xi1 gm"), k("1xi1 gm")),
+    ("atomic_cas of booleans", lambda k: hivm.AtomicCasOp([k("1xi1 gm"), k("1xi1 gm")], k("1xi1 gm")),
      ("'hivm.hir.atomic_cas' op failed to verify that operand at idx 0 should have element type 8-bit signless integer or"
       " 16-bit signless integer or 32-bit signless integer or 16-bit float or 32-bit float or 64-bit signless integer or"
       " bfloat16 type or f8E4M3FN type or f8E5M2 type")),
@@ -137,30 +139,30 @@ MATRIX: list[tuple[str, Make, str]] = [
     ("matmul bias rank", lambda k: _matmul(k, bias="1x8xf16 gm"), "'hivm.hir.matmul' op bias must must be 1D"),
     ("matmul bias size", lambda k: _matmul(k, bias="4xf16 gm"),
      "'hivm.hir.matmul' op The size of bias is equal to the col size of B"),
-    ("matmul tiling", lambda k: _matmul(k, tiling_params="4xi64 gm", swizzle_offset="i64"),
+    ("matmul tiling", lambda k: _matmul(k, tilingParams="4xi64 gm", swizzleOffset="i64"),
      "'hivm.hir.matmul' op `TilingParams` and the other explicit tiling params cannot be set at the same time"),
-    ("matmul blocks", lambda k: _matmul(k, block_sizes=["i64", "i64"]),
+    ("matmul blocks", lambda k: _matmul(k, blockSizes=["i64", "i64"]),
      "'hivm.hir.matmul' op The size of Blocksize should be 3. The order is blockM, blockN, blockK"),
-    ("matmul process sizes", lambda k: _matmul(k, process_sizes=["i64"]),
+    ("matmul process sizes", lambda k: _matmul(k, processSizes=["i64"]),
      "'hivm.hir.matmul' op The size of ProcessSizes should be 3. The order is ProcessM, ProcessN, ProcessK"),
-    ("matmul descale missing", lambda k: _matmul(k, descale_mode="DescalePerTensor"),
+    ("matmul descale missing", lambda k: _matmul(k, descaleMode="DescalePerTensor"),
      "'hivm.hir.matmul' op The descaleMode is defined, descale params must be defined!"),
-    ("matmul descale rank", lambda k: _matmul(k, descale_mode="DescalePerTensor", descale="1x1xf32 gm"),
+    ("matmul descale rank", lambda k: _matmul(k, descaleMode="DescalePerTensor", descale="1x1xf32 gm"),
      "'hivm.hir.matmul' op descale must must be 1D"),
-    ("matmul descale of all", lambda k: _matmul(k, descale_mode="DescalePerTensor", descale="8xf32 gm"),
+    ("matmul descale of all", lambda k: _matmul(k, descaleMode="DescalePerTensor", descale="8xf32 gm"),
      "'hivm.hir.matmul' op The descaleMode is DescalePerTensor, the size of descale is equal to 1"),
-    ("matmul descale of channels", lambda k: _matmul(k, descale_mode="DescalePerChannel", descale="1xf32 gm"),
+    ("matmul descale of channels", lambda k: _matmul(k, descaleMode="DescalePerChannel", descale="1xf32 gm"),
      "'hivm.hir.matmul' op The descaleMode is DescalePerChannel, the size of descale is equal to the col size of B"),
-    ("mix_matmul rank", lambda k: hivm.MixMatmulOp(k("16x32xf16 gm"), k("1x32x8xf16 gm"), k("16x8xf16 gm")),
+    ("mix_matmul rank", lambda k: hivm.MixMatmulOp(k("16x32xf16 gm"), k("1x32x8xf16 gm"), c=k("16x8xf16 gm")),
      "'hivm.hir.mix_matmul' op matrix A and matrix B must be 2D"),
     ("mix_group_matmul weights", lambda k: hivm.MixGroupMatmulOp(k("16x32xf16 gm"), k("32x8xf16 gm"), k("2xi64 gm"),
-                                                                 k("16x8xf16 gm")),
+                                                                 c=k("16x8xf16 gm")),
      "'hivm.hir.mix_group_matmul' op matrix A must be 3D"),
     ("mix_group_matmul tokens", lambda k: hivm.MixGroupMatmulOp(k("2x16x32xf16 gm"), k("1x32x8xf16 gm"), k("2xi64 gm"),
-                                                                k("16x8xf16 gm")),
+                                                                c=k("16x8xf16 gm")),
      "'hivm.hir.mix_group_matmul' op matrix B must be 2D"),
     ("mix_group_matmul counts", lambda k: hivm.MixGroupMatmulOp(k("2x16x32xf16 gm"), k("32x8xf16 gm"), k("1x2xi64 gm"),
-                                                                k("16x8xf16 gm")),
+                                                                c=k("16x8xf16 gm")),
      "'hivm.hir.mix_group_matmul' op matrix TokensPerExpert must be 1D"),
 ]
 
@@ -209,7 +211,7 @@ def test_fixpipe_to_both_vector_cores() -> None:
     lambda k: hivm.CopyOp(k("8xf32"), k("8xf32 cbuf")),
     lambda k: _mmad(k, sync_related_args=[k("i64")] * 7),
     lambda k: _fixpipe(k, unit_flags=["ENABLED_WITH_UPDATE"]),
-    lambda k: _matmul(k, bias="8xf16 gm", block_sizes=["i64"] * 3, process_sizes=["i64"] * 3),
+    lambda k: _matmul(k, bias="8xf16 gm", blockSizes=["i64"] * 3, processSizes=["i64"] * 3),
 ], ids=["padding of dynamic rows", "to L1", "no spaces", "atomic", "tensor to L1", "seven arguments", "one mode",
         "explicit tiles"])
 def test_taken(k: Kernel, make: Make) -> None:

@@ -83,21 +83,22 @@ SYNC: list[tuple[str, Make, str]] = [
     ("lock", lambda k: hivm.SyncBlockLockOp(k("memref<2x1xi64>")),
      ("'hivm.hir.sync_block_lock' op operand #0 must be 1D memref of 64-bit signless integer values, but got"
       " 'memref<2x1xi64>'")),
-    ("lock of unknown size", lambda k: hivm.CreateSyncBlockLockOp(type_of("memref<?xi64>")),
+    ("lock of unknown size", lambda k: hivm.CreateSyncBlockLockOp(results=[type_of("memref<?xi64>")]),
      "'hivm.hir.create_sync_block_lock' op 'create_sync_block_lock' op should only support static shape"),
 ]
 
 SCALAR: list[tuple[str, Make, str]] = [
     ("pointer_cast of nothing", lambda k: hivm.PointerCastOp([], type_of("8xf32 ub")),
      "'hivm.hir.pointer_cast' op addrs of PointerCastOp should not be empty!"),
-    ("load_scalar from a memref", lambda k: hivm.LoadScalarOp(k("8xf32 gm"), f32),
+    ("load_scalar from a memref", lambda k: hivm.LoadScalarOp(k("8xf32 gm"), results=[f32]),
      ("'hivm.hir.load_scalar' op operand #0 must be LLVM pointer type, but got 'memref<8xf32, #hivm.address_space<gm>>'")),
-    ("load_scalar from elsewhere", lambda k: hivm.LoadScalarOp(k("!llvm.ptr<6>"), f32),
+    ("load_scalar from elsewhere", lambda k: hivm.LoadScalarOp(k("!llvm.ptr<6>"), results=[f32]),
      "'hivm.hir.load_scalar' op expecting GM address"),
     ("bitcast of a shape", lambda k: hivm.BitcastOp(k("8xi32"), type_of("16xi16")),
      "'hivm.hir.bitcast' op requires the same shape for all operands and results"),
     ("convert_layout of elements", lambda k: hivm.ConvertLayoutOp(
-        k("16x16xf16"), type_of("1x1x16x16xf32"), hivm.DataLayoutAttr("ND"), hivm.DataLayoutAttr("zN"), [1, 1, 16, 16]),
+        k("16x16xf16"), results=[type_of("1x1x16x16xf32")], srcLayout=hivm.DataLayoutAttr("ND"),
+        dstLayout=hivm.DataLayoutAttr("zN"), static_output_shape=[1, 1, 16, 16]),
      "'hivm.hir.convert_layout' op requires the same element type for all operands and results"),
 ]
 
@@ -159,19 +160,19 @@ CUSTOM: list[tuple[str, Make, str]] = [
 ]
 
 SIMT: list[tuple[str, Make, str]] = [
-    ("gather_load element types", lambda k: hivm.GatherLoadOp(k("memref<?xf16>"), k("8xi32"), k("i64"), k("8xf32")),
+    ("gather_load element types", lambda k: hivm.GatherLoadOp(k("memref<?xf16>"), k("8xi32"), k("i64"), dst=k("8xf32")),
      "'hivm.hir.gather_load' op failed to verify that all of {base, dst} have same element type"),
-    ("gather_load shapes", lambda k: hivm.GatherLoadOp(k("memref<?xf32>"), k("4xi32"), k("i64"), k("8xf32")),
+    ("gather_load shapes", lambda k: hivm.GatherLoadOp(k("memref<?xf32>"), k("4xi32"), k("i64"), dst=k("8xf32")),
      "'hivm.hir.gather_load' op failed to verify that all of {indices, dst} have same shape"),
-    ("gather_load mask", lambda k: hivm.GatherLoadOp(k("memref<?xf32>"), k("8xi32"), k("i64"), k("8xf32"), mask=k("4xi1"),
-                                                    other=k("8xf32")),
+    ("gather_load mask", lambda k: hivm.GatherLoadOp(k("memref<?xf32>"), k("8xi32"), k("i64"), dst=k("8xf32"),
+                                                    mask=k("4xi1"), other=k("8xf32")),
      "'hivm.hir.gather_load' op mask of hivm::GatherLoadOp must have the same shape and rank as indices"),
-    ("scatter_store shapes", lambda k: hivm.ScatterStoreOp(k("4xi32"), k("8xf32"), k("i32"), k("memref<?xf32>")),
+    ("scatter_store shapes", lambda k: hivm.ScatterStoreOp(k("4xi32"), k("8xf32"), k("i32"), base=k("memref<?xf32>")),
      "'hivm.hir.scatter_store' op failed to verify that all of {indices, data} have same shape"),
-    ("scatter_store mask", lambda k: hivm.ScatterStoreOp(k("8xi32"), k("8xf32"), k("i32"), k("memref<?xf32>"),
+    ("scatter_store mask", lambda k: hivm.ScatterStoreOp(k("8xi32"), k("8xf32"), k("i32"), base=k("memref<?xf32>"),
                                                          mask=k("4xi1")),
      "'hivm.hir.scatter_store' op mask of hivm::ScatterStoreOp must have the same shape and rank as data"),
-    ("local_load element types", lambda k: hivm.LocalLoadOp(k("8xf32 ub"), type_of("8xf16")),
+    ("local_load element types", lambda k: hivm.LocalLoadOp(k("8xf32 ub"), results=[type_of("8xf16")]),
      "'hivm.hir.local_load' op input address of hivm::LocalLoadOp must have the same element type as output tensor"),
     ("local_store shapes", lambda k: hivm.LocalStoreOp(k("8xf32 ub"), k("4xf32")),
      "'hivm.hir.local_store' op dst address of hivm::LocalStoreOp must have the same shape as output tensor"),
@@ -187,12 +188,12 @@ SIMT: list[tuple[str, Make, str]] = [
     ("stride_load other", lambda k: hivm.StrideLoadOp(k("memref<?xf32>"), k("8xf32"), k("i32"), k("f16"), [k("i32")],
                                                       [k("i32")]),
      "'hivm.hir.stride_load' op other must have the same element type as src"),
-    ("stride_store element types", lambda k: hivm.StrideStoreOp(k("8xf16"), k("memref<?xf32>"), k("i64"), [k("i64")],
-                                                                [k("i64")]),
+    ("stride_store element types", lambda k: hivm.StrideStoreOp(
+        src=k("8xf16"), dst=k("memref<?xf32>"), offset=k("i64"), stride=[k("i64")], numel=[k("i64")]),
      "'hivm.hir.stride_store' op src of hivm::StrideStoreOp must have the same element type as dst"),
     ("indirect_load shapes", lambda k: hivm.IndirectLoadOp(k("memref<?xf32>"), k("4xi64"), k("8xf32")),
      "'hivm.hir.indirect_load' op dst of hivm::IndirectLoadOp must have the same shape as offsets"),
-    ("indirect_store shapes", lambda k: hivm.IndirectStoreOp(k("8xf32"), k("4xi64"), k("memref<?xf32>")),
+    ("indirect_store shapes", lambda k: hivm.IndirectStoreOp(src=k("8xf32"), offsets=k("4xi64"), dst=k("memref<?xf32>")),
      "'hivm.hir.indirect_store' op offsets of hivm::IndirectStoreOp must have the same shape and rank as src"),
     ("embedding_gather index", lambda k: hivm.EmbeddingGatherOp(k("memref<?xf32>"), k("1x1x4xi32"), k("1x1x4x8xf32"),
                                                                 k("i64"), [k("i64")] * 4, [k("i64")] * 4),

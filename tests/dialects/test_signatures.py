@@ -14,7 +14,7 @@ from xdsl.traits import HasParent, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.ir import signatures
-from tilelang_npu.dialects.ir.signatures import remember
+from tilelang_npu.dialects.ir.signatures import cache_verification
 
 asked: list[Attribute] = []
 
@@ -44,11 +44,11 @@ class CountingOp(IRDLOperation):
 
 @pytest.fixture(autouse=True)
 def _asked_anew() -> Iterator[None]:
-    signatures._Now.known = signatures._Numbers()
-    remember(CountingOp)
+    signatures._Current.verdicts = signatures._Verdicts()
+    cache_verification(CountingOp)
     asked.clear()
     yield
-    signatures._Now.known = signatures._Numbers()
+    signatures._Current.verdicts = signatures._Verdicts()
 
 
 def value(kind: Attribute) -> SSAValue:
@@ -89,7 +89,7 @@ def test_where_an_op_stands_is_asked_each_time() -> None:
 
 
 def test_what_is_forgotten_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatures, "_MOST", 1)
+    monkeypatch.setattr(signatures, "_CACHE_LIMIT", 1)
     for _ in range(2):
         inside(CountingOp.create(operands=[value(i32)], properties={"unit": UnitAttr()})).verify_()
     assert asked == [i32, i32]
@@ -97,7 +97,7 @@ def test_what_is_forgotten_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_attribute_is_not_taken_for_one_that_is_gone() -> None:
     """Identities are given again; what has a number is held."""
-    remember(arith.ConstantOp)
+    cache_verification(arith.ConstantOp)
     for number in range(2000):
         kind = (i32, i64)[number % 2]
         wrong = (i64, i32)[number % 2]

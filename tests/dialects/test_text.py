@@ -278,8 +278,9 @@ OLDER = [
                               unit_flag_conditions=[k("i1")]),
      ("hivm.hir.fixpipe ins(%a : memref<1x1x16x16xf32, #hivm.address_space<cc>>)"
       " outs(%b : memref<16x16xf32, #hivm.address_space<gm>>) unit_flag[<ENABLED_WITH_UPDATE>, %c]")),
-    (lambda k: hivm.ConvertLayoutOp(k("128x128xf16"), type_of("8x8x16x16xf16"), hivm.DataLayoutAttr("ND"),
-                                    hivm.DataLayoutAttr("zN"), [8, 8, 16, 16]),
+    (lambda k: hivm.ConvertLayoutOp(
+        k("128x128xf16"), results=[type_of("8x8x16x16xf16")], srcLayout=hivm.DataLayoutAttr("ND"),
+        dstLayout=hivm.DataLayoutAttr("zN"), static_output_shape=[8, 8, 16, 16]),
      ("%0 = hivm.hir.convert_layout %a {dstLayout = #hivm.data_layout<zN>, srcLayout = #hivm.data_layout<ND>} :"
       " (tensor<128x128xf16>) -> tensor<8x8x16x16xf16>")),
 ]
@@ -297,7 +298,7 @@ def test_the_spelling_of_the_release(k: Kernel, make: object, line: str) -> None
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda k: hivm.AnchorOp(1), "AscendNPU-IR v1.0.0 has no op hivm.hir.anchor"),
+    (lambda k: hivm.AnchorOp(id=1), "AscendNPU-IR v1.0.0 has no op hivm.hir.anchor"),
     (lambda k: hivm.CustomOp("f", core="CUBE", pipe="M", symbol="f"), "AscendNPU-IR v1.0.0 has no op hivm.hir.custom"),
     (lambda k: hivm.LoadOp(k("8xf32 gm"), k("8xf32 ub"), eviction_policy="EvictFirst"),
      "AscendNPU-IR v1.0.0 has no 'eviction_policy' on hivm.hir.load"),

@@ -25,7 +25,7 @@ Watch = Callable[[OpRecord, Sequence[Any]], None]
 
 def stated(op: Operation) -> Counter[Row]:
     """What an op says of its operands in memory; elements that are only left as they were are not read."""
-    return Counter((effect.pipe, effect.reads and not effect.keeps, effect.writes, hivm.space_of(effect.value.type) or "",
+    return Counter((effect.pipe, effect.reads and not effect.partial, effect.writes, hivm.space_of(effect.value.type) or "",
                     effect.scratch) for effect in accesses(op))
 
 
@@ -96,7 +96,7 @@ class Poisoner:
         if stated(op) != recorded(record):
             self.faults.append(f"{op.name} says {sorted(stated(op))}, the simulator has {sorted(recorded(record))}")
             return
-        keeps = any(effect.keeps for effect in accesses(op))
+        keeps = any(effect.partial for effect in accesses(op))
         said = [Said(access.reads, access.writes, access.scratch) for access in record.accesses]
         memories = Memories(views)
         before = memories.copy()

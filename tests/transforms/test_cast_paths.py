@@ -9,7 +9,7 @@ import pytest
 
 from ops.test_casts import converted, inputs, narrowed
 from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
-from tilelang_npu.dialects.hivm.structured import mlir_type
+from tilelang_npu.dialects.ir.mlir_dtypes import mlir_type
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.ops.rounding import conversion
 from tilelang_npu.transforms.ir.cast_paths import BITS, CLAMP, ZERO_EXTEND, cast_path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -19,12 +18,8 @@ MOST_SLOTS = 1024
 STRINGS = OfClass((ArrayAttr,), "an array of strings")
 
 
-@irdl_attr_definition
-class EffectModeAttr(EnumAttr):
+class EffectModeAttr(EnumAttr, name="annotation.effect_mode", cases={"write": 0, "read": 1}):
     """What a mark counts as doing to its value."""
-
-    name = "annotation.effect_mode"
-    CASES: ClassVar[Mapping[str, int]] = {"write": 0, "read": 1}
 
 
 @irdl_attr_definition
@@ -34,7 +29,7 @@ class FilterPassesAttr(TextAttr):
     name = "annotation.filter_passes"
 
 
-@operation(aside=("src", "values"), seen=True)
+@operation(untouched=("src", "values"), side_effects=True)
 class MarkOp(DialectOp):
     """Attach attributes, or named values, to a value: ``annotation.mark %v {hivm.multi_buffer = 2 : i32} : type``."""
 

@@ -1,13 +1,10 @@
-"""HACC: what a function and a module are on an NPU (kernel or host code, argument roles, target chip). Attributes only.
+"""HACC: attributes of functions and modules on an NPU, such as kernel or host code, roles of arguments, the target chip.
 
-The rules of AscendNPU-IR on which functions may carry which of them are not verified there (the check is attached to
-``func.func`` from outside and never runs), hence not here either.
+AscendNPU-IR has rules on which functions may carry which of the attributes, but never verifies them, because the check is
+attached to ``func.func`` from outside and does not run. So they are not verified here either.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
@@ -16,57 +13,34 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr
+from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr, define_attributes
 from tilelang_npu.dialects.mlir.dlti import DataLayoutEntryAttr
 
 
-@irdl_attr_definition
-class FunctionKindAttr(EnumAttr):
+class FunctionKindAttr(EnumAttr, name="hacc.function_kind", cases={"HOST": 1, "DEVICE": 2}):
     """Whether a function runs on the host or on the device; required on kernels."""
 
-    name = "hacc.function_kind"
-    CASES: ClassVar[Mapping[str, int]] = {"HOST": 1, "DEVICE": 2}
 
-
-@irdl_attr_definition
-class ArgTypeAttr(EnumAttr):
+class ArgTypeAttr(EnumAttr, name="hacc.arg_type",
+                  cases="ffts_base_address input output input_and_output workspace sync_block_lock tiling_key tiling_data "
+                        "tiling_struct mesh_arg sanitizer_addr gm_addr sub_workspace"):
     """The role of a kernel argument."""
 
-    name = "hacc.arg_type"
-    CASES: ClassVar[Mapping[str, int]] = {case: number for number, case in enumerate(
-        ("ffts_base_address", "input", "output", "input_and_output", "workspace", "sync_block_lock", "tiling_key",
-         "tiling_data", "tiling_struct", "mesh_arg", "sanitizer_addr", "gm_addr", "sub_workspace"))}
+
+class HostFuncTypeAttr(EnumAttr, name="hacc.host_func_type", start=1,
+                       cases="host_entry tiling_function infer_output_shape_function infer_workspace_shape_function "
+                             "infer_sync_block_lock_num_function infer_sync_block_lock_init_function "
+                             "get_tiling_struct_size_function infer_task_type_function infer_vf_mode_function"):
+    """The value that a host function computes for a kernel."""
 
 
-@irdl_attr_definition
-class HostFuncTypeAttr(EnumAttr):
-    """What a host function computes for a kernel."""
-
-    name = "hacc.host_func_type"
-    CASES: ClassVar[Mapping[str, int]] = {case: number for number, case in enumerate(
-        ("host_entry", "tiling_function", "infer_output_shape_function", "infer_workspace_shape_function",
-         "infer_sync_block_lock_num_function", "infer_sync_block_lock_init_function",
-         "get_tiling_struct_size_function", "infer_task_type_function", "infer_vf_mode_function"), 1)}
-
-
-def _symbol(mnemonic: str, meaning: str) -> type[SymbolAttr]:
-    return type(mnemonic.title().replace("_", "") + "Attr", (SymbolAttr,), {"name": f"hacc.{mnemonic}", "__doc__": meaning})
-
-
-HOST_FUNCTION_REFERENCES: tuple[type[SymbolAttr], ...] = tuple(
-    _symbol(case, f"The host function of a kernel: ``#hacc.{case}<@f>``.")
-    for case in HostFuncTypeAttr.CASES if case != "host_entry")
-RenameFuncAttr = _symbol("rename_func", "The name that a function shall get: ``#hacc.rename_func<@f>``.")
-
-
-def _marker(mnemonic: str) -> type[MarkerAttr]:
-    return type(mnemonic.title().replace("_", "") + "Attr", (MarkerAttr,), {
-        "name": f"hacc.{mnemonic}", "__doc__": f"``#hacc.{mnemonic}``: a marker without contents."})
-
-
-MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (
+HOST_FUNCTION_REFERENCES = define_attributes(
+    SymbolAttr, "hacc", [case for case in HostFuncTypeAttr.CASES if case != "host_entry"],
+    "The host function of a kernel: ``#{}<@f>``.")
+(RenameFuncAttr,) = define_attributes(SymbolAttr, "hacc", ["rename_func"], "The new name for a function: ``#{}<@f>``.")
+MARKERS = define_attributes(MarkerAttr, "hacc", (
     "hivmc_compatible_print", "export_as_dag", "dummy_func", "external_function_path", "cached_io", "no_io_alias",
-    "block_dim", "simt_module"))
+    "block_dim", "simt_module"), "``#{}``: a marker without contents.")
 
 
 @irdl_attr_definition
@@ -85,14 +59,14 @@ class HIVMCVersionAttr(TextAttr):
 
 @irdl_attr_definition
 class InputIdxAttr(NumberAttr):
-    """Which input of the kernel an argument is."""
+    """The number of a kernel input among the inputs."""
 
     name = "hacc.input_idx"
 
 
 @irdl_attr_definition
 class OutputIdxAttr(NumberAttr):
-    """Which output of the kernel an argument is."""
+    """The number of a kernel output among the outputs."""
 
     name = "hacc.output_idx"
 
@@ -100,12 +74,12 @@ class OutputIdxAttr(NumberAttr):
 DEVICE_SPEC_KEYS: dict[str, int] = {key: number for number, key in enumerate(
     ("AI_CORE_COUNT", "CUBE_CORE_COUNT", "VECTOR_CORE_COUNT", "UB_SIZE", "L1_SIZE", "L0A_SIZE", "L0B_SIZE", "L0C_SIZE",
      "UB_ALIGN_SIZE", "L1_ALIGN_SIZE", "L0C_ALIGN_SIZE", "MINIMAL_D_CACHE_SIZE", "MAXIMUM_D_CACHE_SIZE", "ARCH"))}
-"""Keys of a device specification. All sizes are in bits."""
+"""The keys of a device specification. All sizes are in bits."""
 
 
 @irdl_attr_definition
 class TargetDeviceSpecAttr(ParametrizedAttribute):
-    """Numbers of a chip: ``#hacc.target_device_spec<#dlti.dl_entry<"UB_SIZE", 1572864 : i32>, ...>``, sizes in bits."""
+    """The sizes of a chip: ``#hacc.target_device_spec<#dlti.dl_entry<"UB_SIZE", 1572864 : i32>, ...>``, sizes in bits."""
 
     name = "hacc.target_device_spec"
     entries: ArrayAttr[DataLayoutEntryAttr]
@@ -114,9 +88,9 @@ class TargetDeviceSpecAttr(ParametrizedAttribute):
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         start = parser.pos
         entries = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_attribute)
-        problem = _spec_problem(entries)
-        if problem:
-            parser.raise_error(problem, start, parser.pos)
+        fault = _spec_fault(entries)
+        if fault:
+            parser.raise_error(fault, start, parser.pos)
         return [ArrayAttr(entries)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -124,12 +98,12 @@ class TargetDeviceSpecAttr(ParametrizedAttribute):
             printer.print_list(self.entries, printer.print_attribute)
 
     def verify(self) -> None:
-        problem = _spec_problem(list(self.entries))
-        if problem:
-            raise VerifyException(problem)
+        fault = _spec_fault(list(self.entries))
+        if fault:
+            raise VerifyException(fault)
 
 
-def _spec_problem(entries: list[Attribute]) -> str:
+def _spec_fault(entries: list[Attribute]) -> str:
     seen: set[str] = set()
     for entry in entries:
         if not isinstance(entry, DataLayoutEntryAttr):
@@ -146,7 +120,7 @@ def _spec_problem(entries: list[Attribute]) -> str:
 
 
 def target_of(op: Operation) -> str:
-    """Name of the chip that the op's module is for, as ``hacc.target`` states it; empty where it states none."""
+    """The name of the chip in the ``hacc.target`` of the op's module; empty where the module has none."""
     parent: Operation | None = op
     while parent is not None and not isinstance(parent, ModuleOp):
         parent = parent.parent_op()

@@ -15,7 +15,7 @@ from tilelang_npu.dialects.ir.effects import Allocates
 MEMREF = OfClass((MemRefType,), "memref of any type values")
 
 
-@operation(aside=("workspaceArg",))
+@operation(untouched=("workspaceArg",))
 class AllocWorkspaceOp(DialectOp):
     """A buffer in the kernel's workspace; several offsets make as many buffers, used in turn by the iterations of a loop."""
 

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilelang_npu.dialects.ir.declaration import DialectOp, operation
 
 
-@operation(aside=("arguments",))
+@operation(untouched=("arguments",))
 class ReturnOp(DialectOp):
     """The results of the scope around."""
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.errors import ARRAY_OF_THE_HOST, TileError, is_array, shown
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, name_of

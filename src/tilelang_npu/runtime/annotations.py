@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import Placed, Remark, remarks_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime.sync_report import why

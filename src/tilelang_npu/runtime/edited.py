@@ -21,8 +21,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import frontend
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.affine_sums import literal
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
@@ -268,7 +268,7 @@ def _seen_through(value: SSAValue, root: SSAValue, user: Operation) -> SSAValue:
 
 def _grid(launch: tile.LaunchOp) -> list[int] | None:
     """The blocks of a launch along each axis; None where a size or number of the call says how many."""
-    sizes = [literal(size) for size in launch.grid]
+    sizes = [constant_value(size) for size in launch.grid]
     known = [size for size in sizes if size is not None]
     return known if len(known) == len(sizes) else None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.effects import constant
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.remarks import Remark, Touched, WaitReason, Waits, remark_of, remarks_of, remarks_of_events
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
@@ -107,7 +107,7 @@ def _entries(launch: Launch) -> Iterator[WaitEntry]:
                 yield _entry(op, function.core, held.get((op, -1), 0.0))
             for event, value in _waits_inside(op):
                 said = remarks_of_events(op).get(event.place)
-                yield _told(op, function.core, f"wait {event.source} -> {event.target}", constant(value), said,
+                yield _told(op, function.core, f"wait {event.source} -> {event.target}", constant_value(value), said,
                             held.get((op, event.place), 0.0))
 
 

@@ -1,13 +1,13 @@
-"""HFusion, AscendNPU-IR's dialect of tensor computations: what is not yet assigned to instructions (master 52f96a13)."""
+"""HFusion, AscendNPU-IR's dialect of tensor computations that are not yet assigned to instructions (master 52f96a13)."""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
 from tilelang_npu.dialects.hfusion.enums import ENUMS
-from tilelang_npu.dialects.hfusion.structured import STRUCTURED
+from tilelang_npu.dialects.hfusion.named import NAMED
 from tilelang_npu.dialects.hfusion.tensor_functions import FUNCTIONS
 
 __all__ = ["HFusion"]
 
-HFusion = Dialect("hfusion", [*STRUCTURED, *FUNCTIONS], [*ENUMS])
+HFusion = Dialect("hfusion", [*NAMED, *FUNCTIONS], [*ENUMS])

@@ -36,7 +36,7 @@ SMALL_FLOATS = (f8E4M3FN, f8E5M2)
 CHANNELS = 2
 
 
-def of_elements(count: int, *extra: Rule) -> tuple[Rule, ...]:
+def elementwise_rules(count: int, *extra: Rule) -> tuple[Rule, ...]:
     """The rules of an op on each element of so many inputs."""
     return (takes(count), elementwise, *extra)
 

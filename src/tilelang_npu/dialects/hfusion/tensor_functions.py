@@ -1,8 +1,8 @@
-"""HFusion's ops that are functions of tensors: no ``outs``."""
+"""HFusion's ops that are functions of tensors, without ``outs``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,8 @@ from xdsl.irdl import (
     OptPropertyDef,
     base,
     operand_def,
-    opt_operand_def,
-    opt_prop_def,
     prop_def,
     result_def,
-    var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
@@ -40,54 +37,68 @@ from tilelang_npu.dialects.hfusion.rules import (
     sorts,
 )
 from tilelang_npu.dialects.hfusion.rules import NUMBERS as ALL_NUMBERS
-from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS
-from tilelang_npu.dialects.hivm.structured import fail
-from tilelang_npu.dialects.ir.declaration import Count, DialectOp, Rule, operation
+from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
+from tilelang_npu.dialects.ir.declaration import CountSegments, DialectOp, Rule, TableOp, define_op, group, operation
+from tilelang_npu.dialects.ir.destination_style import fail
+from tilelang_npu.dialects.mlir.named_ops import NUMBERS
 
 _SOURCES = "$src attr-dict `:` type($src)"
 
 
-def _function(name: str, doc: str, *, text: str | None = f"{_SOURCES} `->` type($result)",
-              rules: Sequence[Rule] = (), **attributes: Any) -> type[DialectOp]:
-    """The class of a function of tensors with one result or several; without ``text`` it has the generic form alone."""
-    fields: dict[str, Any] = {
-        "name": f"hfusion.{name}", "__doc__": doc, "__module__": __name__, "src": var_operand_def(), "result": var_result_def(),
-        **attributes, "assembly_format": text}
-    return operation(rules=rules, reads=("src",))(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
+def _define_function(name: str, doc: str, rules: Sequence[Rule], *, text: str | None = f"{_SOURCES} `->` type($result)",
+                     properties: Mapping[str, Any] | None = None) -> type[TableOp]:
+    """Returns the class of a function of tensors; without ``text`` it has the generic form alone."""
+    return define_op(TableOp, f"hfusion.{name}", doc, operands={"src*": None}, results={"result*": None}, properties=properties,
+                     text=text, rules=rules, reads=("src",))
 
 
-_ALONG = f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)"
-_SCAN: dict[str, Any] = {"cum_dims": prop_def(NUMBERS), "reverse": prop_def(BOOL)}
-_EXTREME = {**_SCAN, "propagate_nan": opt_prop_def(BOOL)}
-FlipOp = _function("flip", "An axis reversed.", rules=[reads(1)],
-                   text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
-                   flip_axis=prop_def(NUMBER))
-InterleaveOp = _function("interleave", "The elements of two tensors in turn.", rules=[interleaves])
-SCANS = tuple(_function(f"cum{name}", doc, text=_ALONG, rules=[reads(1), of_types(types, types), scans], **attributes)
-              for name, types, doc, attributes in (
-    ("sum", (*ALL_NUMBERS, *SMALL_FLOATS), "Sums so far.", _SCAN), ("prod", ALL_NUMBERS, "Products so far.", _SCAN),
-    ("max", ALL_NUMBERS, "Largest so far.", _EXTREME), ("min", ALL_NUMBERS, "Smallest so far.", _EXTREME)))
-SortOp = _function(
-    "sort", "An axis sorted.", rules=[reads(1), sorts], descending=prop_def(BOOL), sort_axis=prop_def(NUMBER),
-    text="attr-dict `ins` `(` $src `:` type($src) `)` `descending` `=` $descending `sort_axis` `=` $sort_axis"
-         " (`->` type($result)^)?")
+_SCAN = {"cum_dims": NUMBERS, "reverse": BOOL}
+_EXTREME = {**_SCAN, "propagate_nan?": BOOL}
 _HALF_OR_SINGLE = (f16, f32)
 _ROUNDED = of_types(_HALF_OR_SINGLE, _HALF_OR_SINGLE)
-_PLAIN = tuple(_function(name, doc, rules=rules) for name, doc, rules in (
-    ("isinf", "Whether each element is infinite.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
-    ("isnan", "Whether each element is a NaN.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
-    ("isfinite", "Whether each element is finite.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
-    ("erfinv", "The inverse of erf.", (reads(1), _ROUNDED, one_tensor_type)),
-    ("hypot", "The hypotenuse.", (of_types(FLOATS, FLOATS), hypotenuse)),
-    ("nextafter", "The next float towards another.", (reads(2), _ROUNDED, one_tensor_type)),
-    ("cyl_bessel_i0", "The modified Bessel function of order 0.", (reads(1), _ROUNDED, one_tensor_type))))
-SignBitOp = _function("signbit", "Whether each element has its sign set.", text=None,
-                      rules=[reads(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape])
+_CLASSIFIES = (reads(1), of_types(FLOATS, (i1,)), one_rank)
+
+_PLAIN: tuple[type[DialectOp], ...] = (
+    _define_function("flip", "Reverses an axis.", [reads(1)], text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
+                     properties={"flip_axis": NUMBER}),
+    _define_function("interleave", "Alternates the elements of two tensors.", [interleaves]),
+    *(_define_function(f"cum{name}", doc, [reads(1), of_types(types, types), scans], properties=properties,
+                       text=f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)")
+      for name, types, doc, properties in (
+          ("sum", (*ALL_NUMBERS, *SMALL_FLOATS), "Cumulative sums.", _SCAN), ("prod", ALL_NUMBERS, "Cumulative products.", _SCAN),
+          ("max", ALL_NUMBERS, "Cumulative maxima.", _EXTREME), ("min", ALL_NUMBERS, "Cumulative minima.", _EXTREME))),
+    _define_function("sort", "Sorts an axis.", [reads(1), sorts], properties={"descending": BOOL, "sort_axis": NUMBER},
+                     text=f"attr-dict {group('ins', 'src')} `descending` `=` $descending `sort_axis` `=` $sort_axis"
+                          " (`->` type($result)^)?"),
+    _define_function("isinf", "Whether each element is infinite.", _CLASSIFIES),
+    _define_function("isnan", "Whether each element is a NaN.", _CLASSIFIES),
+    _define_function("isfinite", "Whether each element is finite.", _CLASSIFIES),
+    _define_function("erfinv", "The inverse of erf.", (reads(1), _ROUNDED, one_tensor_type)),
+    _define_function("hypot", "The hypotenuse.", (of_types(FLOATS, FLOATS), hypotenuse)),
+    _define_function("nextafter", "The next float towards another.", (reads(2), _ROUNDED, one_tensor_type)),
+    _define_function("cyl_bessel_i0", "The modified Bessel function of order 0.", (reads(1), _ROUNDED, one_tensor_type)),
+    _define_function("signbit", "Whether the sign bit of each element is set.",
+                     [reads(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape], text=None),
+    define_op(TableOp, "hfusion.histogram", "Counts each number below a bound, where a mask is set.",
+              operands={"input": None, "mask?": None}, results={"output": None}, properties={"num_bins": IntegerAttr[I64]},
+              text="$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)",
+              rules=[fills_its_bins], reads=("input", "mask")),
+    define_op(TableOp, "hfusion.print", "Prints a text and a value.", operands={"args_*": None},
+              properties={"prefix": StringAttr, "hex": BOOL}, text="$prefix attr-dict $args_ `:` type($args_)", reads=("args_",),
+              side_effects=True),
+    define_op(TableOp, "hfusion.assert", "Stops with a text where a value is false.", operands={"args_*": None},
+              properties={"msg": StringAttr}, text="$msg attr-dict $args_ `:` type($args_)", reads=("args_",),
+              side_effects=True),
+    define_op(TableOp, "hfusion.barrier", "Waits for all earlier ops.", text="attr-dict", side_effects=True),
+    define_op(TableOp, "hfusion.symbolic_dim", "A size with a name.", results={"result": None},
+              properties={"symbolName": SymbolNameConstraint()}, text="$symbolName attr-dict `:` type($result)",
+              side_effects=True),
+)
 
 
 @operation(rules=[deinterleaves], reads=("src",))
 class DeinterleaveOp(DialectOp):
-    """The elements at even places (channel 0), at odd ones (channel 1), or both."""
+    """The elements at even positions (channel 0), at odd positions (channel 1), or both."""
 
     name = "hfusion.deinterleave"
     src = operand_def(TensorType)
@@ -96,7 +107,7 @@ class DeinterleaveOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read ``%a channel<0> : T -> T``."""
+        """Parses ``%a channel<0> : T -> T``."""
         src = parser.parse_unresolved_operand()
         parser.parse_keyword("channel")
         with parser.in_angle_brackets():
@@ -110,7 +121,7 @@ class DeinterleaveOp(DialectOp):
                          properties={"channelIndex": IntegerAttr(index, i64)}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the same."""
+        """Prints the custom form."""
         index = self.channelIndex.value.data
         printer.print_string(" ")
         printer.print_ssa_value(self.src)
@@ -122,12 +133,17 @@ class DeinterleaveOp(DialectOp):
         printer.print_list(self.result, lambda value: printer.print_attribute(value.type))
 
 
-class _Product(DialectOp):
-    """Base of the products with twice the bits; text has one type for all."""
+class _WideProduct(DialectOp):
+    """Base of the products with twice the bits, whose text has one type for all operands and results."""
+
+    lhs = operand_def()
+    rhs = operand_def()
+    low = result_def()
+    high = result_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read ``%a, %b : T``."""
+        """Parses ``%a, %b : T``."""
         sources = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
@@ -136,7 +152,7 @@ class _Product(DialectOp):
                          attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the same."""
+        """Prints the custom form."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_op_attributes(self.attributes)
@@ -145,87 +161,27 @@ class _Product(DialectOp):
 
 
 @operation(rules=[halves], reads=("lhs", "rhs"))
-class MulExtOp(_Product):
-    """Low and high half of signed products."""
+class MulExtOp(_WideProduct):
+    """The low and the high halves of signed products."""
 
     name = "hfusion.mulext"
-    lhs = operand_def()
-    rhs = operand_def()
-    low = result_def()
-    high = result_def()
 
 
 @operation(rules=[halves], reads=("lhs", "rhs"))
-class MulExtUIOp(_Product):
-    """Low and high half of unsigned products."""
+class MulExtUIOp(_WideProduct):
+    """The low and the high halves of unsigned products."""
 
     name = "hfusion.mulextui"
-    lhs = operand_def()
-    rhs = operand_def()
-    low = result_def()
-    high = result_def()
-
-
-@operation(rules=[fills_its_bins], reads=("input", "mask"))
-class HistogramOp(DialectOp):
-    """How often each number below a bound occurs, where a mask is set."""
-
-    name = "hfusion.histogram"
-    input = operand_def()
-    num_bins = prop_def(IntegerAttr[I64])
-    mask = opt_operand_def()
-    output = result_def()
-    assembly_format = ("$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)")
-
-
-@operation(reads=("args_",), seen=True)
-class PrintOp(DialectOp):
-    """Print a value behind a text."""
-
-    name = "hfusion.print"
-    prefix = prop_def(StringAttr)
-    hex = prop_def(BOOL)
-    args_ = var_operand_def()
-    assembly_format = "$prefix attr-dict $args_ `:` type($args_)"
-
-
-@operation(reads=("args_",), seen=True)
-class AssertOp(DialectOp):
-    """Stop with a text where a value does not hold."""
-
-    name = "hfusion.assert"
-    msg = prop_def(StringAttr)
-    args_ = var_operand_def()
-    assembly_format = "$msg attr-dict $args_ `:` type($args_)"
-
-
-@operation(seen=True)
-class BarrierOp(DialectOp):
-    """Wait for everything before."""
-
-    name = "hfusion.barrier"
-    assembly_format = "attr-dict"
-
-
-@operation(seen=True)
-class SymbolicDimOp(DialectOp):
-    """A size that has a name."""
-
-    name = "hfusion.symbolic_dim"
-    symbolName = prop_def(SymbolNameConstraint())
-    result = result_def()
-    assembly_format = "$symbolName attr-dict `:` type($result)"
 
 
 _ENUMS = {"cache": OptPropertyDef(base(CacheModifierAttr)), "evict": OptPropertyDef(base(EvictionPolicyAttr))}
-"""The properties whose words are this dialect's own."""
+"""The properties whose enums belong to this dialect."""
 
 
-def _as_in_hivm(name: str, cls: type[DialectOp], *rules: Rule,
-                counted: Count | None = None) -> type[DialectOp]:
-    """An op that has the operands, rules and text of the one of HIVM, and rules of its own, and no pipe."""
+def _mirror(mnemonic: str, cls: type[DialectOp], *rules: Rule, counted: CountSegments | None = None) -> type[DialectOp]:
+    """Returns an op with the operands, rules and text of an op of HIVM, with further rules, and without a pipe."""
     theirs = cls.get_irdl_definition()
-    definition = replace(theirs, name=f"hfusion.{name}",
+    definition = replace(theirs, name=f"hfusion.{mnemonic}",
                          properties={key: _ENUMS.get(key, value) for key, value in theirs.properties.items()})
 
     def verify_(self: DialectOp) -> None:
@@ -240,17 +196,14 @@ def _as_in_hivm(name: str, cls: type[DialectOp], *rules: Rule,
     return made
 
 
-def _masked(op: Any) -> None:
+def _verify_mask(op: Any) -> None:
     if op.mask is None or op.other is None:
-        fail("needs a mask and what stands where it is not set")
+        fail("needs a mask, and the values for the elements where the mask is not set")
 
 
-_MIRRORED = (_as_in_hivm("indirect_load", hivm.IndirectLoadOp, _masked, counted=lambda operands: (1,) * operands), *(
-    _as_in_hivm(name, cls) for name, cls in (
-        ("gather_load", hivm.GatherLoadOp), ("scatter_store", hivm.ScatterStoreOp), ("indirect_store", hivm.IndirectStoreOp),
-        ("stride_load", hivm.StrideLoadOp), ("stride_store", hivm.StrideStoreOp),
-        ("embedding_gather", hivm.EmbeddingGatherOp), ("gatherT", hivm.GatherTOp), ("index_put", hivm.IndexPutOp),
-        ("scatterT", hivm.ScatterTOp))))
-FUNCTIONS: tuple[type[DialectOp], ...] = (
-    FlipOp, InterleaveOp, *SCANS, SortOp, *_PLAIN, SignBitOp, DeinterleaveOp, MulExtOp, MulExtUIOp, HistogramOp, PrintOp,
-    AssertOp, BarrierOp, SymbolicDimOp, *_MIRRORED)
+_MIRRORED = (_mirror("indirect_load", hivm.IndirectLoadOp, _verify_mask, counted=lambda operands: (1,) * operands), *(
+    _mirror(cls.name.rpartition(".")[2], cls) for cls in (
+        hivm.GatherLoadOp, hivm.ScatterStoreOp, hivm.IndirectStoreOp, hivm.StrideLoadOp, hivm.StrideStoreOp,
+        hivm.EmbeddingGatherOp, hivm.GatherTOp, hivm.IndexPutOp, hivm.ScatterTOp)))
+FUNCTIONS: tuple[type[DialectOp], ...] = (*_PLAIN, DeinterleaveOp, MulExtOp, MulExtUIOp, *_MIRRORED)
+"""The ops of the dialect without ``outs``."""

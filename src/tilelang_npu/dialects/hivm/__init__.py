@@ -1,8 +1,9 @@
-"""HIVM, the dialect of AscendNPU-IR that says which instruction of which pipe does what to which buffer.
+"""HIVM, the dialect of AscendNPU-IR whose ops are instructions of pipes on buffers.
 
-Ops, attributes, properties and assembly are those of the real dialect (master 52f96a13), so both forms of the text are
-read by the real toolchain. Ops are classes (``hivm.LoadOp``, ``hivm.VAddOp``); their constructors take values and plain
-Python facts. The elementwise vector ops are made from the op table: ``hivm.elementwise_op("vadd")``.
+Ops, attributes, properties and assembly are those of the real dialect (master 52f96a13), so the real toolchain reads the text in
+both forms. Ops are classes (``hivm.LoadOp``, ``hivm.VAddOp``) with constructors that take values and plain Python facts. The
+elementwise vector ops are made from the op table (``hivm.elementwise_op("vadd")``); ops that no pass builds are rows of tables
+(``define_op`` of ``dialects/ir/declaration.py``).
 """
 
 from __future__ import annotations
@@ -11,161 +12,30 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Dialect, Operation
 
-from tilelang_npu.dialects.hivm import cube, custom, dma, fixpipe, global_matmul, lanes, scalar, simt, sync, vector
-from tilelang_npu.dialects.hivm.attributes import (
-    ATTRIBUTES,
-    BlockAttr,
-    DataLayoutAttr,
-    RemainInL0CAttr,
-    SyncEventSlotAttr,
-    TightlyCoupledBufferAttr,
-    address_space,
-    event,
-    pipe,
-    space_of,
-)
-from tilelang_npu.dialects.hivm.cube import (
-    NO_EVENT,
-    SYNC_ARGUMENTS,
-    BatchMmadL1Op,
-    Conv1dL1Op,
-    Conv2dL1Op,
-    Conv3dL1Op,
-    MacroStep,
-    MmadL1Op,
-    MmadMxL1Op,
-    PassedEvent,
-)
-from tilelang_npu.dialects.hivm.custom import BUILTINS, CustomMacroOp, CustomOp
-from tilelang_npu.dialects.hivm.dma import (
-    AtomicCasOp,
-    AtomicRMWOp,
-    AtomicXchgOp,
-    CopyOp,
-    L12UBOp,
-    LoadOp,
-    LoadScaleOp,
-    Nd2NzOp,
-    Nz2NdOp,
-    StoreOp,
-)
-from tilelang_npu.dialects.hivm.elementwise import CLASSES, ElementwiseOp, elementwise_op
-from tilelang_npu.dialects.hivm.enums import (
-    EVENT_IDS,
-    LIBRARY_EVENT,
-    LIBRARY_PIPES,
-    AddressSpaceAttr,
-    AlignKindAttr,
-    AtomicKindAttr,
-    AxisKindAttr,
-    CacheModifierAttr,
-    CompareModeAttr,
-    CoreTypeAttr,
-    CoreTypeMarkerAttr,
-    DataCacheKindAttr,
-    DCCIModeAttr,
-    DeinterleaveModeAttr,
-    DescaleModeAttr,
-    EventAttr,
-    EvictionPolicyAttr,
-    FixpipeDMAModeAttr,
-    FixpipeDualDstModeAttr,
-    FixpipePreQuantModeAttr,
-    FixpipePreReluModeAttr,
-    FixpipeSubBlockAttr,
-    FuncCoreTypeAttr,
-    InlineModeAttr,
-    IteratorTypeAttr,
-    MemoryEffectAttr,
-    ModuleCoreTypeAttr,
-    PaddingOptionAttr,
-    PadModeAttr,
-    PipeAttr,
-    ReduceOpAttr,
-    RoundModeAttr,
-    SimtMemScopeHintAttr,
-    SubBlockAttr,
-    SyncBlockInstrModeAttr,
-    SyncBlockModeAttr,
-    TypeFnAttr,
-    UnitFlagAttr,
-    UnsignedModeAttr,
-    VFModeAttr,
-)
-from tilelang_npu.dialects.hivm.fixpipe import FixpipeOp
-from tilelang_npu.dialects.hivm.global_matmul import MatmulOp, MixGroupMatmulOp, MixMatmulOp
-from tilelang_npu.dialects.hivm.lanes import VDeinterleaveOp, VGatherMaskOp, VGatherOp, VInterleaveOp, VMulextendedOp
-from tilelang_npu.dialects.hivm.scalar import (
-    BitcastOp,
-    ConvertLayoutOp,
-    DCCIOp,
-    DebugOp,
-    FinishDebugOp,
-    GetBlockIdxOp,
-    GetBlockNumOp,
-    GetSubBlockIdxOp,
-    GetSubBlockNumOp,
-    GetSysCntOp,
-    InitDebugOp,
-    LoadScalarOp,
-    MultiBufferCounterOp,
-    PointerCastOp,
-    SetAtomicOp,
-    SetCtrlOp,
-    SetFftsBaseAddrOp,
-    SetMaskNormOp,
-)
-from tilelang_npu.dialects.hivm.simt import (
-    EmbeddingGatherOp,
-    GatherLoadOp,
-    GatherTOp,
-    IndexPutOp,
-    IndirectLoadOp,
-    IndirectStoreOp,
-    LocalLoadOp,
-    LocalStoreOp,
-    ScatterStoreOp,
-    ScatterTOp,
-    StrideLoadOp,
-    StrideStoreOp,
-)
-from tilelang_npu.dialects.hivm.structured import StructuredOp, mlir_type
-from tilelang_npu.dialects.hivm.sync import (
-    CUBE_PIPES,
-    VECTOR_PIPES,
-    AnchorOp,
-    CreateSyncBlockLockOp,
-    FreeLockVarOp,
-    PipeBarrierOp,
-    SetFlagOp,
-    SyncBlockLockOp,
-    SyncBlockOp,
-    SyncBlockSetOp,
-    SyncBlockUnlockOp,
-    SyncBlockWaitOp,
-    WaitFlagOp,
-    barrier_of_cores,
-)
-from tilelang_npu.dialects.hivm.vector import (
-    WITH_INDEX,
-    VArangeOp,
-    VBrcOp,
-    VConcatOp,
-    VCummaxOp,
-    VCumminOp,
-    VCumprodOp,
-    VCumsumOp,
-    VFlipOp,
-    VPadOp,
-    VReduceOp,
-    VSortOp,
-    VTransposeOp,
-)
-from tilelang_npu.dialects.ir.declaration import DialectOp
+from tilelang_npu.dialects.hivm import cube, custom, dma, fixpipe, global_matmul, scalar, simt, sync, vector
+
+# The names of the ops and attributes are listed once, in ``__all__`` of their modules.
+from tilelang_npu.dialects.hivm.attributes import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.attributes import ATTRIBUTES
+from tilelang_npu.dialects.hivm.cube import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.custom import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.dma import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.elementwise import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.elementwise import CLASSES, ElementwiseOp
+from tilelang_npu.dialects.hivm.enums import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.fixpipe import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.global_matmul import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.scalar import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.simt import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.sync import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.hivm.vector import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.ir.declaration import DialectOp as DialectOp
+from tilelang_npu.dialects.ir.destination_style import StructuredOp as StructuredOp
+from tilelang_npu.dialects.ir.mlir_dtypes import mlir_type as mlir_type
 
 OPERATIONS: tuple[type[Operation], ...] = (
-    *CLASSES.values(), *vector.OPERATIONS, *lanes.OPERATIONS, *dma.OPERATIONS, *fixpipe.OPERATIONS, *cube.OPERATIONS,
-    *global_matmul.OPERATIONS, *sync.OPERATIONS, *scalar.OPERATIONS, *custom.OPERATIONS, *simt.OPERATIONS)
+    *CLASSES.values(), *vector.OPERATIONS, *dma.OPERATIONS, *fixpipe.OPERATIONS, *cube.OPERATIONS, *global_matmul.OPERATIONS,
+    *sync.OPERATIONS, *scalar.OPERATIONS, *custom.OPERATIONS, *simt.OPERATIONS)
 """Every op of the dialect."""
 
 Hivm = Dialect("hivm", [*OPERATIONS], [*ATTRIBUTES])
@@ -175,153 +45,3 @@ globals().update({made.__name__: made for made in CLASSES.values()})
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> type[ElementwiseOp]: ...
-
-
-__all__ = [
-    "ATTRIBUTES",
-    "BUILTINS",
-    "CUBE_PIPES",
-    "EVENT_IDS",
-    "LIBRARY_EVENT",
-    "LIBRARY_PIPES",
-    "NO_EVENT",
-    "OPERATIONS",
-    "SYNC_ARGUMENTS",
-    "VECTOR_PIPES",
-    "WITH_INDEX",
-    "AddressSpaceAttr",
-    "AlignKindAttr",
-    "AnchorOp",
-    "AtomicCasOp",
-    "AtomicKindAttr",
-    "AtomicRMWOp",
-    "AtomicXchgOp",
-    "AxisKindAttr",
-    "BatchMmadL1Op",
-    "BitcastOp",
-    "BlockAttr",
-    "CacheModifierAttr",
-    "CompareModeAttr",
-    "Conv1dL1Op",
-    "Conv2dL1Op",
-    "Conv3dL1Op",
-    "ConvertLayoutOp",
-    "CopyOp",
-    "CoreTypeAttr",
-    "CoreTypeMarkerAttr",
-    "CreateSyncBlockLockOp",
-    "CustomMacroOp",
-    "CustomOp",
-    "DCCIModeAttr",
-    "DCCIOp",
-    "DataCacheKindAttr",
-    "DataLayoutAttr",
-    "DebugOp",
-    "DeinterleaveModeAttr",
-    "DescaleModeAttr",
-    "DialectOp",
-    "ElementwiseOp",
-    "EmbeddingGatherOp",
-    "EventAttr",
-    "EvictionPolicyAttr",
-    "FinishDebugOp",
-    "FixpipeDMAModeAttr",
-    "FixpipeDualDstModeAttr",
-    "FixpipeOp",
-    "FixpipePreQuantModeAttr",
-    "FixpipePreReluModeAttr",
-    "FixpipeSubBlockAttr",
-    "FreeLockVarOp",
-    "FuncCoreTypeAttr",
-    "GatherLoadOp",
-    "GatherTOp",
-    "GetBlockIdxOp",
-    "GetBlockNumOp",
-    "GetSubBlockIdxOp",
-    "GetSubBlockNumOp",
-    "GetSysCntOp",
-    "Hivm",
-    "IndexPutOp",
-    "IndirectLoadOp",
-    "IndirectStoreOp",
-    "InitDebugOp",
-    "InlineModeAttr",
-    "IteratorTypeAttr",
-    "L12UBOp",
-    "LoadOp",
-    "LoadScalarOp",
-    "LoadScaleOp",
-    "LocalLoadOp",
-    "LocalStoreOp",
-    "MacroStep",
-    "MatmulOp",
-    "MemoryEffectAttr",
-    "MixGroupMatmulOp",
-    "MixMatmulOp",
-    "MmadL1Op",
-    "MmadMxL1Op",
-    "ModuleCoreTypeAttr",
-    "MultiBufferCounterOp",
-    "Nd2NzOp",
-    "Nz2NdOp",
-    "PadModeAttr",
-    "PaddingOptionAttr",
-    "PassedEvent",
-    "PipeAttr",
-    "PipeBarrierOp",
-    "PointerCastOp",
-    "ReduceOpAttr",
-    "RemainInL0CAttr",
-    "RoundModeAttr",
-    "ScatterStoreOp",
-    "ScatterTOp",
-    "SetAtomicOp",
-    "SetCtrlOp",
-    "SetFftsBaseAddrOp",
-    "SetFlagOp",
-    "SetMaskNormOp",
-    "SimtMemScopeHintAttr",
-    "StoreOp",
-    "StrideLoadOp",
-    "StrideStoreOp",
-    "StructuredOp",
-    "SubBlockAttr",
-    "SyncBlockInstrModeAttr",
-    "SyncBlockLockOp",
-    "SyncBlockModeAttr",
-    "SyncBlockOp",
-    "SyncBlockSetOp",
-    "SyncBlockUnlockOp",
-    "SyncBlockWaitOp",
-    "SyncEventSlotAttr",
-    "TightlyCoupledBufferAttr",
-    "TypeFnAttr",
-    "UnitFlagAttr",
-    "UnsignedModeAttr",
-    "VArangeOp",
-    "VBrcOp",
-    "VConcatOp",
-    "VCummaxOp",
-    "VCumminOp",
-    "VCumprodOp",
-    "VCumsumOp",
-    "VDeinterleaveOp",
-    "VFModeAttr",
-    "VFlipOp",
-    "VGatherMaskOp",
-    "VGatherOp",
-    "VInterleaveOp",
-    "VMulextendedOp",
-    "VPadOp",
-    "VReduceOp",
-    "VSortOp",
-    "VTransposeOp",
-    "WaitFlagOp",
-    "address_space",
-    "barrier_of_cores",
-    "elementwise_op",
-    "event",
-    "mlir_type",
-    "pipe",
-    "space_of",
-]

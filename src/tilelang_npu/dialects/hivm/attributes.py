@@ -1,4 +1,4 @@
-"""The attributes of HIVM that are more than one word, and how Python code reads and makes the common ones."""
+"""The attributes of HIVM that hold more than one word, and constructors of the common attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.hivm.enums import ENUMS, AddressSpaceAttr, EventAttr, PipeAttr
-from tilelang_npu.dialects.ir.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, parse_reference
+from tilelang_npu.dialects.ir.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, define_attributes, parse_reference
+
+__all__ = [
+    "ATTRIBUTES", "BlockAttr", "DataLayoutAttr", "RemainInL0CAttr", "SyncEventSlotAttr", "TightlyCoupledBufferAttr",
+    "address_space", "event", "pipe", "space_of",
+]
 
 LAYOUTS: dict[str, int] = {
     name: number for number, name in enumerate(
@@ -25,7 +30,7 @@ LAYOUTS: dict[str, int] = {
 
 
 class DataLayout(NamedTuple):
-    """Contents of a data layout: its name, whether it is transposed, the sizes of its fractal blocks."""
+    """The contents of a data layout: its name, whether it is transposed, the sizes of its fractal blocks."""
 
     name: str
     transpose: bool | None = None
@@ -34,7 +39,7 @@ class DataLayout(NamedTuple):
 
 @irdl_attr_definition
 class DataLayoutAttr(Data[DataLayout]):
-    """How a matrix lies in memory: ``#hivm.data_layout<dotA_ND, transpose = false>``."""
+    """The layout of a matrix in memory: ``#hivm.data_layout<dotA_ND, transpose = false>``."""
 
     name = "hivm.data_layout"
 
@@ -43,9 +48,9 @@ class DataLayoutAttr(Data[DataLayout]):
         super().__init__(layout if isinstance(layout, DataLayout) else DataLayout(layout, transpose, fractal_sizes))
 
     def verify(self) -> None:
-        problem = _layout_problem(self.data)
-        if problem:
-            raise VerifyException(problem)
+        fault = _layout_fault(self.data)
+        if fault:
+            raise VerifyException(fault)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> DataLayout:
@@ -66,9 +71,9 @@ class DataLayoutAttr(Data[DataLayout]):
             else:
                 parser.raise_error(f"unexpected or repeated parameter '{key}' of #hivm.data_layout", start, parser.pos)
         layout = DataLayout(name, transpose, sizes)
-        problem = _layout_problem(layout)
-        if problem:
-            parser.raise_error(problem, start, parser.pos)
+        fault = _layout_fault(layout)
+        if fault:
+            parser.raise_error(fault, start, parser.pos)
         parser.parse_punctuation(">")
         return layout
 
@@ -82,7 +87,7 @@ class DataLayoutAttr(Data[DataLayout]):
         printer.print_string(f"<{text}>")
 
 
-def _layout_problem(layout: DataLayout) -> str:
+def _layout_fault(layout: DataLayout) -> str:
     if layout.name not in LAYOUTS:
         return f"expected #hivm.data_layout to be one of: {', '.join(LAYOUTS)}; found '{layout.name}'"
     if layout.name in ("dotA_ND", "dotB_ND"):
@@ -94,7 +99,7 @@ def _layout_problem(layout: DataLayout) -> str:
 
 
 class Slot(NamedTuple):
-    """Contents of a synchronisation slot of a custom macro op."""
+    """The contents of a synchronisation slot of a custom macro op."""
 
     set_pipe: str | None = None
     wait_pipe: str | None = None
@@ -104,7 +109,7 @@ class Slot(NamedTuple):
 
 @irdl_attr_definition
 class SyncEventSlotAttr(Data[Slot]):
-    """An event that a custom macro op waits for, sets or uses inside: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
+    """An event that a custom macro op waits for, sets, or uses internally: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
 
     name = "hivm.sync_event_slot"
 
@@ -124,7 +129,7 @@ class SyncEventSlotAttr(Data[Slot]):
             if mode is not None:
                 if mode != "internal":
                     parser.raise_error("macro_sync without pipes is only supported for `internal`")
-                return Slot(event=_parse_slot_event(parser) if parser.parse_optional_punctuation(",") else None)
+                return Slot(event=EventAttr.parse_parameter(parser) if parser.parse_optional_punctuation(",") else None)
             set_pipe = _parse_slot_pipe(parser)
             parser.parse_punctuation(",")
             wait_pipe = _parse_slot_pipe(parser)
@@ -132,7 +137,7 @@ class SyncEventSlotAttr(Data[Slot]):
             if parser.parse_optional_punctuation(",") is not None:
                 mode = _parse_slot_mode(parser)
                 if mode is None or parser.parse_optional_punctuation(",") is not None:
-                    event = _parse_slot_event(parser)
+                    event = EventAttr.parse_parameter(parser)
             return Slot(set_pipe, wait_pipe, mode or "internal", event)
 
     def print_parameter(self, printer: Printer) -> None:
@@ -154,10 +159,6 @@ def _parse_slot_mode(parser: AttrParser) -> str | None:
         if parser.parse_optional_keyword(word) is not None:
             return word
     return None
-
-
-def _parse_slot_event(parser: AttrParser) -> str:
-    return EventAttr.parse_parameter(parser)
 
 
 def _parse_slot_pipe(parser: AttrParser) -> str:
@@ -207,33 +208,23 @@ class TightlyCoupledBufferAttr(Data[int]):
 
 @irdl_attr_definition
 class RemainInL0CAttr(NumberAttr):
-    """Index of the result that stays in L0C."""
+    """The index of the result that stays in L0C."""
 
     name = "hivm.remain_in_l0c"
 
 
-def _marker(mnemonic: str) -> type[MarkerAttr]:
-    return type(mnemonic.title().replace("_", "").replace("-", "") + "Attr", (MarkerAttr,), {
-        "name": f"hivm.{mnemonic}", "__doc__": f"``#hivm.{mnemonic}``: a marker without contents."})
-
-
-def _bitcode(mnemonic: str) -> type[TextAttr]:
-    return type(mnemonic.title().replace("_", "") + "Attr", (TextAttr,), {
-        "name": f"hivm.{mnemonic}", "__doc__": f"Path of a bitcode file: ``#hivm.{mnemonic}<\"path\">``."})
-
-
-MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (
+MARKERS = define_attributes(MarkerAttr, "hivm", (
     "part_of_mix", "allow_flatten", "storage_aligned", "enable_saving_ub", "disable_size_align_for_cast", "multi_buffer",
     "cv_pipelined_multi_buffer", "stride_align_dims", "stride_align_value_in_byte", "skip_stride_align_for_vload",
     "alloc_align_dims", "alloc_align_value_in_byte", "func_dyn_memref_args", "vector_function", "insert_slice_source_index",
     "parallel_loop", "unlikely_condition", "disable_auto_inject_block_sync", "sync_block_lock_with_subblock",
     "sync_block_lock_unordered", "tile_mix_cube_num", "preload_num", "max_preload_num", "preload_workspace",
     "preload_local_buffer", "is_distributed", "backup_function", "has_alias_scopes", "mem_unique", "shared_memory",
-    "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"))
-"""Attributes that only mark something; most are used by name on an op, with a unit or a number as the value."""
+    "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"), "``#{}``: a marker without contents.")
+"""Marker attributes; most are used by name on an op, with a unit or a number as the value."""
 
-BITCODES: tuple[type[TextAttr], ...] = tuple(_bitcode(mnemonic) for mnemonic in (
-    "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"))
+BITCODES = define_attributes(TextAttr, "hivm", (
+    "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"), "Path of a bitcode file: ``#{}<\"path\">``.")
 
 ATTRIBUTES: tuple[type[Attribute], ...] = (
     *ENUMS, DataLayoutAttr, SyncEventSlotAttr, BlockAttr, TightlyCoupledBufferAttr, RemainInL0CAttr, *BITCODES, *MARKERS)
@@ -253,12 +244,12 @@ def pipe(name: str) -> PipeAttr:
 
 @cache
 def event(number: int) -> EventAttr:
-    """The event of that number, 0 to 7."""
+    """The event with a number from 0 to 7."""
     return EventAttr(str(number))
 
 
 def space_of(type_: Attribute) -> str | None:
-    """The memory space of a memref type: ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc``, ``ub``; None where it states none."""
+    """The memory space of a memref type: ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub``; None where the type has none."""
     if isinstance(type_, (MemRefType, UnrankedMemRefType)) and isinstance(type_.memory_space, AddressSpaceAttr):
         return type_.memory_space.data
     return None

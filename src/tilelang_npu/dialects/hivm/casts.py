@@ -1,7 +1,7 @@
-"""Which casts exist: the list that the toolchain's verifier of ``vcast`` goes by (AscendNPU-IR 52f96a13, docs/hivm.md#casts).
+"""The casts that the toolchain's verifier of ``vcast`` accepts (AscendNPU-IR 52f96a13, docs/hivm.md#casts).
 
-A cast is a triple (source, target, rounding mode). Some are one instruction on every chip; the others are sequences that
-the toolchain knows to emit for a memory-based (910B, 910_93) or a register-based (310B, 950) vector unit.
+A cast is a triple (source, target, rounding mode). Some casts are one instruction on every chip; the others are sequences of
+instructions that the toolchain emits for a memory-based (910B, 910_93) or a register-based (310B, 950) vector unit.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def _long(short: str) -> str:
 
 
 def _names(table: str) -> frozenset[str]:
+    """The toolchain's names of the casts in a table."""
     names = set()
     for line in table.strip().splitlines():
         types, modes = line.split(":")
@@ -115,5 +116,5 @@ def cast_name(source: Attribute, target: Attribute, mode: str, *, unsigned: bool
 
 
 def is_supported_cast(name: str, *, register_based: bool) -> bool:
-    """Whether a cast of that name exists on memory-based or register-based chips."""
+    """Whether a cast exists on register-based or memory-based chips; ``name`` is the toolchain's."""
     return name in (REGISTER_BASED if register_based else MEMORY_BASED)

@@ -1,8 +1,8 @@
-"""Custom ops: a call of the user's own device function with inputs, outputs and scratch, and what the compiler must know.
+"""Custom ops: calls of the user's own device functions with inputs, outputs, scratch, and attributes for the compiler.
 
 ``hivm.hir.custom {attributes} "name" ins(..) outs(..) tmps(..) -> results``; ``custom_macro`` uses several pipes and may
-take events. Unless the name is one of the toolchain's ``__builtin_...`` functions, the attributes say which core and pipe
-execute it and which symbol implements it.
+have events as operands. Unless the name is one of the toolchain's ``__builtin_...`` functions, the attributes state the core
+and the pipe that execute the function and the symbol that implements it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr, TensorType, UnitAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -27,25 +27,27 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
-from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for, shape_of
-from tilelang_npu.dialects.ir.declaration import operation
-from tilelang_npu.dialects.ir.effects import constant, surely_true
+from tilelang_npu.dialects.ir.constants import constant_value, is_known_true
+from tilelang_npu.dialects.ir.declaration import Operand, operation
+from tilelang_npu.dialects.ir.destination_style import StructuredOp, destination_style, fail, results_for, shape_of
 from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.ops import Composite, Structured, operations
 
-Operand = SSAValue | Operation
+__all__ = [
+    "BUILTINS", "CustomMacroOp", "CustomOp",
+]
 
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
-"""Functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
+"""The functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
 MMA = "mma"
-"""The function that multiplies what is in L0."""
+"""The symbol of the function that multiplies matrices in L0."""
 _UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}
 
 
 class _CustomOp(StructuredOp):
-    """What both custom ops share."""
+    """Base of both custom ops: effects, text and rules."""
 
     READS: ClassVar[tuple[str, ...]] = ("inputs",)
     WRITES: ClassVar[tuple[str, ...]] = ("outputs",)
@@ -53,23 +55,23 @@ class _CustomOp(StructuredOp):
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
     BUILTINS: ClassVar[frozenset[str]] = frozenset()
-    """The toolchain's functions that the op may call without saying what they are; ``custom_macro`` calls none of them."""
+    """The functions of the toolchain that the op may call without stating core, pipe and symbol; ``custom_macro`` calls none."""
 
     @property
     def function(self) -> str:
-        """The op's name, as it is written in quotes."""
+        """The name of the call, which the text has in quotes."""
         name = self.properties["name"]
         assert isinstance(name, StringAttr)
         return name.data
 
     @property
     def symbol(self) -> str:
-        """The function that implements the op; empty where the op names none."""
+        """The symbol of the function that implements the op; empty where the op states none."""
         symbol = self.attributes.get("symbol")
         return symbol.data if isinstance(symbol, StringAttr) else ""
 
     def pipes(self) -> tuple[str, ...]:
-        """The pipes that the attributes name."""
+        """The pipes that the attributes state."""
         named = (self._pipe(attribute) for attribute in self.PIPE_ATTRIBUTES)
         return tuple(pipe.short for pipe in named if pipe is not None)
 
@@ -78,45 +80,45 @@ class _CustomOp(StructuredOp):
         return pipe if isinstance(pipe, PipeAttr) and pipe != _UNASSIGNED else None
 
     def core(self) -> str:
-        """The core that the attributes name."""
+        """The core that the attributes state, or ``either``."""
         core = self.attributes.get("hivm.tcore_type")
         return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either") if isinstance(core, CoreTypeAttr) else "either"
 
     @property
-    def _multiplies(self) -> bool:
-        """Whether it is a product: two matrices, whether to clear the accumulator first, and three sizes."""
+    def _is_product(self) -> bool:
+        """Whether the op is a matrix product, whose inputs are two matrices, an i1 that clears the accumulator, and three sizes."""
         return self.symbol == MMA and len(self.ins()) == 6
 
     def role(self, field: str, index: int) -> str:
-        """Matrices of a product are called what those of other products are."""
-        if self._multiplies and field != "temp_buffers":
+        """As for other ops, except that the matrices of a product have the roles of ``mmadL1``: a, b and c."""
+        if self._is_product and field != "temp_buffers":
             return "c" if field == "outputs" else "ab"[index]
         return super().role(field, index)
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """What is among the inputs, too, is read, and what the op table says; a product is added to what is there, unless it is
-        surely cleared."""
+    def reads_destination(self, target: SSAValue) -> bool:
+        """Whether the destination is also an input, or the function accumulates. A product does, unless the accumulator is known
+        to be cleared first; another function does if its entry of the op table says so."""
         entry = operations().get(self.symbol)
-        return (target in self.ins() or (self._multiplies and not surely_true(self.ins()[2]))
+        return (target in self.ins() or (self._is_product and not is_known_true(self.ins()[2]))
                 or (isinstance(entry, Composite) and entry.accumulates))
 
-    def keeps(self) -> bool:
-        """As the op table says of what it calls; a product, what of the accumulator is no data."""
-        if self._multiplies:
-            rows, columns = constant(self.ins()[3]), constant(self.ins()[5])
+    def writes_partially(self) -> bool:
+        """A product leaves rows and columns that are not valid unwritten; for another function the op table's entry decides."""
+        if self._is_product:
+            rows, columns = constant_value(self.ins()[3]), constant_value(self.ins()[5])
             return rows is None or columns is None or rows * columns != prod(shape_of(self.outs()[0]))
         entry = operations().get(self.symbol)
         return isinstance(entry, Structured) and entry.partial
 
-    def is_seen(self) -> bool:
-        """Whether the function may do more than write its outputs."""
+    def has_side_effects(self) -> bool:
+        """Whether the function may have effects beyond its outputs: it does, unless the op or the op table says otherwise."""
         return "no_side_effect" not in self.properties and not isinstance(operations().get(self.symbol), Structured | Composite)
 
     # -- text --------------------------------------------------------------------------------------------------------
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         given: dict[str, Attribute] = {}
         if parser.parse_optional_punctuation("<") is not None:
             given |= parser.parse_optional_attr_dict()
@@ -130,14 +132,14 @@ class _CustomOp(StructuredOp):
             values, attributes = _parse_group(parser, keyword)
             groups.append(values)
             if keyword == "ins" and any(entry.data for entry in attributes):
-                given["arg_attrs"] = _merge(attributes, given.get("arg_attrs"))
+                given["arg_attrs"] = _merge_input_attributes(attributes, given.get("arg_attrs"))
         results = _parse_results(parser)
         if cls.HAS_SYNC_ARGUMENTS:
-            groups.append(_parse_sync_arguments(parser))
+            groups.append(_parse_group(parser, "sync_related_args")[0])
         return cls.build(operands=groups, result_types=[results], properties=properties, attributes=given)
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
+        """Prints the custom form."""
         per_input = self.attributes.get("arg_attrs")
         inline = per_input if isinstance(per_input, ArrayAttr) and any(
             isinstance(entry, DictionaryAttr) and "inplace_outs" in entry.data for entry in per_input) else None
@@ -159,7 +161,7 @@ class _CustomOp(StructuredOp):
             if len(self.results) > 1:
                 printer.print_string(")")
         if self.HAS_SYNC_ARGUMENTS:
-            _print_group(printer, "sync_related_args", self._held(("sync_related_args",)), None)
+            _print_group(printer, "sync_related_args", self.operands_of(("sync_related_args",)), None)
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
@@ -228,7 +230,7 @@ class _CustomOp(StructuredOp):
 
 
 def _parse_group(parser: Parser, keyword: str) -> tuple[list[SSAValue], list[DictionaryAttr]]:
-    """``ins(%a, %b : T {..}, U)``, if present: the values, and the attributes written behind each type."""
+    """Parses ``ins(%a, %b : T {..}, U)``, if present; returns the values and the attributes after each type."""
     if parser.parse_optional_keyword(keyword) is None:
         return [], []
     operands: list[UnresolvedOperand] = []
@@ -245,10 +247,6 @@ def _parse_group(parser: Parser, keyword: str) -> tuple[list[SSAValue], list[Dic
     return values, attributes
 
 
-def _parse_sync_arguments(parser: Parser) -> list[SSAValue]:
-    return _parse_group(parser, "sync_related_args")[0]
-
-
 def _parse_results(parser: Parser) -> list[Attribute]:
     if parser.parse_optional_punctuation("->") is None:
         return []
@@ -256,7 +254,8 @@ def _parse_results(parser: Parser) -> list[Attribute]:
     return [*listed] if listed is not None else [parser.parse_type()]
 
 
-def _merge(inline: Sequence[DictionaryAttr], stated: Attribute | None) -> ArrayAttr[DictionaryAttr]:
+def _merge_input_attributes(inline: Sequence[DictionaryAttr], stated: Attribute | None) -> ArrayAttr[DictionaryAttr]:
+    """Returns the attributes of the inputs: those in ``arg_attrs``, and over them those after the types."""
     before = list(stated) if isinstance(stated, ArrayAttr) else []
     merged = []
     for place, entry in enumerate(inline):
@@ -294,7 +293,7 @@ def _attributes(core: str | None, pipes: Mapping[str, str | None], symbol: str |
 
 @operation(rules=(destination_style,), scratch=("temp_buffers",))
 class CustomOp(_CustomOp):
-    """A device function of the user's that one pipe executes."""
+    """A user's device function that one pipe executes."""
 
     name = "hivm.hir.custom"
     function_name = prop_def(StringAttr, prop_name="name")
@@ -312,18 +311,18 @@ class CustomOp(_CustomOp):
                  core: str | None = None, pipe: str | None = None, symbol: str | None = None, vf_mode: str | None = None,
                  temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
                  attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Make the call.
+        """Makes the call.
 
         Args:
-            function: the op's name.
-            inputs: values the function reads.
-            outputs: buffers or tensors it writes; a tensor gives the op a result.
+            function: the name of the call.
+            inputs: the values that the function reads.
+            outputs: the buffers or tensors that it writes; a tensor gives the op a result.
             core: ``CUBE`` or ``VECTOR``.
-            pipe: short name of the pipe.
+            pipe: the short name of the pipe.
             symbol: the function that implements it.
             vf_mode: ``SIMD``, ``SIMT`` or ``MIX`` (950).
-            temp_buffers: scratch.
-            no_side_effect: it touches nothing but its outputs.
+            temp_buffers: temporary memory.
+            no_side_effect: whether the function has no effects beyond its outputs.
             attributes: further attributes.
         """
         IRDLOperation.__init__(
@@ -332,7 +331,8 @@ class CustomOp(_CustomOp):
             attributes=_attributes(core, {"hivm.pipe": pipe}, symbol, vf_mode, attributes or {}))
 
 
-def _sync_slots(op: Any) -> None:
+def _verify_sync_slots(op: Any) -> None:
+    """Rule: there is a number for each event slot or for none, and no event is reserved twice."""
     stated = op.attributes.get("sync_event_slots", ArrayAttr(()))
     if not isinstance(stated, ArrayAttr):
         fail(f"sync_event_slots must be an array, but got {stated}")
@@ -354,9 +354,9 @@ def _sync_slots(op: Any) -> None:
         reserved.add(key)
 
 
-@operation(rules=(destination_style, _sync_slots), scratch=("temp_buffers",))
+@operation(rules=(destination_style, _verify_sync_slots), scratch=("temp_buffers",))
 class CustomMacroOp(_CustomOp):
-    """A device function of the user's that takes data in on one pipe and hands it on from another."""
+    """A user's device function that reads its inputs on one pipe and writes its outputs on another."""
 
     name = "hivm.hir.custom_macro"
     function_name = prop_def(StringAttr, prop_name="name")
@@ -375,7 +375,7 @@ class CustomMacroOp(_CustomOp):
                  vf_mode: str | None = None, temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
                  sync_event_slots: Sequence[SyncEventSlotAttr] = (), sync_related_args: Sequence[Operand] = (),
                  attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Make the call; ``sync_event_slots`` are the events it takes, ``sync_related_args`` their numbers (i64)."""
+        """Makes the call; ``sync_event_slots`` are the events of the op, ``sync_related_args`` their numbers (i64)."""
         extra = dict(attributes or {})
         if sync_event_slots:
             extra["sync_event_slots"] = ArrayAttr(sync_event_slots)

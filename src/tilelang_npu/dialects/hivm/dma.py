@@ -1,6 +1,7 @@
-"""Moving data: load, store and copy between GM and the local memories, layout changes on the way, atomics on GM.
+"""Ops that move data: load, store and copy between GM and the on-chip memories, with layout changes; atomics on GM.
 
-Which pipe does the work follows from the op, for ``copy`` from the memory spaces. Spaces are checked where both are given.
+The op determines the pipe, except for ``copy``, whose pipe follows from the memory spaces. Spaces are verified where both the
+source and the destination have one.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
+    NoneAttr,
     TensorType,
     UnitAttr,
-    i1,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -27,83 +28,75 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     opt_result_def,
-    prop_def,
-    var_operand_def,
     var_result_def,
 )
 
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, EvictionPolicyAttr, PadModeAttr
-from tilelang_npu.dialects.hivm.scalar import adds_as_set
-from tilelang_npu.dialects.hivm.structured import (
+from tilelang_npu.dialects.hivm.scalar import follows_atomic_setting
+from tilelang_npu.dialects.hivm.traits import BOOL, compatible, element_types, reject_fp8_before_950, same_shape
+from tilelang_npu.dialects.ir.constants import is_known_true
+from tilelang_npu.dialects.ir.declaration import Operand, TableOp, define_op, group, operation
+from tilelang_npu.dialects.ir.destination_style import (
     SHAPED,
     TENSOR,
     TENSOR_OR_MEMREF,
     StructuredOp,
-    compatible,
+    StructuredTableOp,
     destination_style,
-    dtypes,
-    element_types,
     fail,
-    reject_fp8_before_950,
     results_for,
-    same_shape,
     shape_of,
 )
-from tilelang_npu.dialects.ir.declaration import DialectOp, element_type, operation
-from tilelang_npu.dialects.ir.effects import surely_true
+from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 from tilelang_npu.target import pipes_of
 
-Operand = SSAValue | Operation
+__all__ = [
+    "AtomicCasOp", "AtomicRMWOp", "AtomicXchgOp", "CopyOp", "L12UBOp", "LoadOp", "LoadScaleOp", "Nd2NzOp", "Nz2NdOp",
+    "StoreOp",
+]
 
 MOVABLE = dtypes("f8E4M3FN", "f8E5M2", "i1", "i8", "ui8", "i16", "ui16", "f16", "bf16", "i32", "ui32", "f32", "ui64", "i64")
 FALSE = boolean(False)
 EITHER_CORE = CoreTypeAttr("CUBE_OR_VECTOR")
-BOOL = IntegerAttr.constr(i1)
 
 
 def _filled_first(op: Any) -> bool:
-    """Whether the destination is surely filled before data come into it."""
-    return bool(op.init_out_buffer.value.data) and (op.init_condition is None or surely_true(op.init_condition))
+    """Whether the destination is known to be filled before the data is written to it."""
+    return bool(op.init_out_buffer.value.data) and (op.init_condition is None or is_known_true(op.init_condition))
 
 
 class _MoveOp(StructuredOp):
-    """What the ops that move one buffer or tensor into another share."""
+    """Base of the ops that move one buffer or tensor into another; verifies their types."""
 
-    def _types(self) -> tuple[MemRefType | TensorType, MemRefType | TensorType]:
+    def _verify_elements(self) -> tuple[MemRefType | TensorType, MemRefType | TensorType]:
+        """Verifies the element types; returns the types of source and destination."""
         (source,), (target,) = (value.type for value in self.ins()[:1]), (value.type for value in self.outs())
         assert isinstance(source, (MemRefType, TensorType))
         assert isinstance(target, (MemRefType, TensorType))
-        return source, target
-
-    def _verify_elements(self) -> tuple[MemRefType | TensorType, MemRefType | TensorType]:
-        source, target = self._types()
         reject_fp8_before_950(self, source)
         if element_type(source) != element_type(target):
             fail("element types of dst and src should be the same!")
         return source, target
 
     def _spaces(self, source: Attribute, target: Attribute) -> tuple[str, str] | None:
-        """Both memory spaces; None where one of them is not given."""
+        """The memory spaces of source and destination; None where one of them has none."""
         names = []
         for role, type_ in (("src", source), ("dst", target)):
             space = getattr(type_, "memory_space", None)
-            if space is None or not isinstance(space, AddressSpaceAttr):
-                if space is not None and type(space).__name__ != "NoneAttr":
+            if not isinstance(space, AddressSpaceAttr):
+                if space is not None and not isinstance(space, NoneAttr):
                     fail(f"cast {role} memory space attr failed!")
                 return None
             names.append(space.data)
         return names[0], names[1]
 
-    def _result(self) -> TensorType:
+    def _verify_result(self, target: MemRefType | TensorType, *, padded: bool) -> None:
+        """Verifies that the op has one result, which fits the destination."""
         if len(self.results) != 1:
             fail(f"expected the number of tensor results ({len(self.results)}) to be equal to the number of output tensors (1)")
-        type_ = self.results[0].type
-        assert isinstance(type_, TensorType)
-        return type_
-
-    def _verify_result(self, target: MemRefType | TensorType, *, padded: bool) -> None:
-        result = self._result()
+        result = self.results[0].type
+        assert isinstance(result, TensorType)
         if result.element_type != element_type(target):
             fail("element types of dst src and res should be the same!")
         if result.get_num_dims() != target.get_num_dims():
@@ -113,9 +106,9 @@ class _MoveOp(StructuredOp):
 
 
 @operation(pipes=("MTE2",), rules=(destination_style, element_types((0,), MOVABLE)),
-           aside=("pad_value", "right_padding_num", "init_condition"))
+           untouched=("pad_value", "right_padding_num", "init_condition"))
 class LoadOp(_MoveOp):
-    """Load from GM into a local memory, padding the last axis if asked to."""
+    """Loads from GM into an on-chip memory, and optionally pads the last axis."""
 
     name = "hivm.hir.load"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -146,20 +139,20 @@ class LoadOp(_MoveOp):
                  left: Operand | None = None, right: Operand | None = None, init_out_buffer: bool = False,
                  init_condition: Operand | None = None, may_implicit_transpose_with_last_axis: bool = False,
                  eviction_policy: str | None = None, core_type: str | None = None) -> None:
-        """Make the load.
+        """Makes the load.
 
         Args:
             src: the data in GM.
-            dst: where it goes; a tensor destination gives the op a result.
-            pad_mode: ``PadNull``, ``PadFirstElem`` or ``PadValue``; without one the shapes are equal.
+            dst: the destination; a tensor gives the op a result.
+            pad_mode: ``PadNull``, ``PadFirstElem`` or ``PadValue``; without a mode the shapes are equal.
             pad_value: the value to pad with, of the element type.
-            left: number of elements to pad before each row (index).
-            right: number of elements to pad behind each row (index).
-            init_out_buffer: fill the destination with ``pad_value`` first.
-            init_condition: fill only where this i1 holds.
-            may_implicit_transpose_with_last_axis: the toolchain may turn the load into a transposing one.
+            left: number of padding elements before each row (index).
+            right: number of padding elements after each row (index).
+            init_out_buffer: whether the destination is filled with ``pad_value`` first.
+            init_condition: i1; whether to fill.
+            may_implicit_transpose_with_last_axis: whether the toolchain may make the load transpose.
             eviction_policy: ``EvictNormal``, ``EvictFirst`` or ``EvictLast``.
-            core_type: ``CUBE`` or ``VECTOR`` where the spaces do not tell.
+            core_type: ``CUBE`` or ``VECTOR``, if the spaces do not determine the core.
         """
         IRDLOperation.__init__(
             self, operands=[src, dst, pad_value, left, right, init_condition], result_types=[results_for(dst)],
@@ -173,7 +166,7 @@ class LoadOp(_MoveOp):
             })
 
     def core(self) -> str:
-        """``AIV`` for a load into UB, else ``AIC``; ``either`` where the spaces are not known."""
+        """The stated core; else ``AIV`` for a load into UB, ``AIC`` for another memory, ``either`` where no space is given."""
         stated = self.tcoretype
         if stated is not None and stated.data in ("CUBE", "VECTOR"):
             return "AIC" if stated.data == "CUBE" else "AIV"
@@ -196,8 +189,8 @@ class LoadOp(_MoveOp):
         else:
             fail("dst/src should be memref/memref or tensor/tensor, res should be tensor!")
 
-    def keeps(self) -> bool:
-        """What is behind a stated number of elements of padding stays what it was."""
+    def writes_partially(self) -> bool:
+        """With a stated number of padding elements, the elements after them keep their values."""
         return self.pad_mode is not None and self.right_padding_num is not None and not _filled_first(self)
 
     def _verify_padding(self, source: MemRefType | TensorType, target: MemRefType | TensorType) -> None:
@@ -229,7 +222,7 @@ def _verify_pad_type(pad_value: SSAValue | None, target: Attribute) -> None:
 
 @operation(pipes=("MTE3",), core="AIV", rules=(destination_style, element_types((0,), MOVABLE)))
 class StoreOp(_MoveOp):
-    """Store from UB to GM, adding to what is there (or taking the maximum ...) if ``atomic`` says so."""
+    """Stores from UB to GM; ``atomic`` makes it combine the values with those in GM by a sum, a maximum or another operation."""
 
     name = "hivm.hir.store"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -243,7 +236,7 @@ class StoreOp(_MoveOp):
     )
 
     def __init__(self, src: Operand, dst: Operand, *, atomic: str | None = None) -> None:
-        """Make the store; ``atomic`` is ``add``, ``max``, ``min`` or another atomic kind."""
+        """Makes the store; ``atomic`` is ``add``, ``max``, ``min`` or another atomic kind."""
         IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)], properties={
             "atomic_kind": None if atomic is None else AtomicKindAttr(atomic)})
 
@@ -258,14 +251,14 @@ class StoreOp(_MoveOp):
         elif self.on_tensors():
             self._verify_result(target, padded=True)
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """An atomic store combines with what is there; where it does not say, the core is set to what it does."""
-        return adds_as_set(self) if self.atomic_kind is None else self.atomic_kind.data != "none"
+    def reads_destination(self, target: SSAValue) -> bool:
+        """An atomic store reads GM; a store that does not state whether it is atomic follows the last ``set_atomic``."""
+        return follows_atomic_setting(self) if self.atomic_kind is None else self.atomic_kind.data != "none"
 
 
-@operation(rules=(destination_style, element_types((0,), MOVABLE)), aside=("pad_value",))
+@operation(rules=(destination_style, element_types((0,), MOVABLE)), untouched=("pad_value",))
 class CopyOp(_MoveOp):
-    """Copy between local memories, or between GM and one of them."""
+    """Copies between on-chip memories, or between GM and one of them."""
 
     name = "hivm.hir.copy"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -282,23 +275,23 @@ class CopyOp(_MoveOp):
 
     def __init__(self, src: Operand, dst: Operand, *, pad_mode: str | None = None, pad_value: Operand | None = None,
                  collapse: Sequence[Sequence[int]] | None = None) -> None:
-        """Make the copy; ``collapse`` lists groups of axes that are contiguous together on one side."""
+        """Makes the copy; ``collapse`` lists groups of axes that are contiguous on one side."""
         groups = None if collapse is None else ArrayAttr(
             [ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in collapse])
         IRDLOperation.__init__(self, operands=[src, dst, pad_value], result_types=[results_for(dst)], properties={
             "pad_mode": None if pad_mode is None else PadModeAttr(pad_mode), "collapse_reassociation": groups})
 
     def pipes(self) -> tuple[str, ...]:
-        """The pipe of these memory spaces; empty where they are not given."""
+        """The pipe between the two memory spaces; empty where a space is not given."""
         found = pipes_of("copy").get((space_of(self.src.type) or "", space_of(self.dst.type) or ""))
         return () if found is None else (found,)
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """To GM it combines with what is there where the core is set to, as a store does."""
-        return space_of(target.type) == "gm" and adds_as_set(self)
+    def reads_destination(self, target: SSAValue) -> bool:
+        """A copy to GM follows the last ``set_atomic``, as a store does."""
+        return space_of(target.type) == "gm" and follows_atomic_setting(self)
 
     def core(self) -> str:
-        """``AIC`` for a copy from GM to L1, ``AIV`` where UB takes part, else ``either``."""
+        """``AIV`` for a copy from or to UB, ``AIC`` for one from or to L1, else ``either``."""
         spaces = {space_of(self.src.type), space_of(self.dst.type)}
         if "ub" in spaces:
             return "AIV"
@@ -328,9 +321,9 @@ class CopyOp(_MoveOp):
                 fail(f"Unsupported copy to {space}!")
 
 
-@operation(pipes=("MTE2",), core="AIC", rules=(destination_style,), aside=("pad_value", "init_condition"))
+@operation(pipes=("MTE2",), core="AIC", rules=(destination_style,), untouched=("pad_value", "init_condition"))
 class Nd2NzOp(StructuredOp):
-    """Load a matrix from GM into L1 and lay it out in fractal blocks (zN)."""
+    """Loads a matrix from GM into L1 and arranges it in fractal blocks (zN)."""
 
     name = "hivm.hir.nd2nz"
     src = operand_def(SHAPED)
@@ -349,43 +342,35 @@ class Nd2NzOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, *, dst_continuous: bool = True, init_out_buffer: bool = False,
                  pad_value: Operand | None = None, init_condition: Operand | None = None) -> None:
-        """Make the load.
+        """Makes the load.
 
         Args:
             src: the matrix [R, C] in GM.
             dst: the 4-D buffer in L1, ``[ceil(C/c0), ceil(R/16), 16, c0]``, c0 = 32 bytes.
-            dst_continuous: the blocks lie next to each other; lowering to the device library needs it.
-            init_out_buffer: fill the destination with ``pad_value`` first.
+            dst_continuous: whether the blocks are contiguous; lowering to the device library needs it.
+            init_out_buffer: whether the destination is filled with ``pad_value`` first.
             pad_value: the value to fill with.
-            init_condition: fill only where this i1 holds.
+            init_condition: i1; whether to fill.
         """
         IRDLOperation.__init__(
             self, operands=[src, dst, pad_value, init_condition], result_types=[results_for(dst)], properties={
                 "dst_continuous": UnitAttr() if dst_continuous else None,
                 "init_out_buffer": boolean(True) if init_out_buffer else None})
 
-    def keeps(self) -> bool:
-        """What of the blocks the matrix does not reach stays what it was."""
+    def writes_partially(self) -> bool:
+        """Elements of the blocks outside of the matrix keep their values, unless the destination is filled first."""
         sizes = [shape_of(value) for value in (self.src, self.dst)]
         whole = all(size >= 0 for shape in sizes for size in shape) and prod(sizes[0]) == prod(sizes[1])
         return not whole and not _filled_first(self)
 
 
-class _PlainMoveOp(StructuredOp):
-    """An op with a source, a destination and nothing else."""
-
-    def __init__(self, src: Operand, dst: Operand) -> None:
-        """Make the op; a tensor destination gives it a result."""
-        IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)])
-
-
-_PLAIN = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+_PLAIN = f"attr-dict {group('ins', 'src')} {group('outs', 'dst')}"
 _RESULT = " (`->` type($result_tensor)^)?"
 
 
 @operation(pipes=("MTE3",), core="AIC", rules=(destination_style,))
-class Nz2NdOp(_PlainMoveOp):
-    """Store a matrix in fractal blocks from L1 to GM as rows."""
+class Nz2NdOp(StructuredOp):
+    """Stores a matrix in fractal blocks from L1 to GM as rows."""
 
     name = "hivm.hir.nz2nd"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -393,93 +378,63 @@ class Nz2NdOp(_PlainMoveOp):
     result_tensor = opt_result_def(TENSOR)
     assembly_format = _PLAIN + _RESULT
 
-
-@operation(pipes=("MTE1",), core="AIC", rules=(destination_style,))
-class L12UBOp(_PlainMoveOp):
-    """Move a matrix from L1 to UB (950)."""
-
-    name = "hivm.hir.l12ub"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    result_tensor = opt_result_def(TENSOR)
-    assembly_format = _PLAIN + _RESULT
+    def __init__(self, src: Operand, dst: Operand) -> None:
+        """Makes the op; a tensor destination gives it a result."""
+        IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)])
 
 
-@operation(pipes=("MTE2",), core="AIC", rules=(destination_style,))
-class LoadScaleOp(StructuredOp):
-    """Load the scales of an MX matrix from GM into L1 (950)."""
+# -- ops that no pass builds ----------------------------------------------------------------------------------------------
 
-    name = "hivm.hir.load_scale"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    is_transposed = opt_prop_def(BOOL, default_value=FALSE)
-    result_tensor = opt_result_def(TENSOR)
-    assembly_format = _PLAIN + " (`is_transposed` `=` $is_transposed^)?" + _RESULT
-
-    def __init__(self, src: Operand, dst: Operand, *, is_transposed: bool = False) -> None:
-        """Make the load; ``is_transposed`` tells how the scales lie in GM."""
-        IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)], properties={
-            "is_transposed": boolean(True) if is_transposed else None})
-
-
+_OPERANDS = {"src": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF}
+_RESULTS = {"result_tensor?": TENSOR}
 _ATOMIC = ("i8", "i16", "i32", "f16", "f32", "i64", "bf16")
 
+L12UBOp = define_op(
+    StructuredTableOp, "hivm.hir.l12ub", "Moves a matrix from L1 to UB (950).", operands=_OPERANDS, results=_RESULTS,
+    text=_PLAIN + _RESULT, pipes=("MTE1",), core="AIC", rules=(destination_style,))
 
-@operation(rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),), reads=("src",), writes=("dst",))
-class AtomicCasOp(DialectOp):
-    """Compare memory in GM with an expected value and replace it where they are equal; yields what was there."""
+LoadScaleOp = define_op(
+    StructuredTableOp, "hivm.hir.load_scale",
+    "Loads the scales of an MX matrix from GM into L1 (950); ``is_transposed`` is the layout of the scales in GM.",
+    operands=_OPERANDS, results=_RESULTS, properties={"is_transposed?": (BOOL, FALSE)},
+    text=f"{_PLAIN} (`is_transposed` `=` $is_transposed^)?{_RESULT}", pipes=("MTE2",), core="AIC", rules=(destination_style,))
 
-    name = "hivm.hir.atomic_cas"
-    src = var_operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    result_tensor = opt_result_def(TENSOR)
-    assembly_format = _PLAIN + _RESULT
 
-    def __init__(self, expected: Operand, new: Operand, dst: Operand) -> None:
-        IRDLOperation.__init__(self, operands=[[expected, new], dst], result_types=[results_for(dst)])
+class _AtomicOp(TableOp):
+    """Base of the atomic ops on GM, which yield the old value, or combine it with the new one."""
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """What is there is compared, and yielded."""
+    def reads_destination(self, target: SSAValue) -> bool:
         return True
 
-
-@operation(rules=(element_types((0,), dtypes(*_ATOMIC)),), reads=("src", "mask"), writes=("dst",))
-class AtomicXchgOp(DialectOp):
-    """Exchange memory in GM with new values, where the mask is set; yields what was there."""
-
-    name = "hivm.hir.atomic_xchg"
-    src = operand_def()
-    dst = operand_def(TENSOR_OR_MEMREF)
-    mask = opt_operand_def(TENSOR_OR_MEMREF)
-    result_tensor = opt_result_def(TENSOR)
-    assembly_format = _PLAIN + " (`mask` `(` $mask^ `:` type($mask) `)`)?" + _RESULT
-
-    def __init__(self, src: Operand, dst: Operand, mask: Operand | None = None) -> None:
-        IRDLOperation.__init__(self, operands=[src, dst, mask], result_types=[results_for(dst)])
-
-    def reads_back(self, target: SSAValue) -> bool:
-        """What is there is yielded."""
-        return True
+    def group_results(self, results: Sequence[Attribute], operands: Sequence[object]) -> list[Sequence[Attribute]]:
+        """The type of the destination, which follows the source, if it is a tensor."""
+        destination = operands[1]
+        assert isinstance(destination, (SSAValue, Operation))
+        return [list(results) or results_for(destination)]
 
 
-@operation(rules=(destination_style, element_types((0,), dtypes(*_ATOMIC, "i1"))))
-class AtomicRMWOp(StructuredOp):
-    """Combine memory in GM with values in one step; yields what was there."""
+class _AtomicStructuredOp(_AtomicOp, StructuredOp):
+    """As :class:`_AtomicOp`, with ``ins`` and ``outs``."""
 
-    name = "hivm.hir.atomic_rmw"
-    src = operand_def()
-    dst = operand_def(TENSOR_OR_MEMREF)
-    atomic_kind = prop_def(AtomicKindAttr)
-    result_tensor = opt_result_def(TENSOR)
-    assembly_format = _PLAIN + " `atomic_kind` `=` $atomic_kind" + _RESULT
 
-    def __init__(self, src: Operand, dst: Operand, kind: str) -> None:
-        IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)],
-                               properties={"atomic_kind": AtomicKindAttr(kind)})
+AtomicCasOp = define_op(
+    _AtomicOp, "hivm.hir.atomic_cas",
+    "Compares memory in GM with an expected value and replaces it by a new one where they are equal; ``src`` is the expected and"
+    " the new value. Yields the old value.",
+    operands={"src*": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF}, results=_RESULTS, text=_PLAIN + _RESULT,
+    reads=("src",), writes=("dst",), rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),))
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """What is there is combined with."""
-        return True
+AtomicXchgOp = define_op(
+    _AtomicOp, "hivm.hir.atomic_xchg",
+    "Exchanges memory in GM with new values, where the mask is set. Yields the old value.",
+    operands={"src": None, "dst": TENSOR_OR_MEMREF, "mask?": TENSOR_OR_MEMREF}, results=_RESULTS,
+    text=f"{_PLAIN} {group('mask?', 'mask')}{_RESULT}", reads=("src", "mask"), writes=("dst",),
+    rules=(element_types((0,), dtypes(*_ATOMIC)),))
 
+AtomicRMWOp = define_op(
+    _AtomicStructuredOp, "hivm.hir.atomic_rmw", "Combines memory in GM with values in one step. Yields the old value.",
+    operands={"src": None, "dst": TENSOR_OR_MEMREF}, results=_RESULTS, properties={"atomic_kind": AtomicKindAttr},
+    text=f"{_PLAIN} `atomic_kind` `=` $atomic_kind{_RESULT}",
+    rules=(destination_style, element_types((0,), dtypes(*_ATOMIC, "i1"))))
 
 OPERATIONS = (LoadOp, StoreOp, CopyOp, Nd2NzOp, Nz2NdOp, L12UBOp, LoadScaleOp, AtomicCasOp, AtomicXchgOp, AtomicRMWOp)

@@ -1,7 +1,7 @@
-"""The elementwise vector ops, made from the op table: one class per entry of ``ops.elementwise()``.
+"""The elementwise vector ops, made from the op table: one class per HIVM op of ``ops.elementwise()``.
 
-An entry's facts fix the op: its inputs, which of them may be scalars, the element types the toolchain's verifier takes,
-its temporary buffer and its clauses, in the order of the assembly.
+The entry determines the op: its inputs, the inputs that may be scalars, the element types that the toolchain's verifier
+accepts, its temporary buffer, and its clauses in the order of the assembly.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, i1
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -27,30 +27,30 @@ from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.attributes import boolean, integers
 from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
 from tilelang_npu.dialects.hivm.enums import CompareModeAttr, RoundModeAttr, TypeFnAttr
-from tilelang_npu.dialects.hivm.structured import (
+from tilelang_npu.dialects.hivm.traits import (
+    BOOL,
     I64_ARRAY,
-    MEMREF,
     NO_AXES,
-    SHAPED,
-    TENSOR,
-    StructuredOp,
     axes,
     broadcastable,
-    destination_style,
-    dtypes,
     element_types,
     nary,
     no_broadcast_with_transpose,
-    results_for,
     same_element_type,
     same_rank,
     transposable,
     vector_only,
 )
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.ir.declaration import Rule, element_type, operation
+from tilelang_npu.dialects.ir.declaration import Rule, group, operation
+from tilelang_npu.dialects.ir.destination_style import MEMREF, SHAPED, TENSOR, StructuredOp, destination_style, results_for
+from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 from tilelang_npu.ops.spec import Clause, Elementwise
 from tilelang_npu.ops.table import elementwise
+
+__all__ = [
+    "CLASSES", "ElementwiseOp", "elementwise_op",
+]
 
 _CLAUSE_ENUMS: dict[str, type[EnumAttr]] = {
     "compare_mode": CompareModeAttr, "round_mode": RoundModeAttr, "cast": TypeFnAttr}
@@ -59,7 +59,7 @@ _CLAUSE_ENUMS: dict[str, type[EnumAttr]] = {
 class ElementwiseOp(StructuredOp):
     """Base of the elementwise vector ops.
 
-    ``src`` and ``dst`` are the inputs and destinations; ``temp_buffer`` is scratch that the toolchain adds;
+    ``src`` and ``dst`` are the inputs and destinations; ``temp_buffer`` is temporary memory that the toolchain adds;
     ``broadcast`` lists axes along which inputs of size 1 are repeated; ``transpose`` permutes the axes of the inputs.
     """
 
@@ -72,12 +72,12 @@ class ElementwiseOp(StructuredOp):
     def __init__(self, inputs: Sequence[SSAValue | Operation], outputs: Sequence[SSAValue | Operation], *,
                  temp_buffer: SSAValue | Operation | None = None, broadcast: Sequence[int] = (),
                  transpose: Sequence[int] = (), **clauses: bool | str | Attribute) -> None:
-        """Make the op.
+        """Makes the op.
 
         Args:
             inputs: buffers, tensors or (where the op takes them) scalars.
             outputs: destinations; the op has a result for each that is a tensor.
-            temp_buffer: scratch memory.
+            temp_buffer: temporary memory.
             broadcast: axes along which inputs have size 1.
             transpose: permutation of the axes of the inputs.
             clauses: the op's own attributes, such as ``compare_mode="lt"`` or ``round_mode="rint"``.
@@ -102,7 +102,7 @@ class ElementwiseOp(StructuredOp):
         IRDLOperation.__init__(self, operands=operands, result_types=[results_for(*outputs)], properties=properties)
 
     def role(self, field: str, index: int) -> str:
-        """Inputs are told apart by their number; they are the first operands."""
+        """The role of an input is ``src`` with its number; the inputs are the first operands."""
         return f"src{index}" if field == "src" else super().role(field, index)
 
     @property
@@ -112,11 +112,11 @@ class ElementwiseOp(StructuredOp):
 
     @property
     def transpose_axes(self) -> tuple[int, ...]:
-        """Permutation of the axes of the inputs; empty where they keep their order."""
+        """The permutation of the axes of the inputs; empty where they keep their order."""
         return axes(self, "transpose")
 
     def fact(self, name: str) -> bool | str:
-        """The value of one of the op's own attributes as a Python value."""
+        """The value of one of the op's clauses, as a Python value."""
         attribute = getattr(self, name)
         if isinstance(attribute, EnumAttr):
             return attribute.data
@@ -140,6 +140,7 @@ def _verify_cast(op: ElementwiseOp) -> None:
 
 
 def _rules(entry: Elementwise) -> list[Rule]:
+    """The rules of an entry's op, in the order in which the toolchain checks them."""
     allowed = (*entry.dtypes, *entry.dialect_dtypes)
     rules: list[Rule] = [no_broadcast_with_transpose, destination_style, same_rank, transposable,
                          nary(entry.inputs, inline_broadcast=entry.broadcast, temp_is_input=entry.result == "bool")]
@@ -161,9 +162,10 @@ def _rules(entry: Elementwise) -> list[Rule]:
 
 
 def _format(entry: Elementwise) -> str:
-    text = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+    """The assembly format of an entry's op."""
+    text = f"attr-dict {group('ins', 'src')} {group('outs', 'dst')}"
     if entry.temp_buffer:
-        text += " (`temp_buffer` `(` $temp_buffer^ `:` type($temp_buffer) `)`)?"
+        text += " " + group("temp_buffer?", "temp_buffer")
     for clause in entry.clauses:
         text += f" (`{clause.name}` `{clause.separator}` ${clause.name}^)?"
     if entry.axes_clauses:
@@ -177,7 +179,8 @@ def _class_name(mnemonic: str) -> str:
     return special.get(mnemonic, f"V{mnemonic[1:].capitalize()}Op")
 
 
-def _make(entry: Elementwise) -> type[ElementwiseOp]:
+def _define_entry(entry: Elementwise) -> type[ElementwiseOp]:
+    """Returns the class of an entry's op."""
     fields: dict[str, Any] = {
         "name": f"hivm.hir.{entry.hivm}",
         "__doc__": f"{entry.doc} Elementwise, on PIPE_V of the Vector core.",
@@ -190,7 +193,7 @@ def _make(entry: Elementwise) -> type[ElementwiseOp]:
         fields["temp_buffer"] = opt_operand_def(MEMREF)
     for clause in entry.clauses:
         default = _clause_value(clause, clause.default)
-        constraint = IntegerAttr.constr(i1) if clause.kind == "bool" else _CLAUSE_ENUMS[clause.kind]
+        constraint = BOOL if clause.kind == "bool" else _CLAUSE_ENUMS[clause.kind]
         fields[clause.name] = (opt_prop_def if clause.optional else prop_def)(constraint, default_value=default)
     fields["transpose"] = prop_def(I64_ARRAY, default_value=NO_AXES)
     fields["broadcast"] = prop_def(I64_ARRAY, default_value=NO_AXES)
@@ -205,16 +208,16 @@ def _make(entry: Elementwise) -> type[ElementwiseOp]:
     return made
 
 
-def _make_all() -> dict[str, type[ElementwiseOp]]:
+def _define_all() -> dict[str, type[ElementwiseOp]]:
     made: dict[str, type[ElementwiseOp]] = {}
     for entry in elementwise():
         if entry.hivm not in made:
-            made[entry.hivm] = _make(entry)
+            made[entry.hivm] = _define_entry(entry)
     return made
 
 
-CLASSES: dict[str, type[ElementwiseOp]] = _make_all()
-"""The class of each elementwise op by its mnemonic."""
+CLASSES: dict[str, type[ElementwiseOp]] = _define_all()
+"""The classes of the elementwise ops by their mnemonics."""
 
 
 def elementwise_op(mnemonic: str) -> type[ElementwiseOp]:
@@ -226,4 +229,3 @@ def elementwise_op(mnemonic: str) -> type[ElementwiseOp]:
     return CLASSES[mnemonic]
 
 
-__all__ = ["CLASSES", "ElementwiseOp", "elementwise_op"]

@@ -1,4 +1,4 @@
-"""fixpipe: the way out of L0C, with layout change, conversion and activation on the fly (pipe FIX, Cube core)."""
+"""fixpipe: moves a matrix out of L0C and changes its layout, converts it and applies an activation (pipe FIX, Cube core)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -28,17 +28,19 @@ from tilelang_npu.dialects.hivm.enums import (
     FixpipeSubBlockAttr,
     UnitFlagAttr,
 )
-from tilelang_npu.dialects.hivm.scalar import adds_as_set
-from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
+from tilelang_npu.dialects.hivm.scalar import follows_atomic_setting
 from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
-from tilelang_npu.dialects.ir.declaration import OfClass, operation
+from tilelang_npu.dialects.ir.declaration import OfClass, Operand, operation
+from tilelang_npu.dialects.ir.destination_style import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
 
-Operand = SSAValue | Operation
+__all__ = [
+    "FixpipeOp",
+]
 
 
 @operation(pipes=("FIX",), core="AIC", rules=(destination_style, unit_flags))
 class FixpipeOp(StructuredOp):
-    """Move a matrix from L0C to GM, L1 or (950) UB."""
+    """Moves a matrix from L0C to GM, L1 or (950) UB."""
 
     name = "hivm.hir.fixpipe"
     src = operand_def(SHAPED)
@@ -69,22 +71,22 @@ class FixpipeOp(StructuredOp):
                  sub_block: int | None = None, channel_split: bool = False, c0_pad: bool = True,
                  unit_flags: Sequence[str] = (), unit_flag_conditions: Sequence[Operand] = (),
                  unit_flag_group: int | None = None) -> None:
-        """Make the op.
+        """Makes the op.
 
         Args:
             src: the matrix in L0C, in fractal blocks.
-            dst: where it goes.
-            dma_mode: ``nz2nd`` (rows), ``nz2dn`` (columns, 950) or ``normal`` (blocks as they are).
+            dst: the destination.
+            dma_mode: ``nz2nd`` (rows), ``nz2dn`` (columns, 950) or ``normal`` (fractal blocks).
             pre_quant: ``F322F16``, ``F322BF16``, ``S322I8`` or ``QF322F32_PRE``.
             pre_relu: ``NORMAL_RELU``, ``LEAKY_RELU`` or ``P_RELU``.
-            quant_scale: factor of the quantisation, a float.
+            quant_scale: the factor of the quantisation, a float.
             dual_dst_mode: ``ROW_SPLIT`` or ``COLUMN_SPLIT`` over the two Vector cores (950, to UB).
             sub_block: the Vector core to write to, 0 or 1 (950, to UB).
-            channel_split: split channels of f32 into blocks of 8 (950).
-            c0_pad: pad an odd number of int8 blocks.
-            unit_flags: hand-over modes, such as ``ENABLED_WITH_UPDATE``.
+            channel_split: whether channels of f32 are split into blocks of 8 (950).
+            c0_pad: whether an odd number of int8 blocks is padded.
+            unit_flags: the modes of the hand-over, such as ``ENABLED_WITH_UPDATE``.
             unit_flag_conditions: one i1 per mode.
-            unit_flag_group: number that pairs this op with the mmadL1 it hands over with.
+            unit_flag_group: the number that pairs this op with an mmadL1.
         """
         IRDLOperation.__init__(
             self, operands=[src, dst, list(unit_flag_conditions), quant_scale], result_types=[results_for(dst)],
@@ -124,10 +126,9 @@ class FixpipeOp(StructuredOp):
         if source is not None and target is not None and (source, target) != ("cc", "ub"):
             fail("if dual_dst_mode is enabled, the data movement must be performed from L0C to UB!")
 
-    def reads_back(self, target: SSAValue) -> bool:
-        """It adds to what is there where the core is set to."""
-        return space_of(target.type) == "gm" and adds_as_set(self)
+    def reads_destination(self, target: SSAValue) -> bool:
+        """A fixpipe to GM follows the last ``set_atomic``, as a store does."""
+        return space_of(target.type) == "gm" and follows_atomic_setting(self)
 
 
 OPERATIONS = (FixpipeOp,)
-__all__ = ["OPERATIONS", "FixpipeOp"]

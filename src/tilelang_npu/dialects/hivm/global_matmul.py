@@ -1,62 +1,67 @@
-"""Matrix products whose operands lie in GM: library kernels that tile, load, multiply and store by themselves."""
+"""Matrix products of operands in GM: library kernels that tile, load, multiply and store by themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr, i64
 
 from tilelang_npu.dialects.hivm.enums import DescaleModeAttr
-from tilelang_npu.dialects.hivm.structured import (
+from tilelang_npu.dialects.ir.declaration import define_op, group
+from tilelang_npu.dialects.ir.destination_style import (
     SHAPED,
     TENSOR,
-    StructuredOp,
+    StructuredTableOp,
     destination_style,
     fail,
-    results_for,
     shape_of,
 )
-from tilelang_npu.dialects.ir.declaration import operation
 
-Operand = SSAValue | Operation
+__all__ = [
+    "MatmulOp", "MixGroupMatmulOp", "MixMatmulOp",
+]
+
 _TILE_SIZES = 3
-
-
 _SIZES = ("blockSizes", "processSizes", "swizzleOffset", "swizzleDirection", "epiloguePTiles")
+_SHARED_READS = ("bias", "descale", *_SIZES)
+_SHARED_OPERANDS = {"bias?": SHAPED, "descale?": SHAPED, "blockSizes*": i64, "processSizes*": i64, "swizzleOffset?": i64,
+                    "swizzleDirection?": i64, "epiloguePTiles?": i64, "c": SHAPED}
+_PROPERTIES = {"aTranspose?": UnitAttr, "bTranspose?": UnitAttr, "descaleMode?": DescaleModeAttr}
 
 
-class _GlobalMatmulOp(StructuredOp):
-    """What the three products share."""
+class _GlobalMatmulOp(StructuredTableOp):
+    """Base of the three products. Block sizes and process sizes are i64 values for M, N and K."""
 
     WRITES: ClassVar[tuple[str, ...]] = ("c",)
 
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The product."""
-        return self._held(("c",))
+    @classmethod
+    def out_fields(cls) -> tuple[str, ...]:
+        """The product alone has a result, although the vector function may write further operands."""
+        return ("c",)
 
 
-def _verify_common(op: Any) -> None:
-    channels = shape_of(op.b)[1]
-    _verify_descale(op, channels)
+def _verify_matrices(op: Any) -> None:
+    if len(shape_of(op.a)) != 2 or len(shape_of(op.b)) != 2:
+        fail("matrix A and matrix B must be 2D")
+
+
+def _verify_expert_matrices(op: Any) -> None:
+    for value, rank, name in ((op.a, 3, "A"), (op.b, 2, "B"), (op.tokens_per_expert, 1, "TokensPerExpert")):
+        if len(shape_of(value)) != rank:
+            fail(f"matrix {name} must be {rank}D")
+
+
+def _verify_parameters(op: Any) -> None:
+    """Rule: bias and descale fit the columns of B, and the tiling is given either as a whole or in parts."""
+    columns = shape_of(op.b)[1]
+    _verify_descale(op, columns)
     if op.bias is not None:
         shape = shape_of(op.bias)
         if len(shape) != 1:
             fail("bias must must be 1D")
-        if DYNAMIC_INDEX not in (shape[0], channels) and shape[0] != channels:
+        if DYNAMIC_INDEX not in (shape[0], columns) and shape[0] != columns:
             fail("The size of bias is equal to the col size of B")
-    explicit = (op.blockSizes, op.processSizes, op.swizzleOffset, op.swizzleDirection, op.epiloguePTiles)
-    if op.tilingParams is not None and any(explicit):
+    if op.tilingParams is not None and any(getattr(op, name) for name in _SIZES):
         fail("`TilingParams` and the other explicit tiling params cannot be set at the same time")
     if len(op.blockSizes) not in (0, _TILE_SIZES):
         fail("The size of Blocksize should be 3. The order is blockM, blockN, blockK")
@@ -64,7 +69,7 @@ def _verify_common(op: Any) -> None:
         fail("The size of ProcessSizes should be 3. The order is ProcessM, ProcessN, ProcessK")
 
 
-def _verify_descale(op: Any, channels: int) -> None:
+def _verify_descale(op: Any, columns: int) -> None:
     if op.descaleMode is None or op.descaleMode.data == "DescaleNull":
         return
     if op.descale is None:
@@ -72,185 +77,62 @@ def _verify_descale(op: Any, channels: int) -> None:
     shape = shape_of(op.descale)
     if len(shape) != 1:
         fail("descale must must be 1D")
-    if DYNAMIC_INDEX in (shape[0], channels):
+    if DYNAMIC_INDEX in (shape[0], columns):
         return
     if op.descaleMode.data == "DescalePerTensor" and shape[0] != 1:
         fail("The descaleMode is DescalePerTensor, the size of descale is equal to 1")
-    if op.descaleMode.data == "DescalePerChannel" and shape[0] != channels:
+    if op.descaleMode.data == "DescalePerChannel" and shape[0] != columns:
         fail("The descaleMode is DescalePerChannel, the size of descale is equal to the col size of B")
 
 
-def _clauses(communication: str) -> str:
-    return (
-        "`outs` `(` $c `:` type($c) `)` (`tiling_params` `=` $tilingParams^ `:` type($tilingParams))? "
-        f"{communication}"
-        "(`bias` `=` $bias^ `:` type($bias))? (`descale` `=` $descale^ `:` type($descale))?"
-        " (`a_transpose` $aTranspose^)? (`b_transpose` $bTranspose^)? (`descale_mode` `=` $descaleMode^)?"
-        " (`block_sizes` `(` $blockSizes^ `:` type($blockSizes) `)`)?"
-        " (`process_sizes` `(` $processSizes^ `:` type($processSizes) `)`)?"
-        " (`swizzle_offset` `=` $swizzleOffset^ `:` type($swizzleOffset))?"
-        " (`swizzle_direction` `=` $swizzleDirection^ `:` type($swizzleDirection))?"
-        " (`epilogue_p_tiles` `=` $epiloguePTiles^ `:` type($epiloguePTiles))? (`->` type($result)^)?"
-    )
+def _optional(word: str, name: str) -> str:
+    """Returns the format of the clause of an optional operand: ``bias = %a : T``."""
+    return f"(`{word}` `=` ${name}^ `:` type(${name}))?"
 
 
-_COMMUNICATION = "(`comm_params` `=` $commParams^ `:` type($commParams))? "
-_POST_INS = "(`post_vector_func_ins` `(` $postVecFuncIns^ `:` type($postVecFuncIns) `)`)? "
-_POST_OUTS = "(`post_vector_func_outs` `(` $postVecFuncOuts^ `:` type($postVecFuncOuts) `)`)? "
-_WORKSPACE = "(`workspace_ins` `(` $workspaceIns^ `:` type($workspaceIns) `)`)? "
+def _text(inputs: str, *extra: str, communication: str = "") -> str:
+    """Returns the assembly format of a product with these inputs and clauses."""
+    return " ".join((
+        "attr-dict", inputs, *extra, group("outs", "c"), _optional("tiling_params", "tilingParams"), communication,
+        _optional("bias", "bias"), _optional("descale", "descale"), "(`a_transpose` $aTranspose^)? (`b_transpose` $bTranspose^)?"
+        " (`descale_mode` `=` $descaleMode^)?", group("block_sizes?", "blockSizes"), group("process_sizes?", "processSizes"),
+        _optional("swizzle_offset", "swizzleOffset"), _optional("swizzle_direction", "swizzleDirection"),
+        _optional("epilogue_p_tiles", "epiloguePTiles"), "(`->` type($result)^)?"))
 
 
-def _facts(*, a_transpose: bool, b_transpose: bool, descale_mode: str | None) -> dict[str, Attribute | None]:
-    return {"aTranspose": UnitAttr() if a_transpose else None, "bTranspose": UnitAttr() if b_transpose else None,
-            "descaleMode": None if descale_mode is None else DescaleModeAttr(descale_mode)}
+_MATRICES = "`ins` `(` $a `,` $b `:` type($a) `,` type($b) `)`"
+_EXPERTS = "`ins` `(` $a `,` $b `,` $tokens_per_expert `:` type($a) `,` type($b) `,` type($tokens_per_expert) `)`"
+_POST_INS = group("post_vector_func_ins?", "postVecFuncIns")
+_POST_OUTS = group("post_vector_func_outs?", "postVecFuncOuts")
+_WORKSPACE = group("workspace_ins?", "workspaceIns")
+_COMMUNICATION = _optional("comm_params", "commParams")
 
+MatmulOp = define_op(
+    _GlobalMatmulOp, "hivm.hir.matmul", "Product of two matrices in GM.",
+    operands={"a": SHAPED, "b": SHAPED, "tilingParams?": SHAPED, **_SHARED_OPERANDS}, results={"result*": TENSOR},
+    properties=_PROPERTIES, text=_text(_MATRICES), reads=("a", "b", "tilingParams", *_SHARED_READS),
+    pipes=("MTE2", "MTE3"), rules=(_verify_matrices, _verify_parameters, destination_style))
 
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,), reads=("a", "b", "tilingParams", "bias", "descale", *_SIZES))
-class MatmulOp(_GlobalMatmulOp):
-    """Product of two matrices in GM."""
+MixMatmulOp = define_op(
+    _GlobalMatmulOp, "hivm.hir.mix_matmul",
+    "Product of two matrices in GM, to whose tiles the function of the attribute ``post_vector_func`` is applied.",
+    operands={"a": SHAPED, "b": SHAPED, "postVecFuncIns*": SHAPED, "workspaceIns*": SHAPED, "tilingParams?": SHAPED,
+              "commParams?": SHAPED, **_SHARED_OPERANDS},
+    results={"result*": TENSOR}, properties=_PROPERTIES,
+    text=_text(_MATRICES, _POST_INS, _WORKSPACE, communication=_COMMUNICATION),
+    reads=("a", "b", "postVecFuncIns", "tilingParams", "commParams", *_SHARED_READS), scratch=("workspaceIns",),
+    pipes=("MTE2", "MTE3"), rules=(_verify_matrices, _verify_parameters, destination_style))
 
-    name = "hivm.hir.matmul"
-    a = operand_def(SHAPED)
-    b = operand_def(SHAPED)
-    tilingParams = opt_operand_def(SHAPED)
-    bias = opt_operand_def(SHAPED)
-    descale = opt_operand_def(SHAPED)
-    aTranspose = opt_prop_def(UnitAttr)
-    bTranspose = opt_prop_def(UnitAttr)
-    descaleMode = opt_prop_def(DescaleModeAttr)
-    blockSizes = var_operand_def(i64)
-    processSizes = var_operand_def(i64)
-    swizzleOffset = opt_operand_def(i64)
-    swizzleDirection = opt_operand_def(i64)
-    epiloguePTiles = opt_operand_def(i64)
-    c = operand_def(SHAPED)
-    result = var_result_def(TENSOR)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = "attr-dict `ins` `(` $a `,` $b `:` type($a) `,` type($b) `)` " + _clauses("")
-
-    def __init__(self, a: Operand, b: Operand, c: Operand, *, bias: Operand | None = None, descale: Operand | None = None,
-                 descale_mode: str | None = None, a_transpose: bool = False, b_transpose: bool = False,
-                 tiling_params: Operand | None = None, block_sizes: Sequence[Operand] = (),
-                 process_sizes: Sequence[Operand] = (), swizzle_offset: Operand | None = None,
-                 swizzle_direction: Operand | None = None, epilogue_p_tiles: Operand | None = None) -> None:
-        """Make the product; sizes of tiles are i64 values for M, N and K."""
-        IRDLOperation.__init__(
-            self, operands=[a, b, tiling_params, bias, descale, list(block_sizes), list(process_sizes), swizzle_offset,
-                            swizzle_direction, epilogue_p_tiles, c],
-            result_types=[results_for(c)],
-            properties=_facts(a_transpose=a_transpose, b_transpose=b_transpose, descale_mode=descale_mode))
-
-    def verify_(self) -> None:
-        if len(shape_of(self.a)) != 2 or len(shape_of(self.b)) != 2:
-            fail("matrix A and matrix B must be 2D")
-        _verify_common(self)
-
-
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,),
-           reads=("a", "b", "postVecFuncIns", "tilingParams", "commParams", "bias", "descale", *_SIZES),
-           scratch=("workspaceIns",))
-class MixMatmulOp(_GlobalMatmulOp):
-    """Product of two matrices in GM, with a vector function applied to its tiles."""
-
-    name = "hivm.hir.mix_matmul"
-    a = operand_def(SHAPED)
-    b = operand_def(SHAPED)
-    postVecFuncIns = var_operand_def(SHAPED)
-    workspaceIns = var_operand_def(SHAPED)
-    tilingParams = opt_operand_def(SHAPED)
-    commParams = opt_operand_def(SHAPED)
-    bias = opt_operand_def(SHAPED)
-    descale = opt_operand_def(SHAPED)
-    aTranspose = opt_prop_def(UnitAttr)
-    bTranspose = opt_prop_def(UnitAttr)
-    descaleMode = opt_prop_def(DescaleModeAttr)
-    blockSizes = var_operand_def(i64)
-    processSizes = var_operand_def(i64)
-    swizzleOffset = opt_operand_def(i64)
-    swizzleDirection = opt_operand_def(i64)
-    epiloguePTiles = opt_operand_def(i64)
-    c = operand_def(SHAPED)
-    result = var_result_def(TENSOR)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = ("attr-dict `ins` `(` $a `,` $b `:` type($a) `,` type($b) `)` " + _POST_INS + _WORKSPACE
-                       + _clauses(_COMMUNICATION))
-
-    def __init__(self, a: Operand, b: Operand, c: Operand, *, post_vector_func: str | None = None,
-                 post_vector_func_ins: Sequence[Operand] = (), workspace_ins: Sequence[Operand] = (),
-                 comm_params: Operand | None = None, bias: Operand | None = None, descale: Operand | None = None,
-                 descale_mode: str | None = None, a_transpose: bool = False, b_transpose: bool = False,
-                 tiling_params: Operand | None = None, block_sizes: Sequence[Operand] = (),
-                 process_sizes: Sequence[Operand] = (), swizzle_offset: Operand | None = None,
-                 swizzle_direction: Operand | None = None, epilogue_p_tiles: Operand | None = None) -> None:
-        """Make the product; ``post_vector_func`` names the function of the Vector cores."""
-        IRDLOperation.__init__(
-            self, operands=[a, b, list(post_vector_func_ins), list(workspace_ins), tiling_params, comm_params, bias, descale,
-                            list(block_sizes), list(process_sizes), swizzle_offset, swizzle_direction, epilogue_p_tiles, c],
-            result_types=[results_for(c)],
-            properties=_facts(a_transpose=a_transpose, b_transpose=b_transpose, descale_mode=descale_mode),
-            attributes={"post_vector_func": None if post_vector_func is None else StringAttr(post_vector_func)})
-
-    def verify_(self) -> None:
-        if len(shape_of(self.a)) != 2 or len(shape_of(self.b)) != 2:
-            fail("matrix A and matrix B must be 2D")
-        _verify_common(self)
-
-
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,),
-           reads=("a", "b", "tokens_per_expert", "postVecFuncIns", "tilingParams", "commParams", "bias", "descale", *_SIZES),
-           writes=("c", "postVecFuncOuts"), scratch=("workspaceIns",))
-class MixGroupMatmulOp(_GlobalMatmulOp):
-    """Products of groups of rows with one matrix per group (mixture of experts), with a vector function on the tiles."""
-
-    name = "hivm.hir.mix_group_matmul"
-    a = operand_def(SHAPED)
-    b = operand_def(SHAPED)
-    tokens_per_expert = operand_def(SHAPED)
-    postVecFuncIns = var_operand_def(SHAPED)
-    postVecFuncOuts = var_operand_def(SHAPED)
-    workspaceIns = var_operand_def(SHAPED)
-    tilingParams = opt_operand_def(SHAPED)
-    commParams = opt_operand_def(SHAPED)
-    bias = opt_operand_def(SHAPED)
-    descale = opt_operand_def(SHAPED)
-    aTranspose = opt_prop_def(UnitAttr)
-    bTranspose = opt_prop_def(UnitAttr)
-    descaleMode = opt_prop_def(DescaleModeAttr)
-    blockSizes = var_operand_def(i64)
-    processSizes = var_operand_def(i64)
-    swizzleOffset = opt_operand_def(i64)
-    swizzleDirection = opt_operand_def(i64)
-    epiloguePTiles = opt_operand_def(i64)
-    c = operand_def(SHAPED)
-    result = var_result_def(TENSOR)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "attr-dict `ins` `(` $a `,` $b `,` $tokens_per_expert `:` type($a) `,` type($b) `,` type($tokens_per_expert) `)` "
-        + _POST_INS + _POST_OUTS + _WORKSPACE + _clauses(_COMMUNICATION))
-
-    def __init__(self, weight: Operand, tokens: Operand, tokens_per_expert: Operand, c: Operand, *,
-                 post_vector_func_ins: Sequence[Operand] = (), post_vector_func_outs: Sequence[Operand] = (),
-                 workspace_ins: Sequence[Operand] = (), comm_params: Operand | None = None, bias: Operand | None = None,
-                 descale: Operand | None = None, descale_mode: str | None = None, a_transpose: bool = False,
-                 b_transpose: bool = False, tiling_params: Operand | None = None, block_sizes: Sequence[Operand] = (),
-                 process_sizes: Sequence[Operand] = (), swizzle_offset: Operand | None = None,
-                 swizzle_direction: Operand | None = None, epilogue_p_tiles: Operand | None = None) -> None:
-        """Make the products: ``weight`` is 3-D, ``tokens`` 2-D, ``tokens_per_expert`` 1-D."""
-        IRDLOperation.__init__(
-            self, operands=[weight, tokens, tokens_per_expert, list(post_vector_func_ins), list(post_vector_func_outs),
-                            list(workspace_ins), tiling_params, comm_params, bias, descale, list(block_sizes),
-                            list(process_sizes), swizzle_offset, swizzle_direction, epilogue_p_tiles, c],
-            result_types=[results_for(c)],
-            properties=_facts(a_transpose=a_transpose, b_transpose=b_transpose, descale_mode=descale_mode))
-
-    def verify_(self) -> None:
-        if len(shape_of(self.a)) != 3:
-            fail("matrix A must be 3D")
-        if len(shape_of(self.b)) != 2:
-            fail("matrix B must be 2D")
-        if len(shape_of(self.tokens_per_expert)) != 1:
-            fail("matrix TokensPerExpert must be 1D")
-        _verify_common(self)
-
+MixGroupMatmulOp = define_op(
+    _GlobalMatmulOp, "hivm.hir.mix_group_matmul",
+    "Products of groups of rows with one matrix per group (mixture of experts), with a vector function on the tiles. ``a`` are"
+    " the weights (3-D), ``b`` the tokens (2-D), ``tokens_per_expert`` is 1-D.",
+    operands={"a": SHAPED, "b": SHAPED, "tokens_per_expert": SHAPED, "postVecFuncIns*": SHAPED, "postVecFuncOuts*": SHAPED,
+              "workspaceIns*": SHAPED, "tilingParams?": SHAPED, "commParams?": SHAPED, **_SHARED_OPERANDS},
+    results={"result*": TENSOR}, properties=_PROPERTIES,
+    text=_text(_EXPERTS, _POST_INS, _POST_OUTS, _WORKSPACE, communication=_COMMUNICATION),
+    reads=("a", "b", "tokens_per_expert", "postVecFuncIns", "tilingParams", "commParams", *_SHARED_READS),
+    writes=("c", "postVecFuncOuts"), scratch=("workspaceIns",), pipes=("MTE2", "MTE3"),
+    rules=(_verify_expert_matrices, _verify_parameters, destination_style))
 
 OPERATIONS = (MatmulOp, MixMatmulOp, MixGroupMatmulOp)

@@ -1,25 +1,23 @@
-"""Scalars and the rest: who am I, control registers, casts of addresses and layouts, debug prints."""
+"""Ops of the scalar unit and views: block numbers, control registers, casts of addresses and layouts, debug output."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     IndexType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     StringAttr,
     TensorType,
     UnrankedTensorType,
     VectorType,
-    i1,
     i64,
 )
-from xdsl.dialects.utils.dynamic_index_list import split_dynamic_index_list
-from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -45,82 +43,74 @@ from xdsl.traits import Pure
 
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
-from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
+from tilelang_npu.dialects.hivm.traits import BOOL, I64_ARRAY, NUMBER, axes
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, Operand, TableOp, define_op, operation, writes_older_text
+from tilelang_npu.dialects.ir.destination_style import MEMREF, TENSOR_OR_MEMREF, fail
+from tilelang_npu.dialects.ir.mlir_dtypes import element_type
 from tilelang_npu.dialects.mlir.rules import fitting_shapes
 
-Operand = SSAValue | Operation
-BOOL = IntegerAttr.constr(i1)
+__all__ = [
+    "BitcastOp", "ConvertLayoutOp", "DCCIOp", "DebugOp", "FinishDebugOp", "GetBlockIdxOp", "GetBlockNumOp",
+    "GetSubBlockIdxOp", "GetSubBlockNumOp", "GetSysCntOp", "InitDebugOp", "LoadScalarOp", "MultiBufferCounterOp",
+    "PointerCastOp", "SetAtomicOp", "SetCtrlOp", "SetFftsBaseAddrOp", "SetMaskNormOp",
+]
+
 SCALAR = OfClass((IntegerType, AnyFloat), "integer or floating-point")
 PRINTABLE = OfClass((IntegerType, AnyFloat, *TENSOR_OR_MEMREF.classes), "scalar, tensor or memref")
 
 
 class _QueryOp(DialectOp):
-    """An op that reads an i64 of the core it runs on."""
+    """Base of the ops that read an i64 of the core that executes them."""
+
+    result = result_def(i64)
+    assembly_format = "attr-dict `->` type($result)"
 
     def __init__(self) -> None:
         IRDLOperation.__init__(self, result_types=[i64])
 
-    def pipes(self) -> tuple[str, ...]:
-        """The scalar unit."""
-        return ("S",)
-
-
-_QUERY = "attr-dict `->` type($result)"
-
 
 @operation(pipes=("S",))
 class GetBlockIdxOp(_QueryOp):
-    """Number of this block."""
+    """The number of the block."""
 
     name = "hivm.hir.get_block_idx"
-    result = result_def(i64)
     traits = traits_def(Pure())
-    assembly_format = _QUERY
 
 
 @operation(pipes=("S",))
 class GetBlockNumOp(_QueryOp):
-    """Number of blocks."""
+    """The number of blocks of the launch."""
 
     name = "hivm.hir.get_block_num"
-    result = result_def(i64)
     traits = traits_def(Pure())
-    assembly_format = _QUERY
 
 
 @operation(pipes=("S",))
 class GetSubBlockIdxOp(_QueryOp):
-    """Which of the block's Vector cores this is, 0 or 1."""
+    """The number of the Vector core in its block, 0 or 1."""
 
     name = "hivm.hir.get_sub_block_idx"
-    result = result_def(i64)
     traits = traits_def(Pure())
-    assembly_format = _QUERY
 
 
 @operation(pipes=("S",))
 class GetSubBlockNumOp(_QueryOp):
-    """Number of Vector cores of a block."""
+    """The number of Vector cores of a block."""
 
     name = "hivm.hir.get_sub_block_num"
-    result = result_def(i64)
     traits = traits_def(Pure())
-    assembly_format = _QUERY
 
 
-@operation(pipes=("S",), seen=True)
+@operation(pipes=("S",), side_effects=True)
 class GetSysCntOp(_QueryOp):
-    """The system counter: read twice, it is two numbers."""
+    """The system counter, which changes between two reads."""
 
     name = "hivm.hir.get_sys_cnt"
-    result = result_def(i64)
-    assembly_format = _QUERY
 
 
-@operation(pipes=("S",), seen=True)
+@operation(pipes=("S",), side_effects=True)
 class MultiBufferCounterOp(DialectOp):
-    """Number of the iteration of the loop around, for choosing among several buffers."""
+    """The number of the iteration of the enclosing loop, by which a loop selects one of several buffers."""
 
     name = "hivm.hir.multi_buffer_counter"
     counter = result_def(i64)
@@ -130,54 +120,23 @@ class MultiBufferCounterOp(DialectOp):
         IRDLOperation.__init__(self, result_types=[i64])
 
 
-class _BareOp(DialectOp):
-    """An op that is its name."""
-
-    def __init__(self) -> None:
-        IRDLOperation.__init__(self)
-
-
-@operation(pipes=("S",), seen=True)
-class SetMaskNormOp(_BareOp):
-    """Let masks of vector instructions be bit masks; stands at the entry of a kernel on 910B."""
-
-    name = "hivm.hir.set_mask_norm"
-    assembly_format = "attr-dict"
-
-
-@operation(pipes=("S",), seen=True)
-class InitDebugOp(_BareOp):
-    """Prepare debug output."""
-
-    name = "hivm.hir.init_debug"
-    assembly_format = "attr-dict"
+SetMaskNormOp = define_op(
+    TableOp, "hivm.hir.set_mask_norm",
+    "Makes the masks of vector instructions bit masks; it is at the entry of a kernel on 910B.",
+    text="attr-dict", pipes=("S",), side_effects=True)
+InitDebugOp = define_op(
+    TableOp, "hivm.hir.init_debug", "Prepares debug output.", text="attr-dict", pipes=("S",), side_effects=True)
+FinishDebugOp = define_op(
+    TableOp, "hivm.hir.finish_debug", "Flushes debug output.", text="attr-dict", pipes=("S",), side_effects=True)
+SetCtrlOp = define_op(
+    TableOp, "hivm.hir.set_ctrl", "Sets or clears the bit with the number ``idx`` of the control register.",
+    properties={"enable": BOOL, "idx": NUMBER}, text="$enable `at` `ctrl` `` `[` $idx `]` attr-dict", pipes=("S",),
+    side_effects=True)
 
 
-@operation(pipes=("S",), seen=True)
-class FinishDebugOp(_BareOp):
-    """Flush debug output."""
-
-    name = "hivm.hir.finish_debug"
-    assembly_format = "attr-dict"
-
-
-@operation(pipes=("S",), seen=True)
-class SetCtrlOp(DialectOp):
-    """Set or clear a bit of the control register."""
-
-    name = "hivm.hir.set_ctrl"
-    enable = prop_def(BOOL)
-    idx = prop_def(IntegerAttr.constr(i64))
-    assembly_format = "$enable `at` `ctrl` `` `[` $idx `]` attr-dict"
-
-    def __init__(self, bit: int, *, enable: bool) -> None:
-        """Make the op; ``bit`` is the number of the bit."""
-        IRDLOperation.__init__(self, properties={"enable": boolean(enable), "idx": IntegerAttr(bit, i64)})
-
-
-@operation(pipes=("S",), seen=True)
+@operation(pipes=("S",), side_effects=True)
 class SetAtomicOp(DialectOp):
-    """Let the following stores add to what is there (or take the maximum ...); ``none`` ends it."""
+    """Makes the following stores combine their values with those in GM, by ``kind``; ``none`` ends that."""
 
     name = "hivm.hir.set_atomic"
     kind = prop_def(AtomicKindAttr)
@@ -185,28 +144,28 @@ class SetAtomicOp(DialectOp):
     assembly_format = "`kind` `=` $kind `[` `type` `=` $type `]` attr-dict"
 
     def __init__(self, kind: str, type_: Attribute) -> None:
-        """Make the op; ``type_`` is the element type of the stores."""
+        """Makes the op; ``type_`` is the element type of the stores."""
         IRDLOperation.__init__(self, properties={"kind": AtomicKindAttr(kind), "type": type_})
 
 
-def adds_as_set(op: Operation) -> bool:
-    """Whether the core is set to combine what an op stores with what is there, by a ``set_atomic`` before it in the text."""
-    here: Operation | None = op
-    while here is not None:
-        before = here.prev_op
-        if before is None:
-            here = here.parent_op()
+def follows_atomic_setting(op: Operation) -> bool:
+    """Whether a ``set_atomic`` that precedes an op in the text makes its stores combine with the values in GM."""
+    position: Operation | None = op
+    while position is not None:
+        previous = position.prev_op
+        if previous is None:
+            position = position.parent_op()
             continue
-        here = before
-        last = _last_setting(before)
-        if last is not None:
-            return last.kind.data != "none"
+        position = previous
+        setting = _last_setting(previous)
+        if setting is not None:
+            return setting.kind.data != "none"
     return False
 
 
 def _last_setting(op: Operation) -> SetAtomicOp | None:
-    """The op, if it is a ``set_atomic``, or the last one inside of it, such as one in a loop, which holds behind it, too."""
-    if type(op) is SetAtomicOp:  # isinstance asks an abstract class
+    """The op itself if it is a ``set_atomic``, else the last one in its regions: a setting in a loop holds after the loop."""
+    if type(op) is SetAtomicOp:  # isinstance of an abstract class is slow
         return op
     for region in reversed(op.regions):
         for block in reversed(region.blocks):
@@ -219,32 +178,26 @@ def _last_setting(op: Operation) -> SetAtomicOp | None:
     return None
 
 
-@operation(pipes=("S",), reads=("addr",), seen=True)
-class LoadScalarOp(DialectOp):
-    """Read a number from GM."""
+def _verify_gm_address(op: Any) -> None:
+    """Rule: the address is a pointer into GM."""
+    from xdsl.dialects.llvm import LLVMPointerType  # loads a large dialect, which few kernels need
 
-    name = "hivm.hir.load_scalar"
-    addr = operand_def()
-    result = result_def(SCALAR)
-    assembly_format = "attr-dict $addr `:` type($addr) `->` type($result)"
-
-    def __init__(self, address: Operand, type_: Attribute) -> None:
-        """Make the op; ``address`` is an ``!llvm.ptr<1>``."""
-        IRDLOperation.__init__(self, operands=[address], result_types=[type_])
-
-    def verify_(self) -> None:
-        from xdsl.dialects.llvm import LLVMPointerType
-
-        type_ = self.addr.type
-        if not isinstance(type_, LLVMPointerType):
-            fail(f"operand #0 must be LLVM pointer type, but got '{type_}'")
-        if str(type_) != "!llvm.ptr<1>":
-            fail("expecting GM address")
+    type_ = op.addr.type
+    if not isinstance(type_, LLVMPointerType):
+        fail(f"operand #0 must be LLVM pointer type, but got '{type_}'")
+    if str(type_) != "!llvm.ptr<1>":
+        fail("expecting GM address")
 
 
-@operation(pipes=("S",), aside=("ptr",), seen=True)
+LoadScalarOp = define_op(
+    TableOp, "hivm.hir.load_scalar", "Reads a scalar at the address ``addr`` of GM, an ``!llvm.ptr<1>``.",
+    operands={"addr": None}, results={"result": SCALAR}, text="attr-dict $addr `:` type($addr) `->` type($result)",
+    reads=("addr",), pipes=("S",), side_effects=True, rules=(_verify_gm_address,))
+
+
+@operation(pipes=("S",), untouched=("ptr",), side_effects=True)
 class DCCIOp(DialectOp):
-    """Clean and invalidate lines of the data cache."""
+    """Cleans and invalidates lines of the data cache."""
 
     name = "hivm.hir.dcci"
     mode = prop_def(DCCIModeAttr)
@@ -253,14 +206,14 @@ class DCCIOp(DialectOp):
     assembly_format = "attr-dict `(` $mode `,` $dataCacheKind (`,` $ptr^ `:` type($ptr))? `)`"
 
     def __init__(self, mode: str, kind: str, memory: Operand | None = None) -> None:
-        """Make the op: ``single_cache_line`` or ``all_cache_lines`` of ``all``, ``ub``, ``out`` or ``atomic``."""
+        """Makes the op: ``single_cache_line`` or ``all_cache_lines`` of ``all``, ``ub``, ``out`` or ``atomic``."""
         IRDLOperation.__init__(self, operands=[memory], properties={
             "mode": DCCIModeAttr(mode), "dataCacheKind": DataCacheKindAttr(kind)})
 
 
-@operation(pipes=("S",), seen=True)
+@operation(pipes=("S",), side_effects=True)
 class SetFftsBaseAddrOp(DialectOp):
-    """Tell the core where the flags between cores are."""
+    """Sets the base address of the flags between cores."""
 
     name = "hivm.hir.set_ffts_base_addr"
     ffts_base_addr = operand_def(i64)
@@ -272,7 +225,7 @@ class SetFftsBaseAddrOp(DialectOp):
 
 @operation()
 class PointerCastOp(DialectOp):
-    """A buffer at a byte address of its memory; several addresses make as many buffers, used in turn."""
+    """A buffer at a byte address of its memory; several addresses are the slots of a multi-buffer."""
 
     name = "hivm.hir.pointer_cast"
     addrs = var_operand_def(i64)
@@ -283,7 +236,7 @@ class PointerCastOp(DialectOp):
     assembly_format = "`(` $addrs `)` (`[` $dynamicSizes^ `]`)? attr-dict `:` type($result)"
 
     def __init__(self, addresses: Sequence[Operand], type_: MemRefType, dynamic_sizes: Sequence[Operand] = ()) -> None:
-        """Make the buffer; addresses are i64 values, ``dynamic_sizes`` one index value per dynamic axis."""
+        """Makes the buffer; addresses are i64 values, ``dynamic_sizes`` one index value per dynamic axis."""
         IRDLOperation.__init__(self, operands=[list(addresses), list(dynamic_sizes)], result_types=[type_])
 
     def verify_(self) -> None:
@@ -297,7 +250,7 @@ class PointerCastOp(DialectOp):
 
 @operation()
 class BitcastOp(DialectOp):
-    """The same bits read as another element type."""
+    """The same bits as another element type."""
 
     name = "hivm.hir.bitcast"
     src = operand_def()
@@ -321,7 +274,7 @@ class BitcastOp(DialectOp):
 
 @irdl_custom_directive
 class OutputShape(CustomDirective):
-    """``output_shape [8, %n]``, which v1.0.0 does not write."""
+    """The clause ``output_shape [8, %n]``, which v1.0.0 does not have."""
 
     dynamic: VariadicOperandVariable
     static: AttributeVariable
@@ -357,48 +310,38 @@ class OutputShape(CustomDirective):
         state.last_was_punctuation = True
 
 
-@operation()
-class ConvertLayoutOp(DialectOp):
-    """The same data seen in another layout."""
+class _LayoutOp(TableOp):
+    """Base of ``convert_layout``, which v1.0.0 writes without a shape."""
 
-    name = "hivm.hir.convert_layout"
-    source = operand_def(TENSOR_OR_MEMREF)
-    srcLayout = prop_def(DataLayoutAttr)
-    dstLayout = prop_def(DataLayoutAttr)
-    static_output_shape = prop_def(I64_ARRAY)
-    output_shape = var_operand_def(IndexType())
-    result = result_def(TENSOR_OR_MEMREF)
-    traits = traits_def(Pure())
-    custom_directives = (OutputShape,)
-    assembly_format = (
-        "$source custom<OutputShape>($output_shape, $static_output_shape) attr-dict `:` `(` type($source) `)` `->`"
-        " type($result)"
-    )
-
-    def __init__(self, source: Operand, type_: Attribute, src_layout: DataLayoutAttr, dst_layout: DataLayoutAttr,
-                 output_shape: Sequence[int | SSAValue]) -> None:
-        """Make the op; sizes of ``output_shape`` that are not numbers are index values."""
-        static, dynamic = split_dynamic_index_list(output_shape, DYNAMIC_INDEX)
-        IRDLOperation.__init__(self, operands=[source, dynamic], result_types=[type_], properties={
-            "srcLayout": src_layout, "dstLayout": dst_layout, "static_output_shape": integers(static)})
-
-    def fill_in(self) -> None:
-        """Take the shape from the result's type where the text (of v1.0.0) states none."""
+    def complete_parsed(self) -> None:
+        """Takes the shape from the result's type where the text states none."""
         type_ = self.result.type
         if not axes(self, "static_output_shape") and isinstance(type_, (MemRefType, TensorType)) and type_.has_static_shape():
             self.properties["static_output_shape"] = integers(type_.get_shape())
 
-    def verify_(self) -> None:
-        if element_type(self.source.type) != element_type(self.result.type):
-            fail("requires the same element type for all operands and results")
-        dynamic = axes(self, "static_output_shape").count(DYNAMIC_INDEX)
-        if dynamic != len(self.output_shape):
-            fail(f"expected {dynamic} dynamic dimensions but got {len(self.output_shape)}")
+
+def _verify_layout(op: Any) -> None:
+    """Rule: the element type stays, and each dynamic size has a value."""
+    if element_type(op.source.type) != element_type(op.result.type):
+        fail("requires the same element type for all operands and results")
+    dynamic = axes(op, "static_output_shape").count(DYNAMIC_INDEX)
+    if dynamic != len(op.output_shape):
+        fail(f"expected {dynamic} dynamic dimensions but got {len(op.output_shape)}")
 
 
-@operation(pipes=("S",), reads={"arg": "value"}, seen=True)
+ConvertLayoutOp = define_op(
+    _LayoutOp, "hivm.hir.convert_layout", "The same data in another layout; ``output_shape`` are the sizes that are values.",
+    operands={"source": TENSOR_OR_MEMREF, "output_shape*": IndexType()}, results={"result": TENSOR_OR_MEMREF},
+    properties={"srcLayout": DataLayoutAttr, "dstLayout": DataLayoutAttr, "static_output_shape": I64_ARRAY},
+    members={"traits": traits_def(Pure()), "custom_directives": (OutputShape,)},
+    text="$source custom<OutputShape>($output_shape, $static_output_shape) attr-dict `:` `(` type($source) `)` `->`"
+         " type($result)",
+    rules=(_verify_layout,))
+
+
+@operation(pipes=("S",), reads={"arg": "value"}, side_effects=True)
 class DebugOp(DialectOp):
-    """Print a value, or assert that it holds."""
+    """Prints a value, or asserts that it is not zero."""
 
     name = "hivm.hir.debug"
     debugtype = prop_def(StringAttr)
@@ -411,15 +354,15 @@ class DebugOp(DialectOp):
 
     def __init__(self, value: Operand, *, kind: str = "print", prefix: str = "", hexadecimal: bool = False,
                  core: str | None = None, space: str | None = None) -> None:
-        """Make the op.
+        """Makes the op.
 
         Args:
             value: scalar, tensor or buffer.
             kind: ``print`` or ``assert``.
-            prefix: text before the value.
-            hexadecimal: print integers in hexadecimal.
+            prefix: the text before the value.
+            hexadecimal: whether integers are printed in hexadecimal.
             core: ``CUBE``, ``VECTOR``, ``CUBE_OR_VECTOR`` or ``CUBE_AND_VECTOR``.
-            space: memory space of the value.
+            space: the memory space of the value.
         """
         IRDLOperation.__init__(self, operands=[value], properties={
             "debugtype": StringAttr(kind), "prefix": StringAttr(prefix), "hex": boolean(hexadecimal),
@@ -427,7 +370,7 @@ class DebugOp(DialectOp):
             "memscope": None if space is None else AddressSpaceAttr(space)})
 
     def core(self) -> str:
-        """The core that is stated, or that has the memory; ``either`` for scalars and for global memory."""
+        """The stated core, else the core that has the value's memory; ``either`` for scalars and for GM."""
         if self.tcoretype is not None and self.tcoretype.data in ("CUBE", "VECTOR"):
             return "AIC" if self.tcoretype.data == "CUBE" else "AIV"
         space = space_of(self.arg.type)

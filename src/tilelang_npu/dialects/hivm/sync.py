@@ -1,7 +1,7 @@
 """Synchronisation: events between the pipes of a core, flags and barriers between cores, locks between blocks.
 
-An event is set behind the earlier work of one pipe and stalls another pipe until then. A block flag does the same between
-a Cube core and its two Vector cores. Set and wait pair by counting: the k-th wait takes the k-th set.
+One pipe sets an event after its earlier work, and another pipe waits for the event. A block flag does the same between a Cube
+core and its two Vector cores. Sets and waits pair by counting: the k-th wait takes the k-th set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, opt_prop_def, prop_def
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
     CustomDirective,
@@ -32,19 +32,26 @@ from tilelang_npu.dialects.hivm.enums import (
     SyncBlockInstrModeAttr,
     SyncBlockModeAttr,
 )
-from tilelang_npu.dialects.hivm.structured import MEMREF
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, writes_older_text
+from tilelang_npu.dialects.hivm.traits import NUMBER
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, TableOp, define_op, group, operation, writes_older_text
+from tilelang_npu.dialects.ir.destination_style import MEMREF
+
+__all__ = [
+    "CUBE_PIPES", "VECTOR_PIPES", "AnchorOp", "CreateSyncBlockLockOp", "FreeLockVarOp", "PipeBarrierOp", "SetFlagOp",
+    "SyncBlockLockOp", "SyncBlockOp", "SyncBlockSetOp", "SyncBlockUnlockOp", "SyncBlockWaitOp", "WaitFlagOp",
+    "barrier_of_cores",
+]
 
 CUBE_PIPES = frozenset({"M", "MTE1", "FIX"})
 VECTOR_PIPES = frozenset({"V", "MTE3"})
-"""Pipes that only a Cube core, or only a Vector core, has. MTE2 and S exist on both."""
+"""The pipes that only a Cube core has, and those that only a Vector core has. MTE2 and S exist on both."""
 CORE_OF_MODE = {"BARRIER_CUBE": "AIC", "ALL_CUBE": "AIC", "BARRIER_VECTOR": "AIV", "ALL_VECTOR": "AIV",
                 "ALL_SUB_VECTOR": "AIV"}
 INTRA_BLOCK = SyncBlockInstrModeAttr("INTRA_BLOCK_SYNCHRONIZATION")
 
 
 def core_of_pipes(pipes: Iterable[str]) -> str:
-    """The core that has all these pipes: ``AIC``, ``AIV`` or ``either``."""
+    """The core that has all of these pipes: ``AIC``, ``AIV`` or ``either``."""
     named = set(pipes)
     if named & CUBE_PIPES:
         return "AIC"
@@ -53,7 +60,7 @@ def core_of_pipes(pipes: Iterable[str]) -> str:
 
 @irdl_custom_directive
 class EventID(CustomDirective):
-    """``<EVENT_ID0>`` or a value that is the event's number."""
+    """The clause of an event: ``<EVENT_ID0>``, or a value that holds the number."""
 
     static: AttributeVariable
     dynamic: OptionalOperandVariable
@@ -75,7 +82,7 @@ class EventID(CustomDirective):
 
 @irdl_custom_directive
 class FlagID(CustomDirective):
-    """An integer literal or a value that is the flag's number."""
+    """The clause of a flag: an integer literal, or a value that holds the number."""
 
     static: AttributeVariable
     dynamic: OptionalOperandVariable
@@ -97,7 +104,7 @@ class FlagID(CustomDirective):
 
 @irdl_custom_directive
 class InstrMode(CustomDirective):
-    """``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; written where it is stated, be it the default."""
+    """The clause ``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; a stated default is printed too."""
 
     mode: AttributeVariable
 
@@ -113,10 +120,17 @@ class InstrMode(CustomDirective):
 
 
 class _EventOp(DialectOp):
-    """What set_flag and wait_flag share."""
+    """Base of set_flag and wait_flag."""
+
+    set_pipe = prop_def(PipeAttr)
+    wait_pipe = prop_def(PipeAttr)
+    static_event_id = opt_prop_def(EventAttr)
+    dynamic_event_id = opt_operand_def(i64)
+    custom_directives = (EventID,)
+    assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
     def __init__(self, set_pipe: str | PipeAttr, wait_pipe: str | PipeAttr, event_id: int | SSAValue | Operation) -> None:
-        """Make the op; ``event_id`` is a number from 0 to 7 or an i64 value."""
+        """Makes the op; ``event_id`` is a number from 0 to 7 or an i64 value."""
         properties: dict[str, Attribute] = {"set_pipe": PipeAttr.of(set_pipe), "wait_pipe": PipeAttr.of(wait_pipe)}
         if isinstance(event_id, int):
             properties["static_event_id"] = event(event_id)
@@ -124,25 +138,18 @@ class _EventOp(DialectOp):
 
     def pipes(self) -> tuple[str, ...]:
         """The pipe that sets the event and the pipe that waits for it."""
-        return tuple(_short(self, name) for name in ("set_pipe", "wait_pipe"))
+        return self.set_pipe.short, self.wait_pipe.short
 
     def core(self) -> str:
-        """The core that has both pipes, where the pipes tell."""
+        """The core that has both pipes, or ``either``."""
         return core_of_pipes(self.pipes())
 
     def event_id(self) -> int | SSAValue:
         """The event's number, or the value that holds it."""
-        static = self.properties.get("static_event_id")
-        return static.value if isinstance(static, EventAttr) else self.operands[0]
+        return self.operands[0] if self.static_event_id is None else self.static_event_id.value
 
     def verify_(self) -> None:
         _exactly_one(self, "static_event_id", len(self.operands), "Only one Event ID is supported!", "Event ID is needed!")
-
-
-def _short(op: Operation, name: str) -> str:
-    attribute = op.properties[name]
-    assert isinstance(attribute, PipeAttr)
-    return attribute.short
 
 
 def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str) -> None:
@@ -152,35 +159,23 @@ def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str)
         raise VerifyException(none)
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class SetFlagOp(_EventOp):
-    """Raise an event from one pipe to another of the same core, once the first has done its earlier work."""
+    """Sets an event from one pipe to another pipe of the same core, once the first pipe has done its earlier work."""
 
     name = "hivm.hir.set_flag"
-    set_pipe = prop_def(PipeAttr)
-    wait_pipe = prop_def(PipeAttr)
-    static_event_id = opt_prop_def(EventAttr)
-    dynamic_event_id = opt_operand_def(i64)
-    custom_directives = (EventID,)
-    assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class WaitFlagOp(_EventOp):
-    """Stall a pipe until the event from another pipe of the same core."""
+    """Stalls a pipe until an event from another pipe of the same core is set."""
 
     name = "hivm.hir.wait_flag"
-    set_pipe = prop_def(PipeAttr)
-    wait_pipe = prop_def(PipeAttr)
-    static_event_id = opt_prop_def(EventAttr)
-    dynamic_event_id = opt_operand_def(i64)
-    custom_directives = (EventID,)
-    assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class PipeBarrierOp(DialectOp):
-    """Hold a pipe (or, with ALL, every pipe of the core) until its earlier work is done."""
+    """Stalls a pipe (or, with ALL, every pipe of the core) until its earlier work is done."""
 
     name = "hivm.hir.pipe_barrier"
     pipe = prop_def(PipeAttr)
@@ -190,17 +185,17 @@ class PipeBarrierOp(DialectOp):
         IRDLOperation.__init__(self, properties={"pipe": PipeAttr.of(pipe)})
 
     def pipes(self) -> tuple[str, ...]:
-        """The pipe that is held; ``ALL`` for every pipe."""
-        return (_short(self, "pipe"),)
+        """The pipe that is stalled; ``ALL`` for every pipe."""
+        return (self.pipe.short,)
 
     def core(self) -> str:
-        """The core that has the pipe, where the pipe tells."""
+        """The core that has the pipe, or ``either``."""
         return core_of_pipes(self.pipes())
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class SyncBlockOp(DialectOp):
-    """A barrier of all Cube cores, all Vector cores, or all of both."""
+    """A barrier of all Cube cores, all Vector cores, or all cores of both kinds."""
 
     name = "hivm.hir.sync_block"
     sync_block_mode = prop_def(SyncBlockModeAttr)
@@ -219,7 +214,7 @@ class SyncBlockOp(DialectOp):
     def __init__(self, mode: str | SyncBlockModeAttr, *, flag: int | IntegerAttr | None = None,
                  ffts: SSAValue | Operation | None = None, tcube_pipe: str | None = None, cube_pipe: str | None = None,
                  tvector_pipe: str | None = None, vector_pipe: str | None = None) -> None:
-        """Make the barrier; ``flag`` is the number of the flag it uses, the pipes are short names."""
+        """Makes the barrier; ``flag`` is the number of the flag it uses, the pipes are short names."""
         named = {"tcube_pipe": tcube_pipe, "cube_pipe": cube_pipe, "tvector_pipe": tvector_pipe, "vector_pipe": vector_pipe}
         properties: dict[str, Attribute | None] = {name: None if p is None else PipeAttr.of(p) for name, p in named.items()}
         properties["sync_block_mode"] = SyncBlockModeAttr.of(mode)
@@ -227,7 +222,7 @@ class SyncBlockOp(DialectOp):
         IRDLOperation.__init__(self, operands=[ffts], properties=properties)
 
     def core(self) -> str:
-        """The core whose cores meet here."""
+        """The kind of core that takes part in the barrier."""
         return CORE_OF_MODE.get(self.sync_block_mode.data, "either")
 
     def verify_(self) -> None:
@@ -258,13 +253,13 @@ class SyncBlockOp(DialectOp):
         self._match(name, pipes, message)
 
     def _match(self, name: str, pipes: frozenset[str], message: str) -> None:
-        other = (CUBE_PIPES | VECTOR_PIPES) - pipes
-        if name in self.properties and _short(self, name) in other:
+        pipe = self.properties.get(name)
+        if isinstance(pipe, PipeAttr) and pipe.short in (CUBE_PIPES | VECTOR_PIPES) - pipes:
             raise VerifyException(message)
 
 
 def barrier_of_cores(core: str | None) -> SyncBlockOp:
-    """The barrier of all cores, or of those of one kind (``cube`` or ``vector``), for all that they did before."""
+    """The barrier of all cores, or of the cores of one kind (``cube`` or ``vector``), that waits for all their earlier work."""
     if core == "cube":
         return SyncBlockOp("ALL_CUBE", tcube_pipe="FIX", cube_pipe="S")
     if core == "vector":
@@ -273,7 +268,15 @@ def barrier_of_cores(core: str | None) -> SyncBlockOp:
 
 
 class _BlockFlagOp(DialectOp):
-    """What sync_block_set and sync_block_wait share."""
+    """Base of sync_block_set and sync_block_wait."""
+
+    tcore_type = prop_def(CoreTypeAttr)
+    tpipe = prop_def(PipeAttr)
+    pipe = prop_def(PipeAttr)
+    static_flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
+    dynamic_flag_id = opt_operand_def(i64)
+    tsync_instr_mode = opt_prop_def(SyncBlockInstrModeAttr, default_value=INTRA_BLOCK)
+    custom_directives = (FlagID, InstrMode)
 
     def flag_id(self) -> int | SSAValue:
         """The flag's number, or the value that holds it."""
@@ -281,18 +284,20 @@ class _BlockFlagOp(DialectOp):
         return static.value.data if isinstance(static, IntegerAttr) else self.operands[0]
 
     def pipes(self) -> tuple[str, ...]:
-        """The pipe that produced and the pipe that consumes."""
-        return tuple(_short(self, name) for name in ("tpipe", "pipe"))
+        """The pipe that produces and the pipe that consumes."""
+        return self.tpipe.short, self.pipe.short
 
-    def within_block(self) -> bool:
-        """Whether the flag is between the Cube and the Vector cores of one block."""
-        return self.properties.get("tsync_instr_mode", INTRA_BLOCK) == INTRA_BLOCK
+    def is_within_block(self) -> bool:
+        """Whether the flag synchronises the Cube core and the Vector cores of one block."""
+        return self.tsync_instr_mode == INTRA_BLOCK
 
     def core(self) -> str:
         """The core that executes the op."""
-        core = self.properties["tcore_type"]
-        assert isinstance(core, CoreTypeAttr)
-        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either")
+        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(self.tcore_type.data, "either")
+
+    def verify_(self) -> None:
+        _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
+                     "Flag ID is needed!")
 
 
 def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
@@ -304,20 +309,15 @@ def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: st
     return (None if isinstance(flag, int) else flag), properties
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class SyncBlockSetOp(_BlockFlagOp):
-    """Raise a flag to the other cores of the block, once a pipe has done its earlier work."""
+    """Sets a flag for the other cores of the block, once a pipe has done its earlier work."""
 
     name = "hivm.hir.sync_block_set"
-    tcore_type = prop_def(CoreTypeAttr)
-    tpipe = prop_def(PipeAttr)
-    pipe = prop_def(PipeAttr)
-    static_flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
+    # The order of the fields is the order of the operands: this one must be repeated to precede the next.
     dynamic_flag_id = opt_operand_def(i64)
     ffts_base_addr = opt_operand_def(i64)
-    tsync_instr_mode = opt_prop_def(SyncBlockInstrModeAttr, default_value=INTRA_BLOCK)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    custom_directives = (FlagID, InstrMode)
     assembly_format = (
         "attr-dict `[` $tcore_type `,` $tpipe `,` $pipe `]` `flag` `=` custom<FlagID>($static_flag_id, $dynamic_flag_id)"
         " (`ffts_base_addr` `=` $ffts_base_addr^)? custom<InstrMode>($tsync_instr_mode)"
@@ -326,36 +326,25 @@ class SyncBlockSetOp(_BlockFlagOp):
     def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
                  flag: int | SSAValue | Operation, *, ffts: SSAValue | Operation | None = None,
                  mode: str | None = None) -> None:
-        """Make the op.
+        """Makes the op.
 
         Args:
             core: ``CUBE`` or ``VECTOR``, the core that executes it.
-            producer: the pipe whose earlier work the flag stands for.
+            producer: the pipe whose earlier work the flag waits for.
             consumer: the pipe that waits on the other side.
-            flag: number of the flag, 0 to 15, or an i64 value.
+            flag: the number of the flag, 0 to 15, or an i64 value.
             ffts: base address of the flags; the toolchain needs it before lowering.
             mode: ``INTRA_BLOCK_SYNCHRONIZATION`` (default), ``INTER_BLOCK_...`` or ``INTER_SUBBLOCK_...``.
         """
         dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
         IRDLOperation.__init__(self, operands=[dynamic, ffts], properties=properties)
 
-    def verify_(self) -> None:
-        _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
-                     "Flag ID is needed!")
 
-
-@operation(seen=True)
+@operation(side_effects=True)
 class SyncBlockWaitOp(_BlockFlagOp):
-    """Stall a pipe of this core until the flag from the other cores of the block."""
+    """Stalls a pipe of this core until another core of the block sets the flag."""
 
     name = "hivm.hir.sync_block_wait"
-    tcore_type = prop_def(CoreTypeAttr)
-    tpipe = prop_def(PipeAttr)
-    pipe = prop_def(PipeAttr)
-    static_flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
-    dynamic_flag_id = opt_operand_def(i64)
-    tsync_instr_mode = opt_prop_def(SyncBlockInstrModeAttr, default_value=INTRA_BLOCK)
-    custom_directives = (FlagID, InstrMode)
     assembly_format = (
         "attr-dict `[` $tcore_type `,` $tpipe `,` $pipe `]` `flag` `=` custom<FlagID>($static_flag_id, $dynamic_flag_id)"
         " custom<InstrMode>($tsync_instr_mode)"
@@ -363,92 +352,49 @@ class SyncBlockWaitOp(_BlockFlagOp):
 
     def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
                  flag: int | SSAValue | Operation, *, mode: str | None = None) -> None:
-        """Make the op; see :class:`SyncBlockSetOp`. ``core`` is the core that waits."""
+        """Makes the op; see :class:`SyncBlockSetOp`. ``core`` is the core that waits."""
         dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
         IRDLOperation.__init__(self, operands=[dynamic], properties=properties)
 
-    def verify_(self) -> None:
-        _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
-                     "Flag ID is needed!")
+
+# -- locks and anchors, which no pass builds -----------------------------------------------------------------------------
 
 
-@operation(aside=("lockArg",), seen=True)
-class CreateSyncBlockLockOp(DialectOp):
-    """Memory of a lock that lets blocks through a region in order."""
-
-    name = "hivm.hir.create_sync_block_lock"
-    lockArg = opt_operand_def(MEMREF)
-    memref = result_def(MEMREF)
-    assembly_format = "(`from` $lockArg^)? attr-dict `:` (`from` type($lockArg)^ `to`)? type($memref)"
-
-    def __init__(self, type_: MemRefType, lock_argument: SSAValue | Operation | None = None) -> None:
-        """Make the op; ``lock_argument`` is the kernel argument that holds the locks."""
-        IRDLOperation.__init__(self, operands=[lock_argument], result_types=[type_])
-
-    def verify_(self) -> None:
-        type_ = self.memref.type
-        if not isinstance(type_, MemRefType) or not type_.has_static_shape():
-            msg = "'create_sync_block_lock' op should only support static shape"
-            raise VerifyException(msg)
+def _verify_lock_memory(op: Any) -> None:
+    """Rule: the memory of a lock has a static shape."""
+    if not op.memref.type.has_static_shape():
+        msg = "'create_sync_block_lock' op should only support static shape"
+        raise VerifyException(msg)
 
 
-class _LockOp(DialectOp):
-    """What the ops on a lock share."""
-
-    def __init__(self, lock: SSAValue | Operation) -> None:
-        """Make the op; ``lock`` is a ``memref<1xi64>``."""
-        IRDLOperation.__init__(self, operands=[lock])
-
-    def verify_(self) -> None:
-        type_ = self.operands[0].type
-        if not (isinstance(type_, MemRefType) and type_.get_num_dims() == 1 and type_.element_type == IntegerType(64)):
-            msg = f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'"
-            raise VerifyException(msg)
+def _verify_lock(op: Any) -> None:
+    """Rule: a lock is a one-dimensional memref of i64."""
+    type_ = op.lock_var.type
+    if not (isinstance(type_, MemRefType) and type_.get_num_dims() == 1 and type_.element_type == IntegerType(64)):
+        msg = f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'"
+        raise VerifyException(msg)
 
 
-_LOCK_FORMAT = "attr-dict `lock_var` `(` $lock_var `:` type($lock_var) `)`"
+def _lock_op(mnemonic: str, doc: str) -> type[TableOp]:
+    """Returns the class of an op on a lock, a ``memref<1xi64>``."""
+    return define_op(
+        TableOp, f"hivm.hir.{mnemonic}", doc, operands={"lock_var": MEMREF}, text=f"attr-dict {group('lock_var', 'lock_var')}",
+        core="AIV", untouched=("lock_var",), side_effects=True, rules=(_verify_lock,))
 
 
-@operation(core="AIV", aside=("lock_var",), seen=True)
-class SyncBlockLockOp(_LockOp):
-    """Wait until it is this block's turn."""
+CreateSyncBlockLockOp = define_op(
+    TableOp, "hivm.hir.create_sync_block_lock",
+    "The memory of a lock that lets blocks enter a region in order; ``lockArg`` is the kernel argument that holds the locks.",
+    operands={"lockArg?": MEMREF}, results={"memref": MEMREF},
+    text="(`from` $lockArg^)? attr-dict `:` (`from` type($lockArg)^ `to`)? type($memref)",
+    untouched=("lockArg",), side_effects=True, rules=(_verify_lock_memory,))
+SyncBlockLockOp = _lock_op("sync_block_lock", "Waits until it is the turn of this block.")
+SyncBlockUnlockOp = _lock_op("sync_block_unlock", "Passes the turn to the next block.")
+FreeLockVarOp = _lock_op("free_lock_var", "Passes the turn on where control flow may have skipped the unlock.")
+AnchorOp = define_op(
+    TableOp, "hivm.hir.anchor", "A numbered position in the program, which later passes can find again.",
+    properties={"id": NUMBER, "tcore_type?": CoreTypeAttr}, text="attr-dict", side_effects=True)
 
-    name = "hivm.hir.sync_block_lock"
-    lock_var = operand_def(MEMREF)
-    assembly_format = _LOCK_FORMAT
-
-
-@operation(core="AIV", aside=("lock_var",), seen=True)
-class SyncBlockUnlockOp(_LockOp):
-    """Pass the turn to the next block."""
-
-    name = "hivm.hir.sync_block_unlock"
-    lock_var = operand_def(MEMREF)
-    assembly_format = _LOCK_FORMAT
-
-
-@operation(core="AIV", aside=("lock_var",), seen=True)
-class FreeLockVarOp(_LockOp):
-    """Pass the turn on where control flow may have left out the unlock."""
-
-    name = "hivm.hir.free_lock_var"
-    lock_var = operand_def(MEMREF)
-    assembly_format = _LOCK_FORMAT
-
-
-@operation(seen=True)
-class AnchorOp(DialectOp):
-    """A numbered place in the program that later passes can find again."""
-
-    name = "hivm.hir.anchor"
-    id = prop_def(IntegerAttr.constr(i64))
-    tcore_type = opt_prop_def(CoreTypeAttr)
-    assembly_format = "attr-dict"
-
-    def __init__(self, number: int, core: str | None = None) -> None:
-        IRDLOperation.__init__(self, properties={
-            "id": IntegerAttr(number, i64), "tcore_type": None if core is None else CoreTypeAttr(core)})
-
-
-OPERATIONS = (SetFlagOp, WaitFlagOp, PipeBarrierOp, SyncBlockOp, SyncBlockSetOp, SyncBlockWaitOp, CreateSyncBlockLockOp,
-              SyncBlockLockOp, SyncBlockUnlockOp, FreeLockVarOp, AnchorOp)
+OPERATIONS: tuple[type[DialectOp], ...] = (
+    SetFlagOp, WaitFlagOp, PipeBarrierOp, SyncBlockOp, SyncBlockSetOp, SyncBlockWaitOp, CreateSyncBlockLockOp, SyncBlockLockOp,
+    SyncBlockUnlockOp, FreeLockVarOp, AnchorOp)

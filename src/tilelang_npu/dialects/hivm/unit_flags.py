@@ -1,4 +1,4 @@
-"""The unit-flag clauses of fixpipe and mmadL1: M hands blocks of L0C to FIX one by one instead of by an event.
+"""The unit-flag clauses of fixpipe and mmadL1: M hands blocks of L0C over to FIX one by one, without an event.
 
 Text of master: ``unit_flag_mode([#hivm.unit_flag<..>, ..]) unit_flag_cond(%p, ..)``; of v1.0.0: ``unit_flag[<..>, %p]``.
 """
@@ -21,15 +21,15 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
-from tilelang_npu.dialects.hivm.structured import fail
 from tilelang_npu.dialects.ir.declaration import writes_older_text
+from tilelang_npu.dialects.ir.destination_style import fail
 
 UNIT_FLAGS = ArrayAttr.constr(UnitFlagAttr)
 
 
 @irdl_custom_directive
 class UnitFlag(CustomDirective):
-    """Both clauses, in either spelling."""
+    """The clauses of the modes and the conditions, in the spelling of master or of v1.0.0."""
 
     mode: AttributeVariable
     condition: VariadicOperandVariable
@@ -71,7 +71,7 @@ class UnitFlag(CustomDirective):
 
 
 def unit_flags(op: Any) -> None:
-    """There are as many conditions as modes, or one mode without a condition, or neither."""
+    """Rule: there are as many conditions as modes, or one mode without a condition, or neither."""
     modes = len(op.unit_flag_mode) if op.unit_flag_mode is not None else 0
     conditions = len(op.unit_flag_cond)
     if op.unit_flag_mode is None:

@@ -1,14 +1,13 @@
-"""Vector ops that change the shape or the order of data: broadcast, reduce, transpose, cumulate, sort, pad, concatenate.
+"""Vector ops that change the shape or the order of data: broadcast, reduce, transpose, scan, sort, pad, gather, interleave.
 
-All run on PIPE_V of the Vector core, except a broadcast into L1, which MTE2 of the Cube core does.
+All run on PIPE_V of the Vector core, except a broadcast into L1, which MTE2 of the Cube core executes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, ShapedType, i1, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, ShapedType, i64
 from xdsl.dialects.utils.dynamic_index_list import DynamicIndexList, split_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -24,46 +23,57 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.hivm.attributes import boolean, integers, space_of
-from tilelang_npu.dialects.hivm.enums import ReduceOpAttr
-from tilelang_npu.dialects.hivm.structured import (
+from tilelang_npu.dialects.hivm.enums import DeinterleaveModeAttr, ReduceOpAttr
+from tilelang_npu.dialects.hivm.traits import (
+    BOOL,
+    FP8,
     I64_ARRAY,
-    MEMREF,
     NO_AXES,
-    TENSOR,
-    TENSOR_OR_MEMREF,
-    StructuredOp,
+    NUMBER,
     axes,
     compatible,
-    destination_style,
-    dtypes,
     element_types,
-    fail,
     reject_fp8_before_950,
-    results_for,
     same_element_type,
     same_rank,
     same_shape,
-    shape_of,
     shaped_types,
     temp_buffer_rank_one,
 )
-from tilelang_npu.dialects.ir.declaration import element_type, operation
+from tilelang_npu.dialects.ir.declaration import Operand, group, operation
+from tilelang_npu.dialects.ir.destination_style import (
+    MEMREF,
+    TENSOR,
+    TENSOR_OR_MEMREF,
+    StructuredOp,
+    destination_style,
+    fail,
+    results_for,
+    shape_of,
+)
+from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 
-Operand = SSAValue | Operation
-BOOL = IntegerAttr.constr(i1)
-NUMBER = IntegerAttr.constr(i64)
-FP8 = ("f8E4M3FN", "f8E5M2")
+__all__ = [
+    "WITH_INDEX", "VArangeOp", "VBrcOp", "VConcatOp", "VCummaxOp", "VCumminOp", "VCumprodOp", "VCumsumOp", "VDeinterleaveOp",
+    "VFlipOp", "VGatherMaskOp", "VGatherOp", "VInterleaveOp", "VMulextendedOp", "VPadOp", "VReduceOp", "VSortOp",
+    "VTransposeOp",
+]
+
+FP8_NAMES = ("f8E4M3FN", "f8E5M2")
 INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64")
-EVERY = dtypes("i1", *INTEGERS, "f16", "bf16", "f32", *FP8)
+EVERY = dtypes("i1", *INTEGERS, "f16", "bf16", "f32", *FP8_NAMES)
+_NO_BOOL = EVERY[1:]
+_CHANNELS = 2
+_ALL = "ALL_CHANNELS"
 
-TEMP = " (`temp_buffer` `(` $temp_buffer^ `:` type($temp_buffer) `)`)?"
+TEMP = " " + group("temp_buffer?", "temp_buffer")
 RESULT = " (`->` type($result)^)?"
-INS_OUTS = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+INS_OUTS = f"attr-dict {group('ins', 'src')} {group('outs', 'dst')}"
 
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, element_types((0,), EVERY)))
 class VBrcOp(StructuredOp):
-    """Fill a buffer with a scalar, or repeat a buffer along axes where it has size 1."""
+    """Fills a buffer with a scalar, or repeats a buffer along axes where it has size 1."""
 
     name = "hivm.hir.vbrc"
     src = operand_def()
@@ -74,7 +84,7 @@ class VBrcOp(StructuredOp):
     assembly_format = INS_OUTS + TEMP + " (`broadcast_dims` `=` $broadcast_dims^)?" + RESULT
 
     def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int] = (), temp_buffer: Operand | None = None) -> None:
-        """Make the op; ``dims`` are the axes to repeat along, empty for a scalar source."""
+        """Makes the op; ``dims`` are the axes to repeat along, empty for a scalar source."""
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"broadcast_dims": integers(dims)})
 
@@ -107,13 +117,13 @@ class VBrcOp(StructuredOp):
 
 
 WITH_INDEX = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
-"""Reductions that also yield where the extreme element stands."""
+"""Reductions that also give the index of the extreme element."""
 
 
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, element_types((0, 1), dtypes("i1", *INTEGERS, "f16", "f32"))), reads=("src", "indices"))
 class VReduceOp(StructuredOp):
-    """Fold axes of a buffer to size 1 with a sum, a maximum ...; the rank stays."""
+    """Reduces axes of a buffer to size 1 by a sum, a maximum or another operation; the rank stays."""
 
     name = "hivm.hir.vreduce"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -135,17 +145,17 @@ class VReduceOp(StructuredOp):
     def __init__(self, src: Operand, dst: Operand | Sequence[Operand], mode: str, *, dims: Sequence[int],
                  temp_buffer: Operand | None = None, indices: Operand | None = None, unsigned: bool = False,
                  tie_break_left: bool = True) -> None:
-        """Make the op.
+        """Makes the op.
 
         Args:
-            src: what to reduce.
-            dst: where the result goes; with an ``..._with_index_...`` mode two destinations, values and i32 indices.
+            src: the buffer to reduce.
+            dst: the destination; a mode with index has two destinations, values and i32 indices.
             mode: ``sum``, ``prod``, ``max``, ``min``, ``any``, ``all``, ``xori``, ``ori``, ``andi`` or a mode with index.
-            dims: the axes to fold.
+            dims: the axes to reduce.
             temp_buffer: scratch memory, one-dimensional.
-            indices: indices of the elements, where they are not their positions.
-            unsigned: read integers as unsigned.
-            tie_break_left: of equal extremes take the first.
+            indices: the indices of the elements, if they are not the positions.
+            unsigned: whether integers are unsigned.
+            tie_break_left: whether the first of several equal extremes is taken.
         """
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(
@@ -155,17 +165,17 @@ class VReduceOp(StructuredOp):
 
     @property
     def mode(self) -> str:
-        """What the op folds with."""
+        """The operation of the reduction."""
         return self.arith.data
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The axes it folds."""
+        """The axes that are reduced."""
         return axes(self, "reduce_dims")
 
     def verify_(self) -> None:
         temp_buffer_rank_one(self)
-        if str(element_type(self.src.type)) in FP8:
+        if element_type(self.src.type) in FP8:
             fail("fp8 is not supported.")
         if not self.dst:
             fail("should have exactly 1 destination operand")
@@ -209,7 +219,7 @@ class VReduceOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, element_types((0,), EVERY)))
 class VTransposeOp(StructuredOp):
-    """Swap two axes (of four axes also two pairs)."""
+    """Swaps two axes (with four axes also two pairs)."""
 
     name = "hivm.hir.vtranspose"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -222,7 +232,7 @@ class VTransposeOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, permutation: Sequence[int], *, temp_buffer: Operand | None = None,
                  disable_align: bool = False) -> None:
-        """Make the op; axis ``i`` of the destination is axis ``permutation[i]`` of the source."""
+        """Makes the op; axis ``i`` of the destination is axis ``permutation[i]`` of the source."""
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"permutation": integers(permutation), "disable_align": boolean(disable_align)})
 
@@ -255,6 +265,7 @@ class VTransposeOp(StructuredOp):
 
 
 def _swaps(permutation: tuple[int, ...]) -> int:
+    """The number of swaps of two axes that make up a permutation."""
     seen: set[int] = set()
     swaps = 0
     for start in permutation:
@@ -271,7 +282,7 @@ def _swaps(permutation: tuple[int, ...]) -> int:
            rules=(destination_style, element_types((0,), dtypes("i16", "i32", "f16", "f32", "i64"))),
            reads=("offset", "strides"))
 class VArangeOp(StructuredOp):
-    """Fill a buffer with ``offset + sum(stride[i] * index[i])``."""
+    """Fills a buffer with ``offset + sum(stride[i] * index[i])``."""
 
     name = "hivm.hir.varange"
     dst = operand_def(TENSOR_OR_MEMREF)
@@ -283,7 +294,7 @@ class VArangeOp(StructuredOp):
                        + RESULT)
 
     def __init__(self, dst: Operand, strides: Sequence[Operand], *, offset: Operand | None = None) -> None:
-        """Make the op; ``offset`` and the strides (one per axis) are index values."""
+        """Makes the op; ``offset`` and the strides (one per axis) are index values."""
         IRDLOperation.__init__(self, operands=[dst, offset, list(strides)], result_types=[results_for(dst)])
 
     def verify_(self) -> None:
@@ -296,7 +307,7 @@ class VArangeOp(StructuredOp):
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, same_element_type, element_types((0, 1), dtypes(*INTEGERS, "f16", "f32", "bf16"))))
 class VFlipOp(StructuredOp):
-    """Reverse an axis."""
+    """Reverses an axis."""
 
     name = "hivm.hir.vflip"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -312,7 +323,7 @@ class VFlipOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank), reads=("src", "pad_value", "low", "high"))
 class VPadOp(StructuredOp):
-    """Surround data with a value."""
+    """Pads data with a value on both sides of each axis."""
 
     name = "hivm.hir.vpad"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -332,7 +343,7 @@ class VPadOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, pad_value: Operand, low: Sequence[int | SSAValue],
                  high: Sequence[int | SSAValue]) -> None:
-        """Make the op; ``low`` and ``high`` are the numbers of elements to add before and behind each axis."""
+        """Makes the op; ``low`` and ``high`` are the numbers of elements to add before and after each axis."""
         static_low, dynamic_low = split_dynamic_index_list(low, DYNAMIC_INDEX)
         static_high, dynamic_high = split_dynamic_index_list(high, DYNAMIC_INDEX)
         IRDLOperation.__init__(
@@ -342,7 +353,7 @@ class VPadOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type))
 class VConcatOp(StructuredOp):
-    """Put buffers one behind the other along an axis."""
+    """Concatenates buffers along an axis."""
 
     name = "hivm.hir.vconcat"
     dim = prop_def(NUMBER)
@@ -356,16 +367,22 @@ class VConcatOp(StructuredOp):
                                properties={"dim": IntegerAttr(dim, i64)})
 
 
-_CUMULABLE = element_types((0,), dtypes("i1", "i8", "i16", "i32", "i64", "f16", "f32", "bf16"))
-_CUMULATE = INS_OUTS + TEMP + " `cum_dims` `=` $cum_dims `reverse` `=` $reverse" + RESULT
+_SCANNABLE = element_types((0,), dtypes("i1", "i8", "i16", "i32", "i64", "f16", "f32", "bf16"))
 
 
-class _CumulativeOp(StructuredOp):
-    """What the cumulative ops share: one axis, forwards or backwards."""
+class _ScanOp(StructuredOp):
+    """Base of the scans (cumulative sum, product, maximum, minimum) along one axis, forwards or backwards."""
+
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    cum_dims = prop_def(I64_ARRAY)
+    result = var_result_def(TENSOR)
+    assembly_format = INS_OUTS + TEMP + " `cum_dims` `=` $cum_dims `reverse` `=` $reverse" + RESULT
 
     def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int], reverse: bool = False,
                  temp_buffer: Operand | None = None, **facts: bool) -> None:
-        """Make the op; ``dims`` is the one axis to cumulate along."""
+        """Makes the op; ``dims`` lists the one axis of the scan, ``facts`` are further properties."""
         properties: dict[str, Attribute] = {"cum_dims": integers(dims), "reverse": boolean(reverse)}
         properties |= {name: boolean(value) for name, value in facts.items()}
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)], properties=properties)
@@ -374,7 +391,7 @@ class _CumulativeOp(StructuredOp):
         dims = axes(self, "cum_dims")
         if any(first >= second for first, second in zip(dims, dims[1:], strict=False)):
             fail("attribute 'cum_dims' failed to satisfy constraint: i64 dense array attribute should be in increasing order")
-        source, target = (shape_of(value) for value in (*self.ins()[:1], *self.outs()))
+        source, target = shape_of(self.src), shape_of(self.dst)
         if not dims:
             fail("have empty cum dims array")
         if len(dims) > len(source):
@@ -386,68 +403,44 @@ class _CumulativeOp(StructuredOp):
             fail("have more than one cumulative dims")
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style, _CUMULABLE))
-class VCumsumOp(_CumulativeOp):
-    """Sum of all elements up to each position; the destination may be wider."""
+@operation(pipes=("V",), core="AIV", rules=(destination_style, _SCANNABLE))
+class VCumsumOp(_ScanOp):
+    """The sum of all elements up to each position; the destination may have a wider element type."""
 
     name = "hivm.hir.vcumsum"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    temp_buffer = opt_operand_def(MEMREF)
-    cum_dims = prop_def(I64_ARRAY)
     reverse = opt_prop_def(BOOL, default_value=boolean(False))
-    result = var_result_def(TENSOR)
-    assembly_format = _CUMULATE
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
-class VCumprodOp(_CumulativeOp):
-    """Product of all elements up to each position."""
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
+class VCumprodOp(_ScanOp):
+    """The product of all elements up to each position."""
 
     name = "hivm.hir.vcumprod"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    temp_buffer = opt_operand_def(MEMREF)
-    cum_dims = prop_def(I64_ARRAY)
     reverse = opt_prop_def(BOOL, default_value=boolean(False))
-    result = var_result_def(TENSOR)
-    assembly_format = _CUMULATE
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
-class VCummaxOp(_CumulativeOp):
-    """Largest element up to each position."""
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
+class VCummaxOp(_ScanOp):
+    """The largest element up to each position."""
 
     name = "hivm.hir.vcummax"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    temp_buffer = opt_operand_def(MEMREF)
-    cum_dims = prop_def(I64_ARRAY)
     reverse = prop_def(BOOL)
     propagate_nan = prop_def(BOOL, default_value=boolean(True))
-    result = var_result_def(TENSOR)
-    assembly_format = _CUMULATE
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
-class VCumminOp(_CumulativeOp):
-    """Smallest element up to each position."""
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
+class VCumminOp(_ScanOp):
+    """The smallest element up to each position."""
 
     name = "hivm.hir.vcummin"
-    src = operand_def(TENSOR_OR_MEMREF)
-    dst = operand_def(TENSOR_OR_MEMREF)
-    temp_buffer = opt_operand_def(MEMREF)
-    cum_dims = prop_def(I64_ARRAY)
     reverse = prop_def(BOOL)
     propagate_nan = prop_def(BOOL, default_value=boolean(True))
-    result = var_result_def(TENSOR)
-    assembly_format = _CUMULATE
 
 
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, element_types((0, 1), dtypes("f16", "f32", "i8", "i16", "i32", "i64"))))
 class VSortOp(StructuredOp):
-    """Sort along the last axis; a second destination takes the positions of the sorted elements."""
+    """Sorts along the last axis; a second destination gets the original positions of the sorted elements."""
 
     name = "hivm.hir.vsort"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -461,7 +454,7 @@ class VSortOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, descending: bool = False, axis: int = -1,
                  temp_buffer: Operand | None = None) -> None:
-        """Make the op; ``dst`` is the values, or values and indices."""
+        """Makes the op; ``dst`` is the values, or values and indices."""
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(
             self, operands=[src, outs, temp_buffer], result_types=[results_for(*outs)],
@@ -473,5 +466,120 @@ class VSortOp(StructuredOp):
             fail("Currently only tail axis sorting is supported")
 
 
-OPERATIONS: tuple[Any, ...] = (VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp,
-                               VCummaxOp, VCumminOp, VSortOp)
+@operation(pipes=("V",), core="AIV",
+           rules=(destination_style, same_element_type, same_rank, element_types((0,), (*_NO_BOOL, *dtypes("i1")))))
+class VInterleaveOp(StructuredOp):
+    """Alternates the elements of two buffers: the last axis is twice as long."""
+
+    name = "hivm.hir.vinterleave"
+    src = var_operand_def()
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    interleave_channel_nums = prop_def(NUMBER, default_value=IntegerAttr(_CHANNELS, i64))
+    result = var_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = INS_OUTS + " `interleave_channel_nums` `=` $interleave_channel_nums" + TEMP + RESULT
+
+    def __init__(self, src: Sequence[Operand], dst: Operand, *, temp_buffer: Operand | None = None) -> None:
+        """Makes the op from two sources."""
+        IRDLOperation.__init__(self, operands=[list(src), dst, temp_buffer], result_types=[results_for(dst)],
+                               properties={"interleave_channel_nums": IntegerAttr(len(src), i64)})
+
+    def verify_(self) -> None:
+        if len(self.src) != _CHANNELS or len(self.src) != self.interleave_channel_nums.value.data:
+            fail("Only support interleave two tensor2")
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, same_rank, element_types((0,), _NO_BOOL)))
+class VDeinterleaveOp(StructuredOp):
+    """Splits a buffer into the elements at even and at odd positions, or takes one of the two."""
+
+    name = "hivm.hir.vdeinterleave"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = var_operand_def(TENSOR_OR_MEMREF)
+    channel_num = opt_prop_def(NUMBER, default_value=IntegerAttr(_CHANNELS, i64))
+    index_mode = opt_prop_def(DeinterleaveModeAttr, default_value=DeinterleaveModeAttr(_ALL))
+    result = var_result_def(TENSOR)
+    assembly_format = INS_OUTS + " (`channel_num` `=` $channel_num^)? (`index_mode` `=` $index_mode^)?" + RESULT
+
+    def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, mode: str = _ALL) -> None:
+        """Makes the op; ``mode`` is ``ALL_CHANNELS`` (two destinations), ``CHANNEL_0`` or ``CHANNEL_1`` (one)."""
+        outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
+        IRDLOperation.__init__(self, operands=[src, outs], result_types=[results_for(*outs)],
+                               properties={"index_mode": None if mode == _ALL else DeinterleaveModeAttr(mode)})
+
+    def verify_(self) -> None:
+        if self.index_mode.data == _ALL:
+            if len(self.dst) != self.channel_num.value.data:
+                fail("output num mismatch with channel num")
+        elif len(self.dst) != 1:
+            fail("output num for CHANNEL_0 CHANNEL_1 should be one")
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank, element_types((0,), dtypes("i16"))))
+class VMulextendedOp(StructuredOp):
+    """The low and the high halves of the 32-bit products of i16 elements."""
+
+    name = "hivm.hir.vmulextended"
+    src = var_operand_def(TENSOR_OR_MEMREF)
+    dst = var_operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    result = var_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = INS_OUTS + TEMP + RESULT
+
+    def __init__(self, src: Sequence[Operand], dst: Sequence[Operand], *, temp_buffer: Operand | None = None) -> None:
+        """Makes the op; ``dst`` is the low and the high halves."""
+        IRDLOperation.__init__(self, operands=[list(src), list(dst), temp_buffer], result_types=[results_for(*dst)])
+
+
+@operation(pipes=("V",), core="AIV", rules=(
+    destination_style, same_rank,
+    element_types((0,), dtypes("i1", "i8", "i16", "ui16", "i32", "ui32", "f16", "bf16", "f32", *FP8_NAMES)),
+    element_types((1,), dtypes("i16", "i32"))), reads={"src": "src", "indices": "src"})
+class VGatherOp(StructuredOp):
+    """Gathers the elements at given indices of an axis."""
+
+    name = "hivm.hir.vgather"
+    src = operand_def(TENSOR_OR_MEMREF)
+    indices = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    gather_axis = opt_prop_def(NUMBER)
+    result = var_result_def(TENSOR)
+    assembly_format = (
+        "attr-dict `ins` `(` $src `:` type($src) `)` `indices` `(` $indices `:` type($indices) `)`"
+        " `outs` `(` $dst `:` type($dst) `)`" + TEMP + " (`gather_axis` `=` $gather_axis^)?" + RESULT
+    )
+
+    def __init__(self, src: Operand, indices: Operand, dst: Operand, *, axis: int | None = None,
+                 temp_buffer: Operand | None = None) -> None:
+        """Makes the op; without ``axis`` it gathers along the last axis."""
+        IRDLOperation.__init__(self, operands=[src, indices, dst, temp_buffer], result_types=[results_for(dst)],
+                               properties={"gather_axis": None if axis is None else IntegerAttr(axis, i64)})
+
+
+@operation(pipes=("V",), core="AIV", rules=(
+    destination_style, same_rank, element_types((0,), dtypes("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")),
+    element_types((1,), dtypes("i1"))), reads={"src": "src", "mask": "src"})
+class VGatherMaskOp(StructuredOp):
+    """Packs the elements whose mask is set; a second destination gets their number."""
+
+    name = "hivm.hir.vgathermask"
+    src = operand_def(TENSOR_OR_MEMREF)
+    mask = operand_def(TENSOR_OR_MEMREF)
+    dst = var_operand_def(TENSOR_OR_MEMREF)
+    result = var_result_def(TENSOR)
+    assembly_format = (
+        "attr-dict `ins` `(` $src `:` type($src) `)` `mask` `(` $mask `:` type($mask) `)`"
+        " `outs` `(` $dst `:` type($dst) `)`" + RESULT
+    )
+
+    def __init__(self, src: Operand, mask: Operand, dst: Sequence[Operand]) -> None:
+        """Makes the op; ``dst`` is the packed elements and their number."""
+        IRDLOperation.__init__(self, operands=[src, mask, list(dst)], result_types=[results_for(*dst)])
+
+
+OPERATIONS: tuple[type[Operation], ...] = (
+    VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp, VCummaxOp, VCumminOp, VSortOp,
+    VInterleaveOp, VDeinterleaveOp, VMulextendedOp, VGatherOp, VGatherMaskOp)

@@ -1,26 +1,28 @@
-"""The five shapes that attributes of the AscendNPU-IR dialects have, so that each attribute is its name and its cases.
+"""The five shapes of attributes in the AscendNPU-IR dialects; an attribute class adds its name and its cases.
 
-Where an op's assembly names such an attribute, MLIR writes it stripped (``<PIPE_V>``) and reads it stripped, in full
+Where an op's assembly names such an attribute, MLIR prints it stripped (``<PIPE_V>``) and parses it stripped, in full
 (``#hivm.pipe<PIPE_V>``) or by alias; the parsers here do the same.
 """
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from typing_extensions import Self
 from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
+AttributeKindT = TypeVar("AttributeKindT", "MarkerAttr", "TextAttr", "SymbolAttr")
 
 
 def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | None:
-    """The attribute written in full or by alias where the stripped form was possible; None at ``<``."""
+    """Parses an attribute in full or by alias; returns None after the ``<`` of the stripped form."""
     if parser.parse_optional_punctuation("<") is not None:
         return None
     position = parser.pos
@@ -31,14 +33,33 @@ def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | 
 
 
 class EnumAttr(Data[str], ABC):
-    """One of a fixed set of words: ``#hivm.pipe<PIPE_V>``. ``data`` is the word as it is written.
+    """One of a fixed set of words: ``#hivm.pipe<PIPE_V>``. ``data`` is the word as the text has it.
 
-    ``CASES`` maps each word to its integer in the toolchain (what library calls and properties carry). ``PREFIX`` is
-    what all words start with and Python callers may leave out: ``PipeAttr("MTE2")``.
+    A subclass states its name and its cases: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first middle last")``.
+
+    ``CASES`` maps each word to its integer in the toolchain (which library calls and properties carry). ``PREFIX`` is the
+    common beginning of the words, which Python callers may omit: ``PipeAttr("MTE2")``.
     """
 
     CASES: ClassVar[Mapping[str, int]]
     PREFIX: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, name: str = "", cases: str | Mapping[str, int] = "", start: int = 0,
+                          prefix: str = "") -> None:
+        """Defines the attribute.
+
+        Args:
+            name: the attribute's name with its dialect.
+            cases: the words, whose integers count from ``start``; or a mapping to the integers.
+            start: the integer of the first word.
+            prefix: the common beginning of the words.
+        """
+        super().__init_subclass__()
+        cls.name = name
+        cls.CASES = cases if isinstance(cases, Mapping) else {
+            word: number for number, word in enumerate(cases.split(), start)}
+        cls.PREFIX = prefix
+        irdl_attr_definition(cls)
 
     def __init__(self, case: str) -> None:
         if case not in self.CASES and f"{self.PREFIX}{case}" in self.CASES:
@@ -47,12 +68,12 @@ class EnumAttr(Data[str], ABC):
 
     @classmethod
     def of(cls, case: str | Self) -> Self:
-        """The attribute itself, or the one that a word names."""
+        """The attribute of a word; an attribute is returned as it is."""
         return case if isinstance(case, cls) else cls(str(case))
 
     @property
     def value(self) -> int:
-        """The integer that stands for the case in the toolchain."""
+        """The integer of the case in the toolchain."""
         return self.CASES[self.data]
 
     @property
@@ -120,7 +141,7 @@ class SymbolAttr(Data[str], ABC):
 
 
 class MarkerAttr(Data[str], ABC):
-    """An attribute without contents, whose presence says it all: ``#hivm.part_of_mix``."""
+    """An attribute without contents, of which only the presence counts: ``#hivm.part_of_mix``."""
 
     def __init__(self, data: str = "") -> None:
         super().__init__(data)
@@ -131,3 +152,17 @@ class MarkerAttr(Data[str], ABC):
 
     def print_parameter(self, printer: Printer) -> None:
         pass
+
+
+def define_attributes(kind: type[AttributeKindT], dialect: str, mnemonics: Sequence[str],
+                      doc: str) -> tuple[type[AttributeKindT], ...]:
+    """Returns the classes of the attributes of a dialect that differ in nothing but the name.
+
+    Args:
+        kind: the base class.
+        dialect: the dialect's name.
+        mnemonics: the attributes' names without the dialect.
+        doc: the docstring, with ``{}`` for the attribute's full name.
+    """
+    return tuple(type("".join(mnemonic.title().split("_")).replace("-", "") + "Attr", (kind,), {
+        "name": f"{dialect}.{mnemonic}", "__doc__": doc.format(f"{dialect}.{mnemonic}")}) for mnemonic in mnemonics)

@@ -1,13 +1,17 @@
-"""How the ops of these dialects are declared: xDSL's definition, plus what AscendNPU-IR's ODS adds to it.
+"""How the ops of these dialects are declared: xDSL's op definition, plus the parts of AscendNPU-IR's ODS that xDSL lacks.
 
-``operation`` does four things that ``irdl_op_definition`` does not:
+An op is either a class with the decorator :func:`operation`, which is the form for ops that passes build, or a call of
+:func:`define_op`, which makes the class from its operands, properties and results by name. Both differ from xDSL's
+``irdl_op_definition`` in four points:
 
-* The assembly format is compiled when an op of that class is first read or written. A hundred and fifty formats would
-  otherwise cost a tenth of a second at import.
-* As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also one that has a clause.
-* Rules (what MLIR calls traits and interfaces: "all operands have one rank") are functions, checked in their order after
-  the types and the op's own ``verify_``, which is the order of MLIR.
-* An op that does not say what it does to its operands (``dialects/ir/effects.py``) is refused when it is defined.
+* The assembly format is compiled when an op of the class is first parsed or printed. Compiling all hundred and fifty formats
+  would take a tenth of a second at import.
+* As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also a property that has a clause.
+* Rules are functions that raise VerifyException (MLIR calls them traits and interfaces, such as "all operands have one rank").
+  They run after the verification of the types and after the op's own ``verify_``, which is the order of MLIR.
+* The definition of an op that does not declare its memory effects (``dialects/ir/effects.py``) is refused.
+
+:func:`replace_rules` and :func:`extend_dialect` adapt the ops of xDSL's own dialects to the rules of MLIR.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, ShapedType, UnitAttr, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     AttrConstraint,
+    AttrSizedOperandSegments,
     IRDLOperation,
     OpDef,
     OperandDef,
@@ -29,8 +35,17 @@ from xdsl.irdl import (
     ParsePropInAttrDict,
     PropertyDef,
     ResultDef,
+    SameVariadicOperandSize,
     VarConstraint,
     VerificationContext,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
@@ -46,43 +61,48 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.effects import EffectsOp, Fields, check_effects, state_effects
+from tilelang_npu.dialects.ir.effects import EffectsOp, Fields, check_effects, declare_effects
 from tilelang_npu.dialects.ir.fields import accessors
-from tilelang_npu.target.dtypes import DType, dtype
 
 Rule = Callable[[Any], None]
-Count = Callable[[int], tuple[int, ...]]
+"""A function that raises VerifyException where an op breaks a rule."""
+CountSegments = Callable[[int], tuple[int, ...]]
+Operand: TypeAlias = SSAValue | Operation
+"""An operand for a constructor: a value, or the op whose single result is the value."""
 OpT = TypeVar("OpT", bound="DialectOp")
+SEGMENTS = "operandSegmentSizes"
+"""The property that holds the number of operands of each group."""
 
 
 class DialectOp(EffectsOp, ABC):
-    """Base of the ops of these dialects; knows what an op does to its operands, and the pipes and the core that execute it."""
+    """Base of the ops of these dialects; knows their memory effects, and the pipes and the core that execute them."""
 
     PIPES: ClassVar[tuple[str, ...]] = ()
     CORE: ClassVar[str] = "either"
     RULES: ClassVar[tuple[Rule, ...]] = ()
     BODY_FOLLOWS: ClassVar[bool] = False
-    """Whether MLIR's generic form has a body that follows from the op's name; it is read, and left out."""
+    """Whether MLIR's generic form has a body that the op's name implies; the reader drops the body."""
     COUNTED: ClassVar[staticmethod[[int], tuple[int, ...]] | None] = None
-    """How many operands each group has, from their number, where MLIR's generic form does not state it."""
+    """Gives the sizes of the operand groups from the number of operands, where MLIR's generic form does not state the sizes."""
     OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
-    """Unit attributes of older text, each with the property and value it stands for; always read, written for v1.0.0."""
+    """Unit attributes of AscendNPU-IR v1.0.0, each with the property and the value that replaced it. Always read, and written
+    for v1.0.0."""
 
     def pipes(self) -> tuple[str, ...]:
-        """Short names of the pipes that the definition names."""
+        """Short names of the pipes that execute the op, in the order data takes them."""
         return self.PIPES
 
     def core(self) -> str:
         """The core that executes the op: ``AIC``, ``AIV`` or ``either``."""
         return self.CORE
 
-    def fill_in(self) -> None:
-        """Add what older text leaves out; called when the op was read in its custom form."""
+    def complete_parsed(self) -> None:
+        """Adds properties that older text leaves out; called after the custom form of an op was parsed."""
 
 
 @dataclass(frozen=True)
 class OfClass(AttrConstraint[Attribute]):
-    """An attribute or type of one of some Python classes; ``text`` names them in the message."""
+    """Constrains an attribute or type to instances of some Python classes; ``text`` names them in the message."""
 
     classes: tuple[Any, ...]
     text: str
@@ -98,7 +118,7 @@ class OfClass(AttrConstraint[Attribute]):
 
 @dataclass(frozen=True)
 class OneOf(AttrConstraint[Attribute]):
-    """One of some types; ``text`` names them in the message."""
+    """Constrains an attribute or type to one of a set; ``text`` names the set in the message."""
 
     types: frozenset[Attribute]
     text: str
@@ -112,9 +132,12 @@ class OneOf(AttrConstraint[Attribute]):
         return self
 
 
+# -- assembly formats --------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class _AnyPropertyDict(AttrDictDirective):
-    """The attribute dictionary as MLIR reads it: properties may stand in it although they have a clause."""
+    """The attribute dictionary as MLIR reads it: it may also hold properties that have a clause in the format."""
 
     properties: frozenset[str] = frozenset()
 
@@ -141,11 +164,12 @@ class _AnyPropertyDict(AttrDictDirective):
 
 
 def writes_older_text(printer: Printer) -> bool:
-    """Whether the printer writes for the toolchain of AscendNPU-IR v1.0.0 instead of master."""
+    """Whether the printer writes for the toolchain of AscendNPU-IR v1.0.0, and not for master."""
     return getattr(printer, "toolchain", "master") == "1.0.0"
 
 
-def _compile(cls: type[DialectOp], op_def: OpDef, text: str) -> FormatProgram:
+def _compile_format(op_def: OpDef, text: str) -> FormatProgram:
+    """Returns the format of an op, with the differences to xDSL that the module's docstring lists."""
     segments = {SEGMENTS, "resultSegmentSizes"}
     statements = []
     for statement in FormatProgram.from_str(text, op_def).stmts:
@@ -157,22 +181,22 @@ def _compile(cls: type[DialectOp], op_def: OpDef, text: str) -> FormatProgram:
                 properties=frozenset(op_def.properties.keys() - segments),
             )
         elif isinstance(statement, AttributeVariable) and not isinstance(statement, OptionalUnitAttrVariable):
-            # Outside an optional group the clause is always written, whether or not the value is the default.
+            # A clause outside of an optional group is always printed, even if its value is the default.
             statement = replace(statement, default_value=None)
-        statements.append(_written_where_stated(statement, op_def))
+        statements.append(_print_stated_defaults(statement, op_def))
     return FormatProgram(tuple(statements))
 
 
-def _written_where_stated(statement: Any, op_def: OpDef) -> Any:
-    """A statement in which the clause of an optional property is written where the op states it, be it the default.
+def _print_stated_defaults(statement: Any, op_def: OpDef) -> Any:
+    """Returns a statement that prints the clause of an optional property wherever the op has the property.
 
-    MLIR's ``DefaultValuedOptionalAttr`` is absent where nothing is stated; its ``DefaultValuedAttr`` always has a value, and
-    its clause is left out where that is the default.
+    MLIR's ``DefaultValuedOptionalAttr`` is absent unless it is stated, and a stated default is printed. Its
+    ``DefaultValuedAttr`` always has a value, and its clause is left out where the value is the default.
     """
     if isinstance(statement, OptionalGroupDirective):
         parts: dict[str, Any] = {
-            name: _written_where_stated(getattr(statement, name), op_def) for name in ("anchor", "then_first")}
-        lists: dict[str, Any] = {name: tuple(_written_where_stated(part, op_def) for part in getattr(statement, name))
+            name: _print_stated_defaults(getattr(statement, name), op_def) for name in ("anchor", "then_first")}
+        lists: dict[str, Any] = {name: tuple(_print_stated_defaults(part, op_def) for part in getattr(statement, name))
                  for name in ("then_elements", "else_elements")}
         return replace(statement, **parts, **lists)
     if isinstance(statement, AttributeVariable) and not isinstance(statement, OptionalUnitAttrVariable) and isinstance(
@@ -182,43 +206,68 @@ def _written_where_stated(statement: Any, op_def: OpDef) -> Any:
 
 
 def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
-    compiled: list[FormatProgram] = []
+    """Gives a class ``parse`` and ``print`` that compile its format at first use."""
 
+    @cache
     def program() -> FormatProgram:
-        if not compiled:
-            compiled.append(_compile(cls, op_def, text))
-        return compiled[0]
+        return _compile_format(op_def, text)
 
     def parse(cls: type[DialectOp], parser: Parser) -> DialectOp:
         op: DialectOp = program().parse(parser, cls)
         stated = op.attributes.pop(SEGMENTS, None)
         if stated is not None and stated != op.properties.get(SEGMENTS):
-            parser.raise_error(f"{SEGMENTS} is {op.properties.get(SEGMENTS)} by what is written, not {stated}")
-        op.fill_in()
+            parser.raise_error(f"the operands as written make {SEGMENTS} {op.properties.get(SEGMENTS)}, not {stated}")
+        op.complete_parsed()
         return op
 
     def print_(self: DialectOp, printer: Printer) -> None:
         program().print(printer, self)
 
-    _define(cls, parse=classmethod(parse), print=print_)
+    _set_members(cls, parse=classmethod(parse), print=print_)
 
 
-def _define(cls: type[DialectOp], **members: Any) -> None:
+def typed(*names: str) -> str:
+    """Returns a format of operands with their types: ``$a `:` type($a) `,` $b `:` type($b)``.
+
+    A name with ``?`` is an optional operand, which may be absent with its comma; a name with ``*`` a list in square brackets.
+    """
+    parts = []
+    for place, spec in enumerate(names):
+        name, comma = spec.rstrip("?*"), "`,` " if place else ""
+        if spec.endswith("?"):
+            parts.append(f"({comma}${name}^ `:` type(${name}))?")
+        elif spec.endswith("*"):
+            parts.append(f"{comma}`[` ${name} `:` type(${name}) `]`")
+        else:
+            parts.append(f"{comma}${name} `:` type(${name})")
+    return " ".join(parts)
+
+
+def group(keyword: str, *names: str) -> str:
+    """Returns a format of a keyword and operands in parentheses: ``ins(%a : T)``. ``keyword`` with ``?`` is a group that is
+    absent with its single operand."""
+    word = keyword.rstrip("?")
+    if keyword.endswith("?"):
+        (name,) = names
+        return f"(`{word}` `(` ${name}^ `:` type(${name}) `)`)?"
+    return f"`{word}` `(` {typed(*names)} `)`"
+
+
+# -- definitions -------------------------------------------------------------------------------------------------------
+
+
+def _set_members(cls: type[DialectOp], **members: Any) -> None:
     for name, member in members.items():
         setattr(cls, name, member)
 
 
-SEGMENTS = "operandSegmentSizes"
-"""The property that says how many operands each group has."""
-
-
 def counted_segments(op_type: type[Operation], operands: int) -> Attribute | None:
-    """The sizes of the groups that the number of operands tells; None where the text states them."""
+    """The sizes of the operand groups of an op with so many operands; None where the text states the sizes."""
     count = op_type.COUNTED if issubclass(op_type, DialectOp) else None
     return None if count is None else DenseArrayBase.from_list(i32, count(operands))
 
 
-def _counts(op: DialectOp) -> None:
+def _verify_segments(op: DialectOp) -> None:
     sizes = counted_segments(type(op), len(op.operands))
     if sizes is not None and op.properties.get(SEGMENTS) != sizes:
         assert isinstance(sizes, DenseArrayBase)
@@ -226,40 +275,41 @@ def _counts(op: DialectOp) -> None:
         raise VerifyException(msg)
 
 
-def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (), counted: Count | None = None,
-              seen: bool | None = None, **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
-    """Class decorator: define the op that the class body declares.
+def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (),
+              counted: CountSegments | None = None, side_effects: bool | None = None,
+              **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
+    """Class decorator: defines the op that the class body declares.
 
     Args:
-        pipes: short names of the pipes that execute it, in the order data takes them.
-        core: the core that executes it: ``AIC``, ``AIV`` or ``either``.
+        pipes: short names of the pipes that execute the op, in the order data takes them.
+        core: the core that executes the op: ``AIC``, ``AIV`` or ``either``.
         rules: checks that run after the types of operands and attributes were verified; they raise VerifyException.
-        counted: how many operands each group has, where MLIR counts them and its generic form does not state it.
-        seen, fields: what the op does, where its base does not say it: ``reads``, ``writes``, ``scratch`` and ``aside`` are
-            the members of ``EffectsOp`` of those names.
+        counted: the sizes of the operand groups by the number of operands, where MLIR's generic form does not state them.
+        side_effects, fields: the memory effects, where the base class does not declare them: ``reads``, ``writes``, ``scratch``
+            and ``untouched`` set the class variables of these names, see :class:`EffectsOp`.
     """
 
     def define(cls: type[OpT]) -> type[OpT]:
         text = cls.assembly_format
         op_def = OpDef.from_pyrdl(cls)
-        state_effects(cls, seen, fields)
+        declare_effects(cls, side_effects, fields)
         check_effects(cls, op_def)
         op_def.options.append(ParsePropInAttrDict())
         own_verify: tuple[Rule, ...] = () if cls.verify_ is Operation.verify_ else (cls.verify_,)
         op_def.assembly_format = None
-        _define(cls, **{**get_accessors_from_op_def(op_def, None), **accessors(op_def)})
+        _set_members(cls, **{**get_accessors_from_op_def(op_def, None), **accessors(op_def)})
         op_def.assembly_format = text
         cls.PIPES = tuple(pipes)
         cls.CORE = core
         cls.COUNTED = staticmethod(counted) if counted is not None else None
         cls.RULES = (*own_verify, *rules)
-        checks: tuple[Rule, ...] = (_counts, lambda op: op_def.verify(op), *cls.RULES)
+        checks: tuple[Rule, ...] = (_verify_segments, lambda op: op_def.verify(op), *cls.RULES)
 
         def verify_(self: Operation) -> None:
             for check in checks:
                 check(self)
 
-        _define(cls, verify_=verify_)
+        _set_members(cls, verify_=verify_)
         if text is not None:
             _install_format(cls, op_def, text)
         return cls
@@ -267,22 +317,151 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
     return define
 
 
-def _same_variable(old: Any, constraint: AttrConstraint[Any]) -> AttrConstraint[Any]:
-    """A constraint under the variable that another one is bound to."""
+# -- ops that are rows of a table --------------------------------------------------------------------------------------
+
+Fact: TypeAlias = Attribute | str | int | bool | Sequence[int]
+"""A property for the constructor of an op of a table: an attribute, or the Python value that it stands for."""
+
+
+class TableOp(DialectOp):
+    """Base of the ops that :func:`define_op` makes, with a constructor for all of them."""
+
+    PROPERTIES: ClassVar[Mapping[str, Any]] = {}
+    """The constraint of each property by its name."""
+
+    def __init__(self, *operands: Operand | Sequence[Operand] | None, results: Sequence[Attribute] = (),
+                 attributes: Mapping[str, Attribute] | None = None, **fields: Any) -> None:
+        """Makes the op.
+
+        Args:
+            operands: the operands in the order of the declaration, a sequence for a variadic one. Operands that are not
+                given here may be given by name; those that are given nowhere are absent.
+            results: the types of the results.
+            attributes: further attributes.
+            fields: operands and properties by name. A property is an attribute, or the word of an enum, a bool, an integer
+                of 64 bits or a list of these.
+
+        Raises:
+            TypeError: a name is neither an operand nor a property of the op.
+        """
+        definition = self.get_irdl_definition()
+        names = [name for name, _ in definition.operands]
+        unknown = sorted(fields.keys() - self.PROPERTIES.keys() - set(names[len(operands):]))
+        if unknown:
+            msg = f"{self.name} has no field {', '.join(unknown)}; it has: {', '.join((*names, *self.PROPERTIES))}"
+            raise TypeError(msg)
+        given = [*operands, *(fields.get(name) for name in names[len(operands):])]
+        IRDLOperation.__init__(
+            self, operands=[list(each) if isinstance(each, Sequence) else [] if each is None else each for each in given],
+            result_types=self.group_results(results, given),
+            properties={name: _attribute(constraint, fields.get(name)) for name, constraint in self.PROPERTIES.items()},
+            attributes=attributes)
+
+    def group_results(self, results: Sequence[Attribute], operands: Sequence[object]) -> list[Sequence[Attribute]]:
+        """The types of the results, in the groups of the declaration; by default each result is a group."""
+        return [[type_] for type_ in results]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+TableOpT = TypeVar("TableOpT", bound=TableOp)
+
+
+def _attribute(constraint: object, given: Fact | None) -> Attribute | None:
+    """A property from its Python value."""
+    if given is None or isinstance(given, Attribute):
+        return given
+    if constraint is UnitAttr:
+        return UnitAttr() if given else None
+    if isinstance(given, str):
+        assert isinstance(constraint, type)
+        made: Attribute = constraint(given)
+        return made
+    if isinstance(given, bool):
+        return IntegerAttr(int(given), i1)
+    return IntegerAttr(given, i64) if isinstance(given, int) else DenseArrayBase.from_list(i64, given)
+
+
+_OPERANDS: dict[str, Callable[..., Any]] = {"": operand_def, "?": opt_operand_def, "*": var_operand_def}
+_RESULTS: dict[str, Callable[..., Any]] = {"": result_def, "?": opt_result_def, "*": var_result_def}
+
+
+def _split(spec: str) -> tuple[str, str]:
+    """A field's name, and the mark behind it."""
+    name = spec.rstrip("?*")
+    return name, spec[len(name):]
+
+
+def _class_name(name: str) -> str:
+    """The name of the class of an op: ``GatherLoadOp`` for ``hivm.hir.gather_load``."""
+    words = name.rpartition(".")[2].split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
+
+
+def define_op(base: type[TableOpT], name: str, doc: str, *, operands: Mapping[str, Any] | None = None,
+              results: Mapping[str, Any] | None = None, properties: Mapping[str, Any] | None = None, text: str | None = None,
+              same_sizes: bool = False, members: Mapping[str, Any] | None = None, pipes: Sequence[str] = (),
+              core: str = "either", rules: Sequence[Rule] = (), counted: CountSegments | None = None,
+              side_effects: bool | None = None, **effects: Fields) -> type[TableOpT]:
+    """Returns the class of an op that is declared as a row: names with constraints, a format, and rules.
+
+    Args:
+        base: the base class, which may have methods that the effects depend on.
+        name: the op's name with its dialect.
+        doc: what the op does.
+        operands, results: constraints by name, in order; None accepts every type. A name with ``?`` is optional, with ``*``
+            variadic.
+        properties: constraints by name, likewise; a name with ``?`` is optional. A pair is a constraint and the default value.
+        text: the assembly format; without one the op has the generic form alone.
+        same_sizes: whether all groups of operands that vary have one size, which no property states then.
+        members: further members of the class, such as methods and traits.
+        pipes, core, rules, counted, side_effects, effects: as for :func:`operation`.
+    """
+    fields: dict[str, Any] = {"name": name, "__doc__": doc, "__module__": base.__module__, "__annotations__": {}}
+    varying = 0
+    for spec, constraint in (operands or {}).items():
+        field, mark = _split(spec)
+        fields[field] = _OPERANDS[mark](AnyAttr() if constraint is None else constraint)
+        varying += bool(mark)
+    for spec, declared in (properties or {}).items():
+        field, mark = _split(spec)
+        constraint, default = declared if isinstance(declared, tuple) else (declared, None)
+        fields[field] = (opt_prop_def if mark else prop_def)(
+            AnyAttr() if constraint is None else constraint, default_value=default)
+    for spec, constraint in (results or {}).items():
+        field, mark = _split(spec)
+        fields[field] = _RESULTS[mark](AnyAttr() if constraint is None else constraint)
+    if same_sizes:
+        fields["irdl_options"] = (SameVariadicOperandSize(),)
+    elif varying > 1:
+        fields["irdl_options"] = (AttrSizedOperandSegments(as_property=True),)
+    made: type[TableOpT] = type(_class_name(name), (base,), {**fields, "assembly_format": text, **(members or {})})
+    made = operation(pipes=pipes, core=core, rules=rules, counted=counted, side_effects=side_effects, **effects)(made)
+    made.PROPERTIES = {_split(spec)[0]: declared[0] if isinstance(declared, tuple) else declared
+                       for spec, declared in (properties or {}).items()}
+    return made
+
+
+# -- ops of xDSL -------------------------------------------------------------------------------------------------------
+
+
+def _keep_type_variable(old: Any, constraint: AttrConstraint[Any]) -> AttrConstraint[Any]:
+    """Returns ``constraint``, bound to the type variable that the definition ``old`` is bound to, if any."""
     theirs = getattr(getattr(old.constr, "constraint", None), "constr", None)
     return VarConstraint(theirs.name, constraint) if isinstance(theirs, VarConstraint) else constraint
 
 
-def widened(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | None = None,
-            **members: Any) -> Any:
-    """An op of xDSL, of which it stays a subclass, that takes what MLIR takes and xDSL does not.
+def replace_rules(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | None = None, **members: Any) -> Any:
+    """Returns a subclass of an op of xDSL that verifies the rules of MLIR in place of those of xDSL.
 
     Args:
         base: xDSL's op.
-        check: the rules, in place of those that xDSL wrote.
-        properties: definitions of properties that are others there, or that it has not.
-        members: constraints of operands and results that have others than there, by name; any other member replaces
-            xDSL's.
+        check: the rules, in place of xDSL's ``verify_``.
+        properties: definitions of properties that xDSL lacks or defines differently.
+        members: by the name of an operand or result its constraint, in place of xDSL's; any other name is a member of the
+            class, in place of xDSL's.
     """
     theirs: OpDef = base.get_irdl_definition()
     constraints = {name: members.pop(name) for name, _ in (*theirs.operands, *theirs.results) if name in members}
@@ -297,8 +476,9 @@ def widened(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | N
             properties={**theirs.properties, **(properties or {})})
 
     op_def = definition(lambda name, old: constraints[name])
-    # Text that states one type for all is read with xDSL's variables, whose values need not fit each other in MLIR.
-    text_def = definition(lambda name, old: _same_variable(old, constraints[name]))
+    # xDSL's formats state one type for all operands of a type variable, so parsing needs the variables; MLIR's rules do not
+    # require their types to be equal, so verification does without them.
+    text_def = definition(lambda name, old: _keep_type_variable(old, constraints[name]))
     reading = base if not constraints and not members else type(base)(
         base.__name__, (base,), {**members, "get_irdl_definition": classmethod(lambda cls: text_def)})
 
@@ -319,31 +499,12 @@ def widened(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | N
         "get_irdl_definition": classmethod(lambda cls: op_def), **members})
 
 
-def replacing(dialect: Dialect, *ops: Any, attributes: Sequence[Any] = ()) -> Dialect:
-    """A dialect of xDSL with some ops in place of those of their names, or added, and attributes added."""
+def extend_dialect(dialect: Dialect, *ops: Any, attributes: Sequence[Any] = ()) -> Dialect:
+    """Returns a dialect of xDSL with ``ops`` added, or in place of its ops of the same names, and with ``attributes`` added."""
     names = {op.name for op in ops}
     return Dialect(dialect.name, [*ops, *(op for op in dialect.operations if op.name not in names)],
                    [*attributes, *dialect.attributes])
 
 
-def value(operand: SSAValue | Operation) -> SSAValue:
-    """The value itself, or the single result of an op."""
-    return SSAValue.get(operand)
-
-
-def element_type(type_: Attribute) -> Attribute:
-    """The element type of a tensor or memref type; any other type itself."""
-    if isinstance(type_, ShapedType) and hasattr(type_, "element_type"):
-        element: Attribute = type_.element_type
-        return element
-    return type_
-
-
-@cache
-def dtype_of(type_: Attribute) -> DType:
-    """The element type of the op tables that a type of elements is.
-
-    Raises:
-        ValueError: it is none of these.
-    """
-    return dtype(str(type_))
+def accept_all(op: Any) -> None:
+    """The rules of an op that has none but the types of its operands, properties and results."""

@@ -1,7 +1,7 @@
-"""Where the operands of each field of an op stand, worked out once for each way in which they come in groups.
+"""The positions of an op's operands by field, cached for each way in which the operands are grouped.
 
-xDSL decodes the attribute that states the sizes of the groups whenever a field is asked for, which passes, rules and effects do
-all the time.
+xDSL decodes the property with the sizes of the groups whenever a field is read, and passes, rules and effects read fields all
+the time.
 """
 
 from __future__ import annotations
@@ -14,90 +14,92 @@ from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, OperandDef, OptionalDef, VariadicDef
 
-__all__ = ["accessors", "integers_in", "places"]
+__all__ = ["accessors", "integers_in", "operand_positions"]
 
 _INTEGERS: dict[tuple[bytes, int, object], tuple[int, ...]] = {}
-"""What the data of an array of integers of a width says, signed or not."""
-_MOST = 100_000
+"""The integers of a dense array, by the array's bytes, the width of an element, and whether elements are unsigned."""
+_CACHE_LIMIT = 100_000
 
 
-class _Groups:
-    """The fields of a class of ops."""
+class _FieldPositions:
+    """The positions of the operands of a class of ops by field."""
 
     def __init__(self, kind: type[IRDLOperation]) -> None:
         definition = kind.get_irdl_definition()
         self.fields = definition.operands
         self.option = next((option for option in definition.options if isinstance(option, AttrSizedOperandSegments)), None)
-        self.several = sum(isinstance(field, VariadicDef) for _, field in self.fields)
-        self.known: dict[tuple[int, ...] | int, Mapping[str, range]] = {}
+        self.variadic_fields = sum(isinstance(field, VariadicDef) for _, field in self.fields)
+        self.by_sizes: dict[tuple[int, ...] | int, Mapping[str, range]] = {}
+        """Positions by the sizes of the groups; by the number of operands where no property states the sizes."""
 
-    def places(self, op: Operation) -> Mapping[str, range]:
+    def positions(self, op: Operation) -> Mapping[str, range]:
         count = len(op._operands)
         sizes = count if self.option is None else integers_in(self.option.container(op)[self.option.attribute_name])
-        found = self.known.get(sizes)
+        found = self.by_sizes.get(sizes)
         if found is None:
-            found = self.known[sizes] = self._counted(count) if isinstance(sizes, int) else self._stated(sizes)
+            found = self.by_sizes[sizes] = self._of_sizes(self._equal_sizes(count) if isinstance(sizes, int) else sizes)
         return found
 
-    def _counted(self, count: int) -> Mapping[str, range]:
-        """Where no attribute states the sizes: fields of several have equally many."""
-        each = max(0, count - len(self.fields) + self.several) // max(1, self.several)
-        return self._stated(tuple(each if isinstance(field, VariadicDef) else 1 for _, field in self.fields))
+    def _equal_sizes(self, count: int) -> tuple[int, ...]:
+        """The sizes of the groups where no property states them: all variadic fields have the same size."""
+        each = max(0, count - len(self.fields) + self.variadic_fields) // max(1, self.variadic_fields)
+        return tuple(each if isinstance(field, VariadicDef) else 1 for _, field in self.fields)
 
-    def _stated(self, sizes: Sequence[int]) -> Mapping[str, range]:
-        found, at = {}, 0
+    def _of_sizes(self, sizes: Sequence[int]) -> Mapping[str, range]:
+        found, start = {}, 0
         for (name, _), size in zip(self.fields, sizes, strict=True):
-            found[name] = range(at, at + size)
-            at += size
+            found[name] = range(start, start + size)
+            start += size
         return found
 
 
-_groups = cache(_Groups)
+_field_positions = cache(_FieldPositions)
 
 
 def integers_in(array: Any) -> tuple[int, ...]:
-    """What an array of integers holds."""
+    """The integers of a dense array attribute."""
     kind = array.elt_type
     if not isinstance(kind, IntegerType):
         return tuple(array.get_values())
-    key = array.data.data, kind.width.data, kind.signedness.data is Signedness.UNSIGNED  # an enumeration hashes slowly
+    # The key has a bool in place of the signedness, because the hash of an enum member is slow.
+    key = array.data.data, kind.width.data, kind.signedness.data is Signedness.UNSIGNED
     found = _INTEGERS.get(key)
     if found is None:
-        if len(_INTEGERS) > _MOST:
+        if len(_INTEGERS) > _CACHE_LIMIT:
             _INTEGERS.clear()
         found = _INTEGERS[key] = tuple(array.get_values())
     return found
 
 
-def places(op: IRDLOperation) -> Mapping[str, range]:
-    """The positions of an op's operands, by field."""
-    return _groups(type(op)).places(op)
+def operand_positions(op: IRDLOperation) -> Mapping[str, range]:
+    """The positions of an op's operands by field."""
+    return _field_positions(type(op)).positions(op)
 
 
 class _Field:
-    """A field of operands whose groups an attribute states."""
+    """Descriptor of a field of operands: a value, an optional value, or several."""
 
     def __init__(self, name: str, definition: OperandDef) -> None:
         self.name = name
-        self.one = not isinstance(definition, VariadicDef)
-        self.optional = isinstance(definition, OptionalDef)
+        self.is_single = not isinstance(definition, VariadicDef)
+        self.is_optional = isinstance(definition, OptionalDef)
 
     def __get__(self, op: IRDLOperation, kind: type[IRDLOperation] | None = None) -> Any:
-        where = _groups(type(op)).places(op)[self.name]
+        positions = _field_positions(type(op)).positions(op)[self.name]
         operands = op._operands
-        if self.one:
-            return tuple.__getitem__(operands, where.start)  # that of xDSL's is Python
-        if self.optional:
-            return operands[where.start] if where else None
-        return operands[where.start:where.stop]
+        if self.is_single:
+            return tuple.__getitem__(operands, positions.start)  # xDSL's own __getitem__ is written in Python
+        if self.is_optional:
+            return operands[positions.start] if positions else None
+        return operands[positions.start:positions.stop]
 
     def __set__(self, op: IRDLOperation, value: object) -> None:
-        msg = "operands are written by their positions"
+        msg = "set operands by position, in op.operands"
         raise AttributeError(msg)
 
 
 def accessors(definition: OpDef) -> dict[str, _Field]:
-    """What reads the fields of operands on ops whose groups an attribute states; empty where none does."""
+    """The descriptors of the fields of operands, where a property states the sizes of the groups; empty elsewhere."""
     if not any(isinstance(option, AttrSizedOperandSegments) for option in definition.options):
         return {}
     return {name: _Field(name, field) for name, field in definition.operands}

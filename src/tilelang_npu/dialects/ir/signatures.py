@@ -1,8 +1,8 @@
-"""Whether the types of an op are those of its declaration, asked once of ops that are alike.
+"""Caches the verification of types against an op's declaration, for ops with equal types and properties.
 
-Types and attributes do not change, and what a declaration asks of an op without regions is about these alone: of two ops with
-equal types and properties it says the same. What it found in order is remembered; traits, which may ask where an op stands, are
-always asked.
+Types and attributes are immutable, and for an op without regions a declaration checks nothing else. So two ops with equal types
+and properties get the same verdict. Verdicts without an error are cached; traits, which may depend on where an op is, always
+run.
 """
 
 from __future__ import annotations
@@ -15,87 +15,87 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import OpTrait
 
-__all__ = ["remember"]
+__all__ = ["cache_verification"]
 
-_MOST = 100_000
-"""Attributes that are remembered; then all are forgotten."""
+_CACHE_LIMIT = 100_000
+"""Number of attributes at which the cache is replaced by an empty one."""
 
 
-class _Numbers:
-    """Attributes by number: equal ones have one.
+class _Verdicts:
+    """Numbers for attributes, equal ones with one number, and the signatures that were verified.
 
     Attributes:
-        numbers: by the identity of an attribute, which is no other's as long as it is held.
-        good: of each declaration, what the ops had that were in order.
+        numbers: the number of an attribute by its ``id``. The cache holds the attribute, so no other gets the same id.
+        verified: by the id of a declaration, the signatures of the ops that it accepted.
     """
 
     def __init__(self) -> None:
         self.numbers: dict[int, int] = {}
-        self.good: dict[int, set[Hashable]] = {}
-        self._equal: dict[Attribute, int] = {}
+        self.verified: dict[int, set[Hashable]] = {}
+        self._by_value: dict[Attribute, int] = {}
         self._held: list[Attribute] = []
-        self._free = count()
+        self._next_number = count()
 
-    def number(self, attribute: Attribute) -> int:
-        """The number of an attribute that has none yet."""
-        number = self._equal.setdefault(attribute, next(self._free))
+    def add(self, attribute: Attribute) -> int:
+        """Returns the number of an attribute whose id is not known yet."""
+        number = self._by_value.setdefault(attribute, next(self._next_number))
         self._held.append(attribute)
         self.numbers[id(attribute)] = number
         return number
 
     def is_full(self) -> bool:
-        """Whether it is to be forgotten."""
-        return len(self._held) > _MOST
+        """Whether the cache is to be replaced."""
+        return len(self._held) > _CACHE_LIMIT
 
 
-class _Now:
-    """What is known now; whoever began with what was known before ends with it."""
+class _Current:
+    """Holds the current cache. A verification that began with an older cache ends with it."""
 
-    known = _Numbers()
+    verdicts = _Verdicts()
 
 
-def _signature(op: Operation, declared: tuple[str, ...], known: _Numbers) -> Hashable:
-    """What a declaration without regions looks at."""
-    numbers = known.numbers
+def _signature(op: Operation, declared: tuple[str, ...], verdicts: _Verdicts) -> Hashable:
+    """All that a declaration without regions checks: numbers of operands, results and successors, types and properties."""
+    numbers = verdicts.numbers
     held = [value._type for value in op._operands]
     operands = len(held)
     held += [value._type for value in op.results]
     held += op.properties.values()
     held += [op.attributes[name] for name in declared if name in op.attributes]
     try:
-        said = [numbers[id(each)] for each in held]
+        found = [numbers[id(each)] for each in held]
     except KeyError:
-        said = [numbers.get(id(each), -1) for each in held]
-        said = [known.number(each) if number < 0 else number for each, number in zip(held, said, strict=True)]
+        found = [numbers.get(id(each), -1) for each in held]
+        found = [verdicts.add(each) if number < 0 else number for each, number in zip(held, found, strict=True)]
     return (operands, len(op.results), len(op._successors), tuple(op.properties),
-            tuple([name in op.attributes for name in declared]), tuple(said))
+            tuple([name in op.attributes for name in declared]), tuple(found))
 
 
 @cache
-def remember(kind: type[Operation]) -> None:
-    """Let the declaration of a class of ops be asked once about ops that are alike, whoever asks."""
+def cache_verification(kind: type[Operation]) -> None:
+    """Makes the declaration of a class of ops cache its verdicts, for all callers."""
     if not issubclass(kind, IRDLOperation):
         return
     definition = kind.get_irdl_definition()
     declared = tuple(definition.attributes)
-    around = tuple(trait for trait in definition.traits if type(trait).verify is not OpTrait.verify)
-    of_all = type(definition).verify
+    checked_traits = tuple(trait for trait in definition.traits if type(trait).verify is not OpTrait.verify)
+    verify_all = type(definition).verify
 
     def verify(op: Operation) -> None:
-        if _Now.known.is_full():
-            _Now.known = _Numbers()
-        known = _Now.known
-        good = known.good.setdefault(id(definition), set())
+        if _Current.verdicts.is_full():
+            _Current.verdicts = _Verdicts()
+        verdicts = _Current.verdicts
+        verified = verdicts.verified.setdefault(id(definition), set())
         try:
-            signature = None if op.regions else _signature(op, declared, known)
-        except TypeError:  # an attribute that cannot be a key
+            signature = None if op.regions else _signature(op, declared, verdicts)
+        except TypeError:  # an attribute is not hashable
             signature = None
-        if signature is None or signature not in good:
-            of_all(definition, op)
+        if signature is None or signature not in verified:
+            verify_all(definition, op)
             if signature is not None:
-                good.add(signature)
+                verified.add(signature)
             return
-        for trait in around:
+        for trait in checked_traits:
             trait.verify(op)
 
     vars(definition)["verify"] = verify

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
 
 _INDEX = IndexType()
 
@@ -110,9 +110,9 @@ class MaxOp(DialectOp):
 
 
 _FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
-ApplyOp = widened(affine.ApplyOp, _single, **_FORM)
-MinOp = widened(affine.MinOp, _matches, **_FORM)
-ForOp = widened(affine.ForOp, _loops)
-LoadOp = widened(affine.LoadOp, _accesses)
-StoreOp = widened(affine.StoreOp, _accesses)
-Affine = replacing(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)
+ApplyOp = replace_rules(affine.ApplyOp, _single, **_FORM)
+MinOp = replace_rules(affine.MinOp, _matches, **_FORM)
+ForOp = replace_rules(affine.ForOp, _loops)
+LoadOp = replace_rules(affine.LoadOp, _accesses)
+StoreOp = replace_rules(affine.StoreOp, _accesses)
+Affine = extend_dialect(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)

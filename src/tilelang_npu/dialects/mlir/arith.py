@@ -24,7 +24,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, element_type, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.mlir_dtypes import element_type
 from tilelang_npu.dialects.mlir.rules import (
     BOOLS,
     FLOATS,
@@ -157,12 +158,12 @@ def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
         require(op.predicate.type == i64 and 0 <= op.predicate.value.data < len(words),
                 f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64")
 
-    return widened(kind, check, lhs=kinds, rhs=kinds, result=BOOLS, parse=classmethod(parse), print=print_)
+    return replace_rules(kind, check, lhs=kinds, rhs=kinds, result=BOOLS, parse=classmethod(parse), print=print_)
 
 
 @operation(rules=[_casts_index])
 class IndexCastUIOp(DialectOp):
-    """An integer as an index or the other way round, widened with zeros: ``arith.index_castui %i : i1 to index``."""
+    """An integer as an index or the other way round, replace_rules with zeros: ``arith.index_castui %i : i1 to index``."""
 
     name = "arith.index_castui"
     input = operand_def(_INDEXED)
@@ -199,15 +200,15 @@ def _states_its_type(op: Any) -> None:
 
 
 def _binary(kind: Any, kinds: Like) -> Any:
-    return widened(kind, one_type, lhs=kinds, rhs=kinds, result=kinds)
+    return replace_rules(kind, one_type, lhs=kinds, rhs=kinds, result=kinds)
 
 
 def _both_halves(kind: Any) -> Any:
     names: dict[str, Any] = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
-    return widened(kind, one_type, **names)
+    return replace_rules(kind, one_type, **names)
 
 
-Arith = replacing(
+Arith = extend_dialect(
     arith.Arith,
     *(_binary(kind, WHOLE) for kind in (
         arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,
@@ -216,17 +217,17 @@ Arith = replacing(
     *(_binary(kind, FLOATS) for kind in (
         arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemfOp, arith.MinimumfOp, arith.MaximumfOp, arith.MinnumfOp,
         arith.MaxnumfOp)),
-    widened(arith.NegfOp, one_type, operand=FLOATS, result=FLOATS),
+    replace_rules(arith.NegfOp, one_type, operand=FLOATS, result=FLOATS),
     _both_halves(arith.MulUIExtendedOp), _both_halves(arith.MulSIExtendedOp),
-    widened(arith.AddUIExtendedOp, _carries, lhs=WHOLE, rhs=WHOLE, sum=WHOLE, overflow=BOOLS),
-    *(widened(kind, _widens, input=INTEGERS, result=INTEGERS) for kind in (arith.ExtSIOp, arith.ExtUIOp)),
-    widened(arith.TruncIOp, _narrows, input=INTEGERS, result=INTEGERS),
-    widened(arith.ExtFOp, _widens, input=FLOATS, result=FLOATS), widened(arith.TruncFOp, _narrows, input=FLOATS, result=FLOATS),
-    *(widened(kind, _converts, input=INTEGERS, result=FLOATS) for kind in (arith.SIToFPOp, arith.UIToFPOp)),
-    *(widened(kind, _converts, input=FLOATS, result=INTEGERS) for kind in (arith.FPToSIOp, arith.FPToUIOp)),
-    widened(arith.IndexCastOp, _casts_index, input=_INDEXED, result=_INDEXED), IndexCastUIOp,
-    widened(arith.BitcastOp, _keeps_bits, input=_BITS, result=_BITS),
+    replace_rules(arith.AddUIExtendedOp, _carries, lhs=WHOLE, rhs=WHOLE, sum=WHOLE, overflow=BOOLS),
+    *(replace_rules(kind, _widens, input=INTEGERS, result=INTEGERS) for kind in (arith.ExtSIOp, arith.ExtUIOp)),
+    replace_rules(arith.TruncIOp, _narrows, input=INTEGERS, result=INTEGERS),
+    replace_rules(arith.ExtFOp, _widens, input=FLOATS, result=FLOATS), replace_rules(arith.TruncFOp, _narrows, input=FLOATS, result=FLOATS),
+    *(replace_rules(kind, _converts, input=INTEGERS, result=FLOATS) for kind in (arith.SIToFPOp, arith.UIToFPOp)),
+    *(replace_rules(kind, _converts, input=FLOATS, result=INTEGERS) for kind in (arith.FPToSIOp, arith.FPToUIOp)),
+    replace_rules(arith.IndexCastOp, _casts_index, input=_INDEXED, result=_INDEXED), IndexCastUIOp,
+    replace_rules(arith.BitcastOp, _keeps_bits, input=_BITS, result=_BITS),
     _comparison(arith.CmpiOp, arith.CMPI_COMPARISON_OPERATIONS, WHOLE),
     _comparison(arith.CmpfOp, arith.CMPF_COMPARISON_OPERATIONS, FLOATS),
-    widened(arith.SelectOp, _selects, cond=BOOLS, parse=classmethod(_parse_select), print=_print_select),
-    widened(arith.ConstantOp, _states_its_type))
+    replace_rules(arith.SelectOp, _selects, cond=BOOLS, parse=classmethod(_parse_select), print=_print_select),
+    replace_rules(arith.ConstantOp, _states_its_type))

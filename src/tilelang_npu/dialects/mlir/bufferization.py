@@ -22,7 +22,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.mlir_dtypes import element_type
 from tilelang_npu.dialects.mlir.rules import dynamic_sizes, fitting_shapes, require
 
 MEMREF = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
@@ -82,7 +83,7 @@ class ToTensorOp(DialectOp):
             raise VerifyException(msg)
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class ToMemrefOp(DialectOp):
     """The buffer of a tensor: ``bufferization.to_memref %t : memref<4xf32>``."""
 
@@ -179,6 +180,6 @@ def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str],
     printer.print_attribute(type_)
 
 
-Bufferization = replacing(
+Bufferization = extend_dialect(
     bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
-    widened(bufferization.AllocTensorOp, _allocates), widened(bufferization.CloneOp, _free, input=MEMREF, output=MEMREF))
+    replace_rules(bufferization.AllocTensorOp, _allocates), replace_rules(bufferization.CloneOp, _free, input=MEMREF, output=MEMREF))

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules
 from tilelang_npu.dialects.mlir.rules import require
 
 
@@ -40,5 +40,5 @@ def _goes_many_ways(op: Any) -> None:
     _hands(op, op.default_operands, *cases)
 
 
-Cf = replacing(cf.Cf, widened(cf.BranchOp, goes), widened(cf.ConditionalBranchOp, goes_either_way),
-               widened(cf.SwitchOp, _goes_many_ways))
+Cf = extend_dialect(cf.Cf, replace_rules(cf.BranchOp, goes), replace_rules(cf.ConditionalBranchOp, goes_either_way),
+               replace_rules(cf.SwitchOp, _goes_many_ways))

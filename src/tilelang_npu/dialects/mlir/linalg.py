@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
@@ -15,9 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
-    irdl_attr_definition,
     operand_def,
-    opt_prop_def,
     prop_def,
     region_def,
     var_operand_def,
@@ -26,9 +24,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
 from tilelang_npu.dialects.mlir.linalg_rules import (
     broadcasts,
     elementwise,
@@ -39,58 +36,50 @@ from tilelang_npu.dialects.mlir.linalg_rules import (
     takes,
     transposes,
 )
+from tilelang_npu.dialects.mlir.named_ops import NUMBERS, define_named_op
 from tilelang_npu.dialects.text.reader import TextParser
 
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
 
 
-@irdl_attr_definition
-class UnaryFnAttr(EnumAttr):
+class UnaryFnAttr(EnumAttr, name="linalg.unary_fn",
+                  cases={word: number for number, word in enumerate(
+        ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}):
     """What ``elemwise_unary`` computes."""
 
-    name = "linalg.unary_fn"
-    CASES: ClassVar[Mapping[str, int]] = {word: number for number, word in enumerate(
-        ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}
 
-
-@irdl_attr_definition
-class BinaryFnAttr(EnumAttr):
+class BinaryFnAttr(EnumAttr, name="linalg.binary_fn",
+                   cases={word: number for number, word in enumerate(
+        ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}):
     """What ``elemwise_binary`` computes."""
 
-    name = "linalg.binary_fn"
-    CASES: ClassVar[Mapping[str, int]] = {word: number for number, word in enumerate(
-        ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}
 
-
-@irdl_attr_definition
-class TypeFnAttr(EnumAttr):
+class TypeFnAttr(EnumAttr, name="linalg.type_fn", cases={"cast_signed": 0, "cast_unsigned": 1}):
     """How operands are converted to the type of the result."""
 
-    name = "linalg.type_fn"
-    CASES: ClassVar[Mapping[str, int]] = {"cast_signed": 0, "cast_unsigned": 1}
 
-
-UnaryOp = named("linalg.elemwise_unary", "A function of each element.",
-                rules=[elementwise], fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
-BinaryOp = named("linalg.elemwise_binary", "A function of each two elements.",
-                 rules=[elementwise], fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
-PRODUCTS = tuple(named(f"linalg.{name}", doc, rules=[takes(2), product(batches=batches, transposed=transposed)],
-                       cast=opt_prop_def(TypeFnAttr)) for name, batches, transposed, doc in (
-    ("matmul", 0, "", "A product added to what is there."),
-    ("matmul_transpose_a", 0, "a", "With the first operand transposed."),
-    ("matmul_transpose_b", 0, "b", "With the second operand transposed."),
-    ("batch_matmul", 1, "", "A product per batch."),
-    ("batch_matmul_transpose_a", 1, "a", "Per batch, with the first operand transposed."),
-    ("batch_matmul_transpose_b", 1, "b", "Per batch, with the second operand transposed.")))
-
-ELEMENTWISE = tuple(named(f"linalg.{name}", doc, rules=[takes(count), elementwise]) for name, count, doc in (
-    ("abs", 1, "The size of each element."), ("ceil", 1, "The next whole number from each element up."),
-    ("floor", 1, "The next whole number from each element down."), ("negf", 1, "Each element with its sign turned."),
-    ("reciprocal", 1, "One divided by each element."), ("round", 1, "The nearest whole number, halves away from zero."),
-    ("rsqrt", 1, "One divided by the root of each element."), ("square", 1, "Each element times itself."),
-    ("tanh", 1, "The hyperbolic tangent."), ("erf", 1, "The error function."), ("div", 2, "The quotient of each two elements."),
-    ("div_unsigned", 2, "The quotient of each two elements without sign."), ("powf", 2, "A power of each two elements."),
-    ("select", 3, "The second or the third input, as the first says.")))
+_NAMED = (
+    define_named_op("linalg.elemwise_unary", "A function of each element.", rules=[elementwise],
+                    properties={"fun?": UnaryFnAttr, "cast?": TypeFnAttr}),
+    define_named_op("linalg.elemwise_binary", "A function of each pair of elements.", rules=[elementwise],
+                    properties={"fun?": BinaryFnAttr, "cast?": TypeFnAttr}),
+    *(define_named_op(f"linalg.{name}", doc, rules=[takes(2), product(batches=batches, transposed=transposed)],
+                      properties={"cast?": TypeFnAttr}) for name, batches, transposed, doc in (
+        ("matmul", 0, "", "A product, added to the destination."),
+        ("matmul_transpose_a", 0, "a", "A product, with the first operand transposed."),
+        ("matmul_transpose_b", 0, "b", "A product, with the second operand transposed."),
+        ("batch_matmul", 1, "", "A product per batch."),
+        ("batch_matmul_transpose_a", 1, "a", "A product per batch, with the first operand transposed."),
+        ("batch_matmul_transpose_b", 1, "b", "A product per batch, with the second operand transposed."))),
+    *(define_named_op(f"linalg.{name}", doc, rules=[takes(count), elementwise]) for name, count, doc in (
+        ("abs", 1, "The absolute value of each element."), ("ceil", 1, "Each element, rounded up."),
+        ("floor", 1, "Each element, rounded down."), ("negf", 1, "Each element, negated."),
+        ("reciprocal", 1, "The reciprocal of each element."), ("round", 1, "Each element, rounded, halves away from zero."),
+        ("rsqrt", 1, "The reciprocal of the square root of each element."), ("square", 1, "The square of each element."),
+        ("tanh", 1, "The hyperbolic tangent."), ("erf", 1, "The error function."),
+        ("div", 2, "The quotient of each pair of elements."),
+        ("div_unsigned", 2, "The quotient of each pair of unsigned elements."), ("powf", 2, "The power of each pair of elements."),
+        ("select", 3, "Selects the second or the third input by the first."))))
 
 
 class _WithPayload(DialectOp):
@@ -98,7 +87,7 @@ class _WithPayload(DialectOp):
 
     ACCUMULATES: ClassVar[bool]
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """Whether the body takes what is there."""
         return self.ACCUMULATES
 
@@ -300,13 +289,13 @@ def _ruled(name: str, kind: Any) -> Any:
         counted(op)
         elementwise(op)
 
-    return widened(kind, check, PRINT_ATTRS_IN_FRONT=True)
+    return replace_rules(kind, check, PRINT_ATTRS_IN_FRONT=True)
 
 
 _Index: Any = next(op for op in _Upstream.operations if op.name == "linalg.index")
 _OURS: tuple[type[Operation], ...] = (
-    UnaryOp, BinaryOp, *PRODUCTS, *ELEMENTWISE, *(_ruled(name, kind) for name, kind in _ELEMENTWISE_THERE.items()),
-    widened(_Index, stands_in_a_loop), ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
+    *_NAMED, *(_ruled(name, kind) for name, kind in _ELEMENTWISE_THERE.items()),
+    replace_rules(_Index, stands_in_a_loop), ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
 _THEIRS = tuple(_with_attributes_in_front(op) for op in _Upstream.operations
                 if issubclass(op, NamedOperation) and op.name not in {own.name for own in _OURS})
-Linalg = replacing(_Upstream, *_OURS, *_THEIRS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])
+Linalg = extend_dialect(_Upstream, *_OURS, *_THEIRS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

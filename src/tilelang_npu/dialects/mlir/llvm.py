@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import Rule, replacing, widened
+from tilelang_npu.dialects.ir.declaration import Rule, extend_dialect, replace_rules
 from tilelang_npu.dialects.mlir.cf import goes, goes_either_way
 from tilelang_npu.dialects.mlir.llvm_text import MORE
 from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require, with_elements
@@ -286,8 +286,8 @@ def _ruled(kind: Any, operands: _Kinds, results: _Kinds, rule: Rule) -> Any:
         _of_kinds("result", results, op.result_types)
         rule(op)
 
-    return widened(kind, check, **wider)
+    return replace_rules(kind, check, **wider)
 
 
-LLVM = replacing(
+LLVM = extend_dialect(
     llvm.LLVM, *(_ruled(kind, operands, results, rule) for kinds, operands, results, rule in _OPS for kind in kinds))

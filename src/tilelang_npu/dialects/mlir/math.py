@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.dialects import math
 
-from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules
 from tilelang_npu.dialects.mlir.rules import FLOATS, WHOLE, one_type, require, same_shape
 
 _WHOLE = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop", "math.ipowi")
@@ -22,9 +22,9 @@ def _ruled(kind: Any) -> Any:
     definition = kind.get_irdl_definition()
     names = [name for name, _ in (*definition.operands, *definition.results)]
     if kind.name == _OF_TWO_KINDS:
-        return widened(kind, _raises, lhs=FLOATS, rhs=WHOLE, result=FLOATS)
+        return replace_rules(kind, _raises, lhs=FLOATS, rhs=WHOLE, result=FLOATS)
     kinds: dict[str, Any] = dict.fromkeys(names, WHOLE if kind.name in _WHOLE else FLOATS)
-    return widened(kind, one_type, **kinds)
+    return replace_rules(kind, one_type, **kinds)
 
 
-Math = replacing(math.Math, *(_ruled(kind) for kind in math.Math.operations if kind.name not in ("math.isnan", "math.sincos")))
+Math = extend_dialect(math.Math, *(_ruled(kind) for kind in math.Math.operations if kind.name not in ("math.isnan", "math.sincos")))

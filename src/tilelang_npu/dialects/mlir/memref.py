@@ -29,7 +29,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, operation, replace_rules
 from tilelang_npu.dialects.mlir.memref_views import VIEWS
 from tilelang_npu.dialects.mlir.rules import fitting_shapes, require
 
@@ -97,7 +97,7 @@ def _viewable(op: Any) -> None:
         raise VerifyException(msg)
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class GlobalOp(DialectOp):
     """A buffer of the module that has a name: ``memref.global "private" constant @table : memref<2xi64> = dense<[1, 2]>``.
 
@@ -254,13 +254,13 @@ def _copies(op: Any) -> None:
     require(fitting_shapes(source, target), "requires the same shape for all operands")
 
 
-ReinterpretCastOp = widened(memref.ReinterpretCastOp, _reinterpretable, source=ANY)
-ViewOp = widened(memref.ViewOp, _viewable)
-GetGlobalOp = widened(memref.GetGlobalOp, _names_a_global)
-RankOp = widened(memref.RankOp, _free, source=ANY)
-LoadOp = widened(memref.LoadOp, _indexed)
-StoreOp = widened(memref.StoreOp, _indexed)
-CopyOp = widened(memref.CopyOp, _copies, source=ANY, destination=ANY)
-MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp, LoadOp, StoreOp, CopyOp,
-                   widened(memref.AllocOp, _allocates), widened(memref.AllocaOp, _allocates), widened(memref.DimOp, _has_axes),
+ReinterpretCastOp = replace_rules(memref.ReinterpretCastOp, _reinterpretable, source=ANY)
+ViewOp = replace_rules(memref.ViewOp, _viewable)
+GetGlobalOp = replace_rules(memref.GetGlobalOp, _names_a_global)
+RankOp = replace_rules(memref.RankOp, _free, source=ANY)
+LoadOp = replace_rules(memref.LoadOp, _indexed)
+StoreOp = replace_rules(memref.StoreOp, _indexed)
+CopyOp = replace_rules(memref.CopyOp, _copies, source=ANY, destination=ANY)
+MemRef = extend_dialect(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp, LoadOp, StoreOp, CopyOp,
+                   replace_rules(memref.AllocOp, _allocates), replace_rules(memref.AllocaOp, _allocates), replace_rules(memref.DimOp, _has_axes),
                    *VIEWS)

@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, UnrankedMemRefType
 
-from tilelang_npu.dialects.ir.declaration import OfClass, widened
+from tilelang_npu.dialects.ir.declaration import OfClass, replace_rules
 from tilelang_npu.dialects.mlir.rules import (
     Size,
     drops_ones,
@@ -184,8 +184,8 @@ def _takes_apart(op: Any) -> None:
 
 
 VIEWS = (
-    widened(memref.SubviewOp, _cut), widened(memref.CollapseShapeOp, _collapses), widened(memref.ExpandShapeOp, _expands),
-    widened(memref.CastOp, _castable, source=_BUFFER, dest=_BUFFER),
-    widened(memref.MemorySpaceCastOp, _moves_space, source=_BUFFER, dest=_BUFFER),
-    widened(memref.ExtractStridedMetaDataOp, _takes_apart))
+    replace_rules(memref.SubviewOp, _cut), replace_rules(memref.CollapseShapeOp, _collapses), replace_rules(memref.ExpandShapeOp, _expands),
+    replace_rules(memref.CastOp, _castable, source=_BUFFER, dest=_BUFFER),
+    replace_rules(memref.MemorySpaceCastOp, _moves_space, source=_BUFFER, dest=_BUFFER),
+    replace_rules(memref.ExtractStridedMetaDataOp, _takes_apart))
 """The ops of xDSL with the rules of MLIR."""

@@ -88,7 +88,7 @@ def with_elements(kind: Attribute, element: Attribute) -> Attribute:
     return UnrankedTensorType(element) if isinstance(kind, UnrankedTensorType) else element
 
 
-def same_size(one: int, other: int) -> bool:
+def may_be_equal(one: int, other: int) -> bool:
     """Whether two sizes of axes may be equal."""
     return one == other or DYNAMIC_INDEX in (one, other)
 
@@ -104,7 +104,7 @@ def fitting_shapes(one: Attribute, other: Attribute) -> bool:
     assert isinstance(one, ShapedType)
     assert isinstance(other, ShapedType)
     left, right = one.get_shape(), other.get_shape()
-    return len(left) == len(right) and all(map(same_size, left, right))
+    return len(left) == len(right) and all(map(may_be_equal, left, right))
 
 
 def one_type(op: Any) -> None:
@@ -257,7 +257,7 @@ def output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *, sizes:
             f"mismatch in dynamic dims in output_shape and static_output_shape: static_output_shape has {markers} dynamic dims"
             f" while output_shape has {len(values)} values")
     for axis, (size, said) in enumerate(zip(shape, stated, strict=True) if sizes else ()):
-        require(same_size(size, said), f"invalid output shape provided at pos {axis}")
+        require(may_be_equal(size, said), f"invalid output shape provided at pos {axis}")
 
 
 def groups_of(reassociation: Iterable[Any]) -> list[list[int]]:

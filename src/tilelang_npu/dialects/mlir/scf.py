@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)
@@ -62,7 +62,7 @@ class InParallelOp(DialectOp):
                 raise VerifyException(msg)
 
 
-@operation(seen=True)
+@operation(side_effects=True)
 class ForallOp(DialectOp):
     """A loop nest whose iterations have no order: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
 
@@ -450,6 +450,6 @@ def _arrow_types(parser: Parser) -> list[Attribute]:
     return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
 
 
-Scf = replacing(
+Scf = extend_dialect(
     scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, IndexSwitchOp,
-    widened(ExecuteRegionOp, _region_runs), widened(scf.ForOp, _loops), widened(WhileOp, _loops_while))
+    replace_rules(ExecuteRegionOp, _region_runs), replace_rules(scf.ForOp, _loops), replace_rules(WhileOp, _loops_while))

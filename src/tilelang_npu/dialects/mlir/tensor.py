@@ -34,7 +34,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, operation, replace_rules
 from tilelang_npu.dialects.mlir.rules import (
     drops_ones,
     dynamic_sizes,
@@ -261,7 +261,7 @@ class GatherOp(DialectOp):
                        "functional-type(operands, results)")
 
 
-@operation(rules=[_slice], seen=True)
+@operation(rules=[_slice], side_effects=True)
 class ParallelInsertSliceOp(DialectOp):
     """The slice that one iteration of ``scf.forall`` puts into the result that all share."""
 
@@ -282,13 +282,13 @@ class ParallelInsertSliceOp(DialectOp):
                        "attr-dict `:` type($source) `into` type($dest)")
 
 
-ExpandShapeOp = widened(tensor.ExpandShapeOp, _expandable)
-CollapseShapeOp = widened(tensor.CollapseShapeOp, _collapsible)
-PadOp = widened(tensor.PadOp, _paddable)
-ReshapeOp = widened(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
-Tensor = replacing(
+ExpandShapeOp = replace_rules(tensor.ExpandShapeOp, _expandable)
+CollapseShapeOp = replace_rules(tensor.CollapseShapeOp, _collapsible)
+PadOp = replace_rules(tensor.PadOp, _paddable)
+ReshapeOp = replace_rules(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
+Tensor = extend_dialect(
     tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
-    ParallelInsertSliceOp, PackOp, UnpackOp, widened(tensor.EmptyOp, _empty), widened(tensor.CastOp, _castable),
-    widened(tensor.DimOp, _has_axes),
-    widened(tensor.ExtractOp, _indexed), widened(tensor.InsertOp, _indexed), widened(tensor.FromElementsOp, _from_elements),
-    widened(tensor.ExtractSliceOp, _extracts_slice), widened(tensor.InsertSliceOp, _inserts_slice))
+    ParallelInsertSliceOp, PackOp, UnpackOp, replace_rules(tensor.EmptyOp, _empty), replace_rules(tensor.CastOp, _castable),
+    replace_rules(tensor.DimOp, _has_axes),
+    replace_rules(tensor.ExtractOp, _indexed), replace_rules(tensor.InsertOp, _indexed), replace_rules(tensor.FromElementsOp, _from_elements),
+    replace_rules(tensor.ExtractSliceOp, _extracts_slice), replace_rules(tensor.InsertSliceOp, _inserts_slice))

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.ir.declaration import replacing, widened
+from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules
 from tilelang_npu.dialects.mlir.rules import is_float, require
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
@@ -211,10 +211,10 @@ def _writes(op: Any) -> None:
     require(result == wanted, f"result type '{result}' is not that of the source, '{wanted}'")
 
 
-Vector = replacing(
-    vector.Vector, widened(vector.LoadOp, _loads), widened(vector.StoreOp, _stores),
-    widened(vector.MaskedLoadOp, _loads_some), widened(vector.MaskedStoreOp, _stores_some),
-    widened(vector.BroadcastOp, _broadcasts), widened(vector.ExtractOp, _extracts), widened(vector.InsertOp, _inserts),
-    widened(vector.ShuffleOp, _shuffles), widened(vector.BitcastOp, _bits_stay),
-    widened(vector.PrintOp, _numbers), widened(vector.CreateMaskOp, _sizes_the_mask), widened(vector.ReductionOp, _reduces),
-    widened(vector.TransferReadOp, _reads), widened(vector.TransferWriteOp, _writes))
+Vector = extend_dialect(
+    vector.Vector, replace_rules(vector.LoadOp, _loads), replace_rules(vector.StoreOp, _stores),
+    replace_rules(vector.MaskedLoadOp, _loads_some), replace_rules(vector.MaskedStoreOp, _stores_some),
+    replace_rules(vector.BroadcastOp, _broadcasts), replace_rules(vector.ExtractOp, _extracts), replace_rules(vector.InsertOp, _inserts),
+    replace_rules(vector.ShuffleOp, _shuffles), replace_rules(vector.BitcastOp, _bits_stay),
+    replace_rules(vector.PrintOp, _numbers), replace_rules(vector.CreateMaskOp, _sizes_the_mask), replace_rules(vector.ReductionOp, _reduces),
+    replace_rules(vector.TransferReadOp, _reads), replace_rules(vector.TransferWriteOp, _writes))

@@ -32,9 +32,9 @@ from xdsl.traits import IsolatedFromAbove
 
 from tilelang_npu.dialects.ir.declaration import SEGMENTS, counted_segments
 from tilelang_npu.dialects.ir.remarks import place
-from tilelang_npu.dialects.mlir.func import print_declaration, says_more
 from tilelang_npu.dialects.text.formats import format_of, has_custom_form
 
+_FUNCTION_FIELDS = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 """What stands in a string as it is: what can be printed, but for quotes and backslashes."""
 
@@ -157,9 +157,9 @@ class TextPrinter(Printer):
         self._parts.append(self._short_name(op))
         if upstream is not None and isinstance(op, IRDLOperation):
             upstream.print(self, op)
-        elif says_more(op):
+        elif _has_argument_attributes(op):
             assert isinstance(op, FuncOp)
-            print_declaration(self, op)
+            _print_declaration(self, op)
         else:
             op.print(self)
         complete = op.attributes.keys() <= self._shown
@@ -225,3 +225,33 @@ def _short_space(type_: TypeAttribute, text: str) -> str:
     if isinstance(type_, MemRefType) and isinstance(type_.memory_space, IntegerAttr):
         return text.removesuffix(" : i64>") + ">" if text.endswith(" : i64>") else text
     return text
+
+
+def _has_argument_attributes(op: Any) -> bool:
+    """Whether an op is a declaration of which xDSL would leave something out."""
+    return isinstance(op, FuncOp) and not op.body.blocks and (op.arg_attrs is not None or op.res_attrs is not None)
+
+
+def _print_declaration(printer: Printer, op: FuncOp) -> None:
+    """Write a declaration with the attributes of its arguments and results."""
+    def values(types: Any, listed: ArrayAttr[DictionaryAttr] | None) -> None:
+        given = [attributes.data for attributes in listed] if listed is not None else []
+
+        def value(number: int) -> None:
+            printer.print_attribute(types[number])
+            if given[number:] and given[number]:
+                printer.print_string(" ")
+                printer.print_attr_dict(given[number])
+
+        with printer.in_parens():
+            printer.print_list(range(len(types)), value)
+
+    if op.sym_visibility is not None:
+        printer.print_string(f" {op.sym_visibility.data}")
+    printer.print_string(" ")
+    printer.print_symbol_name(op.sym_name.data)
+    values(op.function_type.inputs.data, op.arg_attrs)
+    if op.function_type.outputs.data:
+        printer.print_string(" -> ")
+        values(op.function_type.outputs.data, op.res_attrs)
+    printer.print_op_attributes(op.attributes, reserved_attr_names=_FUNCTION_FIELDS, print_keyword=True)

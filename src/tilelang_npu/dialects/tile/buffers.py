@@ -34,8 +34,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from tilelang_npu.dialects.ir.declaration import dtype_of
-from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, stating
+from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, op_with_effects
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import written
 
@@ -76,7 +76,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join("?" if dim < 0 else str(dim) for dim in shape) + "]"
 
 
-@stating()
+@op_with_effects()
 class AllocOp(EffectsOp):
     """An on-chip buffer of static shape.
 
@@ -106,7 +106,7 @@ class AllocOp(EffectsOp):
             raise VerifyException(msg)
 
 
-@stating()
+@op_with_effects()
 class TensorOp(EffectsOp):
     """A kernel argument whose shape is known only at run time, in its shape: rows without gaps behind a flat argument."""
 
@@ -143,7 +143,7 @@ class TensorOp(EffectsOp):
         verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
 
 
-@stating()
+@op_with_effects()
 class RegionOp(EffectsOp):
     """A rectangle of a buffer: offsets and sizes per axis; unit axes may be missing from the result type.
 
@@ -234,7 +234,7 @@ def region_type(
     return MemRefType(kind.element_type, [shape[axis] for axis in kept], layout, kind.memory_space)
 
 
-@stating()
+@op_with_effects()
 class ViewOp(EffectsOp):
     """The same elements in the same order under another shape, with no data moved; both sides are dense or differ in
     unit axes. Of another element type it has the bits of the source: with another width, both sides are one dense axis of as

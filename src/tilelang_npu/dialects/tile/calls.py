@@ -17,7 +17,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
-from tilelang_npu.dialects.ir.effects import EffectsOp, stating
+from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
 
 Fact = int | str | bool | list[int]
@@ -45,7 +45,7 @@ def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
     return found
 
 
-@stating(reads={"inputs": "vector"}, writes={"outputs": "vector"})
+@op_with_effects(reads={"inputs": "vector"}, writes={"outputs": "vector"})
 class CallOp(EffectsOp):
     """A structured entry of the op tables: ``outputs = fn(inputs)``. Attributes are the entry's facts (an axis, a mode)."""
 
@@ -78,16 +78,16 @@ class CallOp(EffectsOp):
     def verify_(self) -> None:
         self.entry()
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """What is among the inputs, too, is read."""
         return root_of(target) in {root_of(value) for value in self.inputs}
 
-    def keeps(self) -> bool:
+    def writes_partially(self) -> bool:
         """As the op table says."""
         return self.entry().partial
 
 
-@stating(aside=("values",), seen=True)
+@op_with_effects(untouched=("values",), side_effects=True)
 class PrintfOp(EffectsOp):
     """Print a text with numbers in it; ``format`` has a conversion of C for each, and is printed as it stands otherwise."""
 
@@ -100,7 +100,7 @@ class PrintfOp(EffectsOp):
         super().__init__(operands=[list(values)], properties={"format": StringAttr(text)})
 
 
-@stating(reads={"value": "dump"}, seen=True)
+@op_with_effects(reads={"value": "dump"}, side_effects=True)
 class DumpOp(EffectsOp):
     """Print the first ``count`` elements of a buffer in row-major order, as ``shape`` where that is not empty."""
 
@@ -116,7 +116,7 @@ class DumpOp(EffectsOp):
             "desc": IntegerAttr(desc, i64), "count": IntegerAttr(count, i64), "shape": DenseArrayBase.from_list(i64, shape)})
 
 
-@stating(reads={"value": "scalar"}, seen=True)
+@op_with_effects(reads={"value": "scalar"}, side_effects=True)
 class PrintOp(EffectsOp):
     """Print a scalar or the elements of a buffer, with a text in front."""
 

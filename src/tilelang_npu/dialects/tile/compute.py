@@ -26,7 +26,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
 from tilelang_npu.dialects.hivm.attributes import address_space
-from tilelang_npu.dialects.ir.effects import EffectsOp, stating, surely_true
+from tilelang_npu.dialects.ir.constants import is_known_true
+from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
 
@@ -36,7 +37,7 @@ def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-@stating(reads={"source": "copy-source"}, writes={"target": "copy-target"}, aside=("pad",))
+@op_with_effects(reads={"source": "copy-source"}, writes={"target": "copy-target"}, untouched=("pad",))
 class CopyOp(EffectsOp):
     """Move a tile; another element type at the destination is a cast (``round_mode``), ``transpose`` swaps the last
     two axes.
@@ -96,12 +97,12 @@ class CopyOp(EffectsOp):
             msg = f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}"
             raise VerifyException(msg)
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """An atomic copy adds to what is there."""
         return self.atomic is not None
 
 
-@stating(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
+@op_with_effects(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
 class GemmOp(EffectsOp):
     """``C (+)= A @ B`` on the Cube core; ``init`` true overwrites C. A is M x K (K x M if transposed), B is K x N (N
     x K).
@@ -149,12 +150,12 @@ class GemmOp(EffectsOp):
                 msg = f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})"
                 raise VerifyException(msg)
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """The product is added to what is there, unless it surely overwrites it."""
-        return not surely_true(self.init)
+        return not is_known_true(self.init)
 
 
-@stating(reads={"inputs": "vector"}, writes={"target": "vector"})
+@op_with_effects(reads={"inputs": "vector"}, writes={"target": "vector"})
 class ElementwiseOp(EffectsOp):
     """An elementwise entry of the op tables: ``target = fn(inputs)``. An input is a memref of the target's rank,
     whose axes are the target's or 1, or a scalar where the entry allows one. ``clauses`` are the entry's attributes
@@ -204,13 +205,13 @@ class ElementwiseOp(EffectsOp):
                 msg = f"{entry.name} has no clause {name!r}"
                 raise VerifyException(msg)
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """As the op table says."""
         entry = self.entry()
         return isinstance(entry, ops.Composite) and entry.accumulates
 
 
-@stating(reads={"source": "vector"}, writes={"target": "vector"})
+@op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class ReduceOp(EffectsOp):
     """A reduction entry of the op tables along ``dims``; the target has the source's rank with size 1 there. Without
     ``clear`` the result is combined with what the target holds; with ``absolute`` absolute values are reduced.
@@ -258,12 +259,12 @@ class ReduceOp(EffectsOp):
                    f"destination is {shape_text(target)}")
             raise VerifyException(msg)
 
-    def reads_back(self, target: SSAValue) -> bool:
+    def reads_destination(self, target: SSAValue) -> bool:
         """An accumulating one combines with what is there."""
         return self.accumulate is not None
 
 
-@stating(writes={"target": "fill"}, aside=("value",))
+@op_with_effects(writes={"target": "fill"}, untouched=("value",))
 class FillOp(EffectsOp):
     """Write one scalar to every element of a buffer."""
 
@@ -276,7 +277,7 @@ class FillOp(EffectsOp):
         super().__init__(operands=[value, target])
 
 
-@stating(reads={"source": "vector"}, writes={"target": "vector"})
+@op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class BroadcastOp(EffectsOp):
     """Repeat the source along its unit axes until it has the target's shape; the ranks are equal."""
 

@@ -34,11 +34,11 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, NoTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.effects import EffectsOp, stating
+from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import mixed_values
 
 
-@stating()
+@op_with_effects()
 class LaunchOp(EffectsOp):
     """The kernel body, run once per block of the grid: one ``index`` argument per grid axis, then the sub-block if
     asked for.
@@ -96,7 +96,7 @@ class LaunchOp(EffectsOp):
             raise VerifyException(msg)
 
 
-@stating()
+@op_with_effects()
 class OnCoreOp(EffectsOp):
     """``T.Scope``: the body belongs to one core, whatever its operations are. ``core`` is ``cube`` or ``vector``."""
 
@@ -115,7 +115,7 @@ class OnCoreOp(EffectsOp):
             raise VerifyException(msg)
 
 
-@stating()
+@op_with_effects()
 class ByCoreOp(EffectsOp):
     """A number that the cores have from different places: on the Cube core the first operand, on the Vector core the second."""
 
@@ -131,7 +131,7 @@ class ByCoreOp(EffectsOp):
         super().__init__(operands=[cube, vector], result_types=[cube.type])
 
 
-@stating()
+@op_with_effects()
 class ParallelOp(EffectsOp):
     """``T.Parallel``: the body once for each point of a box, statement by statement over all points; one index per
     axis.
@@ -166,7 +166,7 @@ class ParallelOp(EffectsOp):
         verify_dynamic_index_list(self.static_extents.get_values(), self.extents, DYNAMIC_INDEX, " in the extents")
 
 
-@stating()
+@op_with_effects()
 class YieldOp(EffectsOp):
     """Optional end of a tile region."""
 

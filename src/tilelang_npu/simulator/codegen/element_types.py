@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType, MemRefType, Signedness
 from xdsl.ir import Attribute
 
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import ANY, Interval
 from tilelang_npu.target.dtypes import DType

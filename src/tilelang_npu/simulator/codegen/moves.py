@@ -54,7 +54,7 @@ def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) 
     kind = op.atomic_kind if isinstance(op, hivm.StoreOp) else None
     if kind is not None:
         return str(kind.data)
-    return em.atomic if em.atomic != "none" and op.reads_back(op.dst) else "none"
+    return em.atomic if em.atomic != "none" and op.reads_destination(op.dst) else "none"
 
 
 @effect(hivm.SetAtomicOp)

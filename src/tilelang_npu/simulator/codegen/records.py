@@ -115,7 +115,7 @@ class Records(Values):
         surely = condition is not None and bool(condition.value)
         unless = condition.text if condition is not None and condition.value is None else ""
         operands = [
-            Operand(buffer, effect.reads and not effect.keeps and not (surely and effect.role == role), effect.writes,
+            Operand(buffer, effect.reads and not effect.partial and not (surely and effect.role == role), effect.writes,
                     effect.pipe or pipe, called.get(effect.role, effect.role), effect.scratch, into.get(effect.role, ""), path,
                     unless if effect.role == role else "")
             for effect in sorted(effects_of(op), key=_BY_POSITION)

@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm
-from tilelang_npu.dialects.hivm.structured import StructuredOp
+from tilelang_npu.dialects.ir.destination_style import StructuredOp
 from tilelang_npu.dialects.mlir.bufferization import MaterializeInDestinationOp, ToTensorOp
 from tilelang_npu.dialects.mlir.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.transforms.hivm.toolchain_arguments import kernels

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.hivm.structured import StructuredOp
+from tilelang_npu.dialects.ir.destination_style import StructuredOp
 from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.transforms.hivm.toolchain_arguments import kernels

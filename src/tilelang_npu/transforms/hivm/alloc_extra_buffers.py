@@ -16,14 +16,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.hivm.structured import StructuredOp, flat
+from tilelang_npu.dialects.ir.destination_style import StructuredOp, flatten
 from tilelang_npu.transforms.hivm.temporaries import scratch_elements, scratch_type
 from tilelang_npu.transforms.ir.buffers import SCRATCH
 
 
 def _with_scratch(op: StructuredOp, scratch: SSAValue) -> Operation:
     """The same operation with its ``temp_buffer`` operand."""
-    operands = [[scratch] if name == "temp_buffer" else list(flat(getattr(op, name)))
+    operands = [[scratch] if name == "temp_buffer" else list(flatten(getattr(op, name)))
                 for name, _ in type(op).get_irdl_definition().operands]
     properties = {name: value for name, value in op.properties.items() if name != "operandSegmentSizes"}
     made = type(op).build(operands=operands, result_types=[[]], properties=properties, attributes=dict(op.attributes))
@@ -40,7 +40,7 @@ class AllocExtraBuffers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             count = scratch_elements(inner)
-            if count and not flat(getattr(inner, "temp_buffer", None)):
+            if count and not flatten(getattr(inner, "temp_buffer", None)):
                 assert isinstance(inner, StructuredOp)
                 kind = MemRefType(scratch_type(inner), [count], memory_space=hivm.address_space("ub"))
                 scratch = memref.AllocOp([], [], kind)

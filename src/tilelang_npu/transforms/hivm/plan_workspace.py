@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm, memref_ext
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.transforms.hivm.host_functions import own_workspace_function, workspace_function
 from tilelang_npu.transforms.hivm.insert_sync import iteration

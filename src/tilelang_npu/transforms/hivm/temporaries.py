@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.lifetimes import elements_of

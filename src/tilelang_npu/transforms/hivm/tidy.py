@@ -51,7 +51,7 @@ def _unused(op: Operation) -> bool:
     """Whether an operation only makes results, and nobody uses them; a loop of open length may be a wait."""
     if any(result.first_use is not None for result in op.results) or isinstance(op, scf.WhileOp):
         return False
-    if isinstance(op, EffectsOp) and (op.is_seen() or any(effect.writes for effect in op.effects())):
+    if isinstance(op, EffectsOp) and (op.has_side_effects() or any(effect.writes for effect in op.effects())):
         return False  # the answer of nearly all, for which xDSL makes sets
     return would_be_trivially_dead(op) or (bool(op.results) and only_has_effect(op, MemoryEffectKind.ALLOC))
 

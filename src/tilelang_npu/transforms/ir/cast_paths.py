@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
-from tilelang_npu.dialects.hivm.structured import mlir_type
+from tilelang_npu.dialects.ir.mlir_dtypes import mlir_type
 from tilelang_npu.ops import DType, dtype
 
 BITS = "bits"

@@ -18,9 +18,10 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
-from tilelang_npu.dialects.hivm.structured import flat
-from tilelang_npu.dialects.ir.declaration import dtype_of
-from tilelang_npu.dialects.ir.effects import accesses, constant
+from tilelang_npu.dialects.ir.constants import constant_value
+from tilelang_npu.dialects.ir.destination_style import flatten
+from tilelang_npu.dialects.ir.effects import accesses
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.ops import dtype
 
@@ -245,7 +246,7 @@ def _over(op: hivm.ElementwiseOp, source: SSAValue, target: SSAValue) -> bool:
         return False
     if op.ENTRY.in_place:
         return _same_places(source, target)
-    if op.ENTRY.hivm != "vcast" or flat(getattr(op, "temp_buffer", None)) or "i1" in (_element(source), _element(target)):
+    if op.ENTRY.hivm != "vcast" or flatten(getattr(op, "temp_buffer", None)) or "i1" in (_element(source), _element(target)):
         return False  # with scratch, the library converts in several steps; a mask is bits
     narrower = dtype(_element(target)).nbytes < dtype(_element(source)).nbytes and _is_whole(source) and _is_whole(target)
     line = all(isinstance(value.type, MemRefType) and len(value.type.get_shape()) == 1 for value in (source, target))
@@ -276,7 +277,7 @@ def _is_whole(value: SSAValue) -> bool:
         owner = value.owner
         if isinstance(owner, memref.AllocOp):
             return True
-        at_start = isinstance(owner, memref.ViewOp) and constant(owner.byte_shift) == 0
+        at_start = isinstance(owner, memref.ViewOp) and constant_value(owner.byte_shift) == 0
         if not isinstance(owner, Operation) or not (at_start or isinstance(owner, _ALL_OF_IT)):
             return False
         value = owner.operands[0]

@@ -15,7 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilelang_npu.dialects.ir.signatures import remember
+from tilelang_npu.dialects.ir.signatures import cache_verification
 from tilelang_npu.transforms.ir.cores import CORE, states_core
 
 __all__ = ["Verified"]
@@ -96,7 +96,7 @@ class Verified:
         try:
             look = _Look(self._seen, self.module)
             for op in look.asked():
-                remember(type(op))
+                cache_verification(type(op))
                 op.verify(verify_nested_ops=any(block.is_empty for region in op.regions for block in region.blocks))
         except Exception:  # that of the first op in the module's order is the one to be told
             self.module.verify()

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 

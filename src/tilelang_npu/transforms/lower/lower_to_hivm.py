@@ -37,8 +37,8 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.text.names import written
 from tilelang_npu.ops import DType
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.dialects.ir.affine_sums import affine
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.ops import DType

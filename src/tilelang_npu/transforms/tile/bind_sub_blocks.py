@@ -27,8 +27,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import Unpinned
-from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.dialects.ir.effects import Effect, effects_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import Held, done, refused
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk

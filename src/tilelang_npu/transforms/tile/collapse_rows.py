@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.text.names import spoken

@@ -40,7 +40,7 @@ def _overwriting(op: Operation, buffer: SSAValue) -> Operation | None:
 
 def _written(op: Operation) -> SSAValue | None:
     """The one buffer that an operation writes, of which it reads nothing that it leaves as it is."""
-    if not isinstance(op, EffectsOp) or op.is_seen():
+    if not isinstance(op, EffectsOp) or op.has_side_effects():
         return None
     found = [root_of(use.value) for use in op.effects() if use.writes and use.role != "accumulator"]
     return found[0] if len(found) == 1 and is_managed(found[0]) else None

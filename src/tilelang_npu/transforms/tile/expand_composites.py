@@ -20,7 +20,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.tile.expanded_fills import expand_tensor_fill, is_tensor_fill
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary

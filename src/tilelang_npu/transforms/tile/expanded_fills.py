@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, with_space
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before

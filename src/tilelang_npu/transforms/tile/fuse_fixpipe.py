@@ -28,8 +28,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of

@@ -27,8 +27,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
 from tilelang_npu.dialects.ir.effects import Effect, effects_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.ir.remarks import DONE, Remark, Scoped, tell
 from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError

@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.ir.affine_sums import affine, literal
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.constants import constant_value
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.text.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
@@ -218,18 +219,18 @@ def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
 def _turn(value: SSAValue, count: int) -> tuple[SSAValue, int] | None:
     """A loop's index and what is added to it, where a value is their sum modulo ``count``."""
     owner = value.owner
-    if not isinstance(owner, arith.RemUIOp) or literal(owner.rhs) != count:
+    if not isinstance(owner, arith.RemUIOp) or constant_value(owner.rhs) != count:
         return None
     form = affine(owner.lhs)
     index, times = form.single or (None, 0)
     loop = index.owner.parent_op() if isinstance(index, BlockArgument) else None
-    if not isinstance(loop, scf.ForOp) or index is not loop.body.block.args[0] or times != 1 or literal(loop.step) != 1:
+    if not isinstance(loop, scf.ForOp) or index is not loop.body.block.args[0] or times != 1 or constant_value(loop.step) != 1:
         return None
     return loop.body.block.args[0], form.constant % count
 
 
 def _constant(value: SSAValue) -> int:
-    known, owner = literal(value), value.owner
+    known, owner = constant_value(value), value.owner
     if known is None:
         raise TileError("synchronisation is inserted for addresses that are constants, and this one is computed", code="T602",
                         location=location_of(owner) if isinstance(owner, Operation) else None, help="run plan-memory first")
@@ -268,7 +269,7 @@ def _shift(value: SSAValue, root: SSAValue) -> int | None:
         owner = value.owner
         assert isinstance(owner, Operation)
         if isinstance(owner, memref.ViewOp):
-            start = literal(owner.byte_shift)
+            start = constant_value(owner.byte_shift)
             if start is None:
                 return None
             found += start

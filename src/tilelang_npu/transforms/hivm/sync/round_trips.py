@@ -131,7 +131,7 @@ def _levels(body: BlockItems, around: _Level | None = None) -> _Level:
     for op in body.block.ops:
         if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
             number = op.flag_id()
-            if not isinstance(number, int) or not op.within_block():
+            if not isinstance(number, int) or not op.is_within_block():
                 raise _NotPlain
             sets = isinstance(op, hivm.SyncBlockSetOp)
             producer, consumer = op.pipes()

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.linear import Linear
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of

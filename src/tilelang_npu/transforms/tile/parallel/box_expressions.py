@@ -19,8 +19,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hacc, hivm, tile
-from tilelang_npu.dialects.ir.affine_sums import affine, literal
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.constants import constant_value
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
@@ -77,7 +78,7 @@ _EXACT = 1 << 24
 
 def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | None:
     """The power of two that an integer is divided by; None for other numbers."""
-    by = literal(owner.rhs)
+    by = constant_value(owner.rhs)
     if by is None or by <= 0 or by & (by - 1):
         return None
     return by.bit_length() - 1

@@ -26,7 +26,8 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
@@ -208,7 +209,7 @@ def _choice(condition: SSAValue, one: SSAValue, two: SSAValue) -> SSAValue | Ope
 
 
 def _truth(value: SSAValue) -> bool | None:
-    known = literal(value)
+    known = constant_value(value)
     return None if known is None else bool(known)
 
 

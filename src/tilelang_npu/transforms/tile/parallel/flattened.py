@@ -12,7 +12,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.affine_sums import affine, literal
+from tilelang_npu.dialects.ir.affine_sums import affine
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.transforms.ir.locations import stand_in
 
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
@@ -64,7 +65,7 @@ def _divisor(op: Operation, place: SSAValue) -> int | None:
     """The number that an operation divides a loop variable by, or the sum that stands for one; None where it does not."""
     if not isinstance(op, (*_QUOTIENTS, *_RESTS)) or affine(op.operands[0]) != affine(place):
         return None
-    return literal(op.operands[1])
+    return constant_value(op.operands[1])
 
 
 def _split(loop: tile.ParallelOp, axis: int, inner: int) -> tile.ParallelOp:
@@ -96,7 +97,7 @@ def _split(loop: tile.ParallelOp, axis: int, inner: int) -> tile.ParallelOp:
 
 def _put(op: Operation, outer: SSAValue, rest: SSAValue, inner: int) -> None:
     """A quotient or a rest of the old axis in terms of the two."""
-    number = literal(op.operands[1])
+    number = constant_value(op.operands[1])
     assert number is not None
     times = number // inner
     if times == 1:

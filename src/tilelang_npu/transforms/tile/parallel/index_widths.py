@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from tilelang_npu.dialects.ir.affine_sums import literal
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.parallel.nests import I32
@@ -64,7 +64,7 @@ def _indices(values: Iterable[SSAValue]) -> list[SSAValue]:
 def _keeps_low_bits(op: Operation) -> bool:
     """Whether the low 32 bits of the result depend on the low 32 bits of the operands alone."""
     if isinstance(op, (arith.ShLIOp, arith.RemUIOp)):
-        by = literal(op.rhs)
+        by = constant_value(op.rhs)
         return by is not None and (0 <= by < 32 if isinstance(op, arith.ShLIOp) else 0 < by <= 1 << 31 and by & (by - 1) == 0)
     return isinstance(op, _BY_LOW_BITS)
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Multiples

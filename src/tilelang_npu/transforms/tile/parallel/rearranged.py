@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.whole_blocks import ElementPlaces, divisor, is_paddable, places_of

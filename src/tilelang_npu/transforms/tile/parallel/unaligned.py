@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.declaration import dtype_of
+from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of
 from tilelang_npu.transforms.tile.parallel.indices import Index, Multiples

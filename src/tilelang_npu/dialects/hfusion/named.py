@@ -1,0 +1,112 @@
+"""HFusion's ops with ``ins`` and ``outs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, i32
+from xdsl.irdl import base
+
+from tilelang_npu.dialects.hfusion.enums import (
+    AtomicKindAttr,
+    BinaryFnAttr,
+    CompareFnAttr,
+    ReduceWithIndexKindAttr,
+    RoundModeAttr,
+    TernaryFnAttr,
+    TypeFnAttr,
+    UnaryFnAttr,
+    UnsignedModeAttr,
+)
+from tilelang_npu.dialects.hfusion.rules import (
+    compares,
+    converts,
+    elementwise_rules,
+    gathers,
+    keeps_bits,
+    masks,
+    reduces_with_index,
+    selects,
+)
+from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
+from tilelang_npu.dialects.ir.declaration import DialectOp, define_op, group
+from tilelang_npu.dialects.ir.destination_style import StructuredTableOp, fail, shape_of
+from tilelang_npu.dialects.mlir.linalg_rules import takes
+from tilelang_npu.dialects.mlir.named_ops import INS_OUTS, NUMBERS, RESULT, define_named_op
+from tilelang_npu.dialects.mlir.rules import may_be_equal
+
+_MATRIX_RANK = 2
+
+
+# How MLIR divides the operands into inputs, destinations and masks, by their number.
+
+
+def _one_destination(operands: int) -> tuple[int, int]:
+    return operands - 1, 1
+
+
+def _two_inputs(operands: int) -> tuple[int, int]:
+    return 2, operands - 2
+
+
+def _masked_exchange(operands: int) -> tuple[int, int, int]:
+    return 1, 1, operands - 2
+
+
+def _product(op: Any) -> None:
+    """Rule: the sizes of matrices fit each other."""
+    left, right, out = (shape_of(value) for value in (op.src[0], op.src[1], op.dst[0]))
+    if not len(left) == len(right) == len(out) == _MATRIX_RANK:
+        return
+    if not may_be_equal(left[1], right[0]):
+        fail("requires inner dimension of matmul matrix to match")
+    if not (may_be_equal(left[0], out[0]) and may_be_equal(right[1], out[1])):
+        fail("requires output shape to match with input shapes")
+
+
+_PER_AXIS = IntegerAttr.constr(i32) | base(ArrayAttr)
+_CONVOLUTION = {"stride?": _PER_AXIS, "padding?": _PER_AXIS, "dilation?": _PER_AXIS, "groups?": IntegerAttr.constr(i32)}
+
+NAMED: tuple[type[DialectOp], ...] = (
+    define_named_op("hfusion.elemwise_unary", "A function of each element.", rules=elementwise_rules(1),
+                    properties={"fun?": UnaryFnAttr, "cast?": TypeFnAttr}),
+    define_named_op("hfusion.elemwise_binary", "A function of each pair of elements.", rules=elementwise_rules(2),
+                    properties={"fun?": BinaryFnAttr, "cast?": TypeFnAttr}),
+    define_named_op("hfusion.elemwise_ternary", "A function of each triple of elements.", rules=elementwise_rules(3),
+                    properties={"fun?": TernaryFnAttr, "cast?": TypeFnAttr}),
+    define_named_op("hfusion.compare", "A comparison of each pair of elements.", rules=elementwise_rules(2, compares),
+                    properties={"compare_fn?": CompareFnAttr}),
+    define_named_op("hfusion.select", "Selects the second or the third input by the first.",
+                    rules=elementwise_rules(3, selects)),
+    define_named_op("hfusion.cast", "Converts each element to another type.", rules=elementwise_rules(1, converts),
+                    properties={"round_mode?": RoundModeAttr, "enable_overflow?": BOOL, "enable_saturate?": BOOL,
+                                "cast?": TypeFnAttr, "unsigned_mode?": UnsignedModeAttr}),
+    define_named_op("hfusion.bitcast", "The bits of each element as another type.", rules=elementwise_rules(1, keeps_bits)),
+    define_named_op("hfusion.load", "A copy from global memory.", rules=elementwise_rules(1)),
+    define_named_op("hfusion.store", "A copy to global memory.", rules=elementwise_rules(1),
+                    properties={"atomic_kind?": AtomicKindAttr}),
+    define_named_op("hfusion.group_matmul", "A product per expert, with the numbers of rows in a table."),
+    define_named_op("hfusion.gather", "The elements at indices along an axis.", tail=" `axis` `=` $axis",
+                    rules=[takes(2), gathers], counted=_one_destination, properties={"axis": NUMBER}),
+    define_named_op("hfusion.gather_mask", "The elements where a mask is set, and their number.", rules=[masks],
+                    result=" (`->` `(` type($result)^ `)`)?", counted=_two_inputs),
+    define_named_op("hfusion.reduce_with_index", "The extreme value along an axis, and its index.", head="$reduce_kind",
+                    tail=" `dimensions` `=` $dimensions", rules=[reduces_with_index],
+                    properties={"reduce_kind": ReduceWithIndexKindAttr, "dimensions": NUMBERS, "tie_break_left?": BOOL,
+                                "unsigned_src?": BOOL}),
+    *(define_named_op(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", counted=_one_destination,
+                      properties=_CONVOLUTION) for axes in (1, 2, 3)),
+    define_named_op("hfusion.matmul_mx", "A product of scaled small floats.", rules=[_product], counted=_one_destination,
+                    result=" `->` type($result)", properties={"lhsFormat?": IntegerAttr, "rhsFormat?": IntegerAttr}),
+    define_named_op("hfusion.atomic_cas", "Replaces the old value where it is the expected one.", counted=_one_destination),
+    define_named_op("hfusion.atomic_rmw", "Combines the old values with new ones.", tail=" `atomic_kind` `=` $atomic_kind",
+                    counted=_one_destination, properties={"atomic_kind": AtomicKindAttr}),
+    define_op(StructuredTableOp, "hfusion.atomic_xchg", "Exchanges the old values with new ones, where a mask is set.",
+              operands={"src*": None, "dst*": None, "mask*": None}, results={"result*": None},
+              text=f"attr-dict {INS_OUTS} {group('mask?', 'mask')}{RESULT}", counted=_masked_exchange, reads=("src", "mask")),
+    define_op(StructuredTableOp, "hfusion.arange", "The offset, plus a stride for each step along an axis.",
+              operands={"offset?": IndexType(), "strides*": IndexType(), "dst*": None}, results={"result*": None},
+              text=f"(`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` attr-dict {group('outs', 'dst')}{RESULT}",
+              reads=("offset", "strides")),
+)
+"""The ops of the dialect with ``ins`` and ``outs``."""
