@@ -78,7 +78,7 @@ def test_an_empty_part_is_an_empty_module(tool, file: Path, text: str, modules: 
 
 def test_an_empty_text_on_its_own_is_a_mistake(tool, file: Path) -> None:
     file.write_text("// -----\n")
-    assert "has comments alone" in tool("opt", file).err
+    assert "has only comments" in tool("opt", file).err
 
 
 def test_verify_diagnostics_goes_on(tool, file: Path) -> None:
@@ -128,5 +128,5 @@ def test_ops_of_dialects_that_are_not_known_on_demand(tool, file: Path) -> None:
     file.write_text(text.replace('"other.op"(%x)', "other.op %x"))
     custom = tool("opt", file, "--allow-unregistered-dialect")
     assert custom.code == 1
-    assert custom.err.startswith('error[T601]: other.op is read in the generic form alone: "other.op"(...)')
+    assert custom.err.startswith('error[T601]: other.op has only the generic form: "other.op"(...)')
     assert f"--> {file}:3:10" in custom.err

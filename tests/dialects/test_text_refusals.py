@@ -10,7 +10,7 @@ from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.dialects.text.refusals import MOST_NESTED
 from tilelang_npu.errors import TileError
 
-NO_NAME = "and no name follows: digits, or a letter or one of $ . _ - and behind it also digits"
+NO_NAME = "but no name follows. A name is digits, or begins with a letter or one of $ . _ - and may go on with digits"
 FOREIGN = re.compile(r"\{\w+\}|recursion|e format|entire input|xdsl|Traceback|^None$", re.IGNORECASE)
 
 
@@ -40,10 +40,10 @@ def _brackets(kind: str, depth: int) -> str:
     ("module attributes {a = #} {}", (1, 24), f"# begins the name of an attribute, {NO_NAME}"),
     ("func.func @f() {\n ^ \n}", (2, 2), f"^ begins the name of a block, {NO_NAME}"),
     ("", (1, 1), "the text is empty: a module or a function was expected"),
-    ("\n  // nothing\n", (1, 1), "the text has comments alone: a module or a function was expected"),
+    ("\n  // nothing\n", (1, 1), "the text has only comments: a module or a function was expected"),
     ("\ufeffmodule {}", (1, 1), "the text begins with a byte order mark (U+FEFF), which MLIR does not have"),
-    ("module {\n \x00}", (2, 2), "the character (U+0000, a control character) begins nothing in MLIR, outside of a string"),
-    ("module { \u20ac }", (1, 10), "the character (U+20AC, EURO SIGN) begins nothing in MLIR, outside of a string"),
+    ("module {\n \x00}", (2, 2), "the character (U+0000, a control character) begins no token of MLIR outside of a string"),
+    ("module { \u20ac }", (1, 10), "the character (U+20AC, EURO SIGN) begins no token of MLIR outside of a string"),
     ("module {}\n}", (2, 1), "expected an operation: found '}'"),
     ("func.func @f() {", (1, 17), "expected an operation, a block such as ^bb1, or the '}' of this body: the text ends here"),
     ("func.func @f() {\n  %0 = arith.constant 1.0e9 : f16\n  return\n}", (2, 23),

@@ -1,4 +1,5 @@
-"""The dialects of AscendNPU-IR (hivm, hacc, annotation, memref_ext, scope, dlti) and the package's own (tile), in xDSL.
+"""The dialects of AscendNPU-IR (hivm, hfusion, hacc, annotation, memref_ext, scope), the package's own (tile), and MLIR's (mlir).
 
-``context.make_context`` knows them all; ``text`` reads and writes them. Each is imported only where it is used.
+``ir`` has what all dialects share, ``text`` parses and prints modules, and ``context.make_context`` knows all dialects. Each
+dialect is imported only where it is used.
 """

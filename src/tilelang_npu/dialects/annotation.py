@@ -1,4 +1,4 @@
-"""annotation: facts about a value that passes leave for later passes, as the attributes of a mark."""
+"""annotation: marks with facts about a value, from which later passes read them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, TextAttr
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, fail, operation
 
 WRITES = ArrayAttr([StringAttr("write")])
-MOST_SLOTS = 1024
-"""Slots of a buffer that are taken seriously: as many as UB has rows of 192 bytes."""
+MAX_SLOTS = 1024
+"""The largest number of slots of a multi-buffer that is accepted: UB has this many rows of 192 bytes."""
 STRINGS = OfClass((ArrayAttr,), "an array of strings")
 
 
 class EffectModeAttr(EnumAttr, name="annotation.effect_mode", cases={"write": 0, "read": 1}):
-    """What a mark counts as doing to its value."""
+    """The effect that a mark is treated to have on its value."""
 
 
 @irdl_attr_definition
@@ -31,7 +30,7 @@ class FilterPassesAttr(TextAttr):
 
 @operation(untouched=("src", "values"), side_effects=True)
 class MarkOp(DialectOp):
-    """Attach attributes, or named values, to a value: ``annotation.mark %v {hivm.multi_buffer = 2 : i32} : type``."""
+    """Attaches attributes or named values to a value: ``annotation.mark %v {hivm.multi_buffer = 2 : i32} : type``."""
 
     name = "annotation.mark"
     src = operand_def()
@@ -44,13 +43,13 @@ class MarkOp(DialectOp):
 
     def __init__(self, src: SSAValue | Operation, attributes: Mapping[str, Attribute] | None = None, *,
                  values: Mapping[str, SSAValue | Operation] | None = None, effects: Sequence[str] = ("write",)) -> None:
-        """Make the mark.
+        """Makes the mark.
 
         Args:
             src: the value that is marked.
-            attributes: facts that are known now.
-            values: facts that are values of the program.
-            effects: ``write``, ``read`` or both; keeps the mark in its place.
+            attributes: facts that are constants.
+            values: facts that are values of the program, by name.
+            effects: ``write``, ``read`` or both, which keep passes from moving the mark.
         """
         named = dict(values or {})
         IRDLOperation.__init__(
@@ -59,10 +58,10 @@ class MarkOp(DialectOp):
                         "keys": ArrayAttr([StringAttr(key) for key in named]) if named else None})
 
     def verify_(self) -> None:
-        """A number of slots is one that a memory can have."""
+        """Rule: the number of slots is possible."""
         slots = self.attributes.get("hivm.multi_buffer")
-        if slots is not None and not (isinstance(slots, IntegerAttr) and 1 <= slots.value.data <= MOST_SLOTS):
-            raise VerifyException(f"hivm.multi_buffer is a number from 1 to {MOST_SLOTS}")
+        if slots is not None and not (isinstance(slots, IntegerAttr) and 1 <= slots.value.data <= MAX_SLOTS):
+            fail(f"hivm.multi_buffer is a number from 1 to {MAX_SLOTS}")
 
 
 Annotation = Dialect("annotation", [MarkOp], [EffectModeAttr, FilterPassesAttr])

@@ -1,4 +1,4 @@
-"""The xDSL context in which our text is read: MLIR's own dialects and those of AscendNPU-IR, loaded when first named."""
+"""The xDSL context with all dialects: MLIR's own and those of AscendNPU-IR. A dialect is imported at its first use."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _factory(place: str) -> Callable[[], Dialect]:
 
 
 def make_context(*, allow_unregistered: bool = False) -> Context:
-    """A context that knows every dialect this package writes or reads.
+    """Returns a context that knows every dialect that this package prints or parses.
 
     A dialect's module is imported when text first names one of its ops or attributes.
 
     Args:
-        allow_unregistered: take ops and attributes of other dialects in their generic form.
+        allow_unregistered: whether ops and attributes of other dialects are accepted in generic form.
     """
     context = Context(allow_unregistered=allow_unregistered)
     context.load_dialect(Builtin)

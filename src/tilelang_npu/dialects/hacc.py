@@ -11,9 +11,9 @@ from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr, define_attributes
+from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.mlir.dlti import DataLayoutEntryAttr
 
 
@@ -100,7 +100,7 @@ class TargetDeviceSpecAttr(ParametrizedAttribute):
     def verify(self) -> None:
         fault = _spec_fault(list(self.entries))
         if fault:
-            raise VerifyException(fault)
+            fail(fault)
 
 
 def _spec_fault(entries: list[Attribute]) -> str:

@@ -1,4 +1,4 @@
-"""memref_ext: memory that the launch provides."""
+"""memref_ext: buffers in the workspace that the launch provides."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, result_def, traits_def, var_operand_def
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, fail, operation
 from tilelang_npu.dialects.ir.effects import Allocates
 
 MEMREF = OfClass((MemRefType,), "memref of any type values")
@@ -17,7 +16,7 @@ MEMREF = OfClass((MemRefType,), "memref of any type values")
 
 @operation(untouched=("workspaceArg",))
 class AllocWorkspaceOp(DialectOp):
-    """A buffer in the kernel's workspace; several offsets make as many buffers, used in turn by the iterations of a loop."""
+    """A buffer in the kernel's workspace; several offsets are the slots of a multi-buffer."""
 
     name = "memref_ext.alloc_workspace"
     workspaceArg = opt_operand_def(MEMREF)
@@ -33,13 +32,13 @@ class AllocWorkspaceOp(DialectOp):
 
     def __init__(self, type_: MemRefType, *, workspace: SSAValue | Operation | None = None,
                  dynamic_sizes: Sequence[SSAValue | Operation] = (), offsets: Sequence[SSAValue | Operation] = ()) -> None:
-        """Make the buffer.
+        """Makes the buffer.
 
         Args:
-            type_: type of the buffer.
+            type_: the type of the buffer.
             workspace: the kernel argument that is the workspace.
             dynamic_sizes: one index value per dynamic axis.
-            offsets: byte offsets in the workspace, index values; there once the workspace is planned.
+            offsets: byte offsets in the workspace, as index values; given once the workspace is planned.
         """
         IRDLOperation.__init__(self, operands=[workspace, list(dynamic_sizes), list(offsets)], result_types=[type_])
 
@@ -47,8 +46,7 @@ class AllocWorkspaceOp(DialectOp):
         type_ = self.memref.type
         assert isinstance(type_, MemRefType)
         if len(self.dynamicSize) != type_.get_shape().count(DYNAMIC_INDEX):
-            msg = "dimension operand count does not equal memref dynamic dimension count"
-            raise VerifyException(msg)
+            fail("dimension operand count does not equal memref dynamic dimension count")
 
 
 MemrefExt = Dialect("memref_ext", [AllocWorkspaceOp], [])

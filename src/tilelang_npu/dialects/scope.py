@@ -1,4 +1,4 @@
-"""scope: a region that belongs together, such as the work of one core."""
+"""scope: a region of one block, such as the work of one core."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from xdsl.irdl import IRDLOperation, lazy_traits_def, opt_prop_def, region_def, 
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect, SingleBlockImplicitTerminator, ensure_terminator
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, operation
+from tilelang_npu.dialects.ir.declaration import DialectOp, fail, operation
 
 
 @operation(untouched=("arguments",))
 class ReturnOp(DialectOp):
-    """The results of the scope around."""
+    """Returns the results of the enclosing scope."""
 
     name = "scope.return"
     arguments = var_operand_def()
@@ -41,7 +40,7 @@ class ScopeOp(DialectOp):
 
     def __init__(self, body: Region | Block | Sequence[Operation], result_types: Sequence[Attribute] = (), *,
                  no_inline: bool = False, attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Make the scope; a body without a ``scope.return`` gets one."""
+        """Makes the scope; a body without a ``scope.return`` gets one."""
         region = body if isinstance(body, Region) else Region(body if isinstance(body, Block) else Block(body))
         IRDLOperation.__init__(self, result_types=[list(result_types)], regions=[region],
                                properties={"no_inline": UnitAttr() if no_inline else None},
@@ -50,7 +49,7 @@ class ScopeOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         parser.parse_punctuation(":")
         type_ = parser.parse_function_type()
         region = parser.parse_region()
@@ -61,7 +60,7 @@ class ScopeOp(DialectOp):
         return cls(region, type_.outputs.data, no_inline=no_inline, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
+        """Prints the custom form."""
         printer.print_string(" : ")
         printer.print_function_type((), self.result_types)
         printer.print_string(" ")
@@ -73,19 +72,16 @@ class ScopeOp(DialectOp):
 
     def verify_(self) -> None:
         if self.region.block.args:
-            msg = "region should have no arguments"
-            raise VerifyException(msg)
+            fail("region should have no arguments")
         last = self.region.block.last_op
         if not isinstance(last, ReturnOp):
             return
         edge = "control flow edge from Region #0 to parent results:"
         if len(last.operands) != len(self.results):
-            msg = f"region {edge} source has {len(last.operands)} operands, but target successor needs {len(self.results)}"
-            raise VerifyException(msg)
+            fail(f"region {edge} source has {len(last.operands)} operands, but target successor needs {len(self.results)}")
         for number, (source, target) in enumerate(zip(last.operand_types, self.result_types, strict=True)):
             if source != target:
-                msg = f"along {edge} source type #{number} '{source}' should match input type #{number} '{target}'"
-                raise VerifyException(msg)
+                fail(f"along {edge} source type #{number} '{source}' should match input type #{number} '{target}'")
 
 
 Scope = Dialect("scope", [ScopeOp, ReturnOp], [])

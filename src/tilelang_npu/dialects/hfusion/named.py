@@ -29,8 +29,8 @@ from tilelang_npu.dialects.hfusion.rules import (
     selects,
 )
 from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
-from tilelang_npu.dialects.ir.declaration import DialectOp, define_op, group
-from tilelang_npu.dialects.ir.destination_style import StructuredTableOp, fail, shape_of
+from tilelang_npu.dialects.ir.declaration import DialectOp, define_op, fail, group
+from tilelang_npu.dialects.ir.destination_style import StructuredTableOp, shape_of
 from tilelang_npu.dialects.mlir.linalg_rules import takes
 from tilelang_npu.dialects.mlir.named_ops import INS_OUTS, NUMBERS, RESULT, define_named_op
 from tilelang_npu.dialects.mlir.rules import may_be_equal

@@ -1,4 +1,4 @@
-"""What AscendNPU-IR's verifier asks of HFusion's ops: shapes and types that fit what the op is for (master 52f96a13)."""
+"""The rules of AscendNPU-IR's verifier for HFusion's ops (master 52f96a13)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from tilelang_npu.dialects.ir.declaration import Rule
+from tilelang_npu.dialects.ir.declaration import Rule, require
 from tilelang_npu.dialects.mlir.linalg_rules import element_of, elementwise, groups, shape_of, takes, writes_its_outs
-from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require, same_shape
+from tilelang_npu.dialects.mlir.rules import is_float, is_signless, same_shape
 
 FLOATS = (bf16, f16, f32)
 NUMBERS = (*FLOATS, i8, i16, i32, i64)
@@ -37,7 +37,7 @@ CHANNELS = 2
 
 
 def elementwise_rules(count: int, *extra: Rule) -> tuple[Rule, ...]:
-    """The rules of an op on each element of so many inputs."""
+    """The rules of an elementwise op with so many inputs."""
     return (takes(count), elementwise, *extra)
 
 
@@ -46,21 +46,21 @@ def _elements(values: Sequence[SSAValue]) -> list[Attribute]:
 
 
 def compares(op: Any) -> None:
-    """Both inputs are of one type, and the result says yes or no."""
+    """Rule: both inputs have one element type, and the result has i1."""
     inputs, outs = map(_elements, groups(op))
     require(inputs[0] == inputs[1], f"expects inputs of one element type, got '{inputs[0]}' and '{inputs[1]}'")
     require(outs == [i1], f"type of yield operand 1 ('i1') doesn't match the element type of the enclosing op ('{outs[0]}')")
 
 
 def selects(op: Any) -> None:
-    """The first input says yes or no; the others are of the result's type."""
+    """Rule: the first input has i1, and the others have the element type of the result."""
     inputs, outs = map(_elements, groups(op))
     require(inputs[0] == i1, f"expects a condition of i1, got '{inputs[0]}'")
     require(inputs[1] == inputs[2] == outs[0], f"expects one element type, got '{inputs[1]}', '{inputs[2]}' and '{outs[0]}'")
 
 
 def converts(op: Any) -> None:
-    """A cast that overflows by wrapping makes integers."""
+    """Rule: a cast that truncates with overflow converts to integers."""
     inputs, outs = map(_elements, groups(op))
     if op.round_mode is not None and op.round_mode.data == "truncwithoverflow":
         whole = is_signless(outs[0]) and (is_float(inputs[0]) or is_signless(inputs[0]))
@@ -69,7 +69,7 @@ def converts(op: Any) -> None:
 
 
 def keeps_bits(op: Any) -> None:
-    """The elements have as many bits as they had, and are of types that ``arith.bitcast``, which the body is, takes."""
+    """Rule: both element types have one width and are accepted by ``arith.bitcast``, which is the body."""
     inputs, outs = map(_elements, groups(op))
     one, other = inputs[0], outs[0]
     numbers = all(is_signless(each) or is_float(each) for each in (one, other))
@@ -78,7 +78,7 @@ def keeps_bits(op: Any) -> None:
 
 
 def reduces_with_index(op: Any) -> None:
-    """The destinations have the axes of the inputs that are not folded."""
+    """Rule: the destinations have the axes of the inputs that are not reduced."""
     writes_its_outs(op)
     inputs, inits = groups(op)
     axes = list(op.dimensions.get_values())
@@ -99,7 +99,7 @@ def reduces_with_index(op: Any) -> None:
 
 
 def gathers(op: Any) -> None:
-    """What is gathered has the axes of its source, of other size along one of them alone."""
+    """Rule: source and destination differ only in the size of the gather axis."""
     writes_its_outs(op)
     inputs, outs = groups(op)
     axis, source, target = op.axis.value.data, shape_of(inputs[0].type), shape_of(outs[0].type)
@@ -108,7 +108,7 @@ def gathers(op: Any) -> None:
 
 
 def masks(op: Any) -> None:
-    """Two results on tensors, and none on buffers."""
+    """Rule: the op has two results on tensors, and none on buffers."""
     writes_its_outs(op)
     on_tensors = any(isinstance(value.type, TensorType) for value in op.operands)
     expected = CHANNELS if on_tensors else 0
@@ -116,6 +116,7 @@ def masks(op: Any) -> None:
 
 
 def _tensors(op: Any) -> list[TensorType[Any]]:
+    """The types of all operands and results, which must be tensors."""
     types = [*op.operand_types, *op.result_types]
     for type_ in types:
         require(isinstance(type_, TensorType), f"must be ranked tensor, but got '{type_}'")
@@ -123,13 +124,13 @@ def _tensors(op: Any) -> list[TensorType[Any]]:
 
 
 def one_rank(op: Any) -> None:
-    """All operands and results have one rank."""
+    """Rule: all operands and results have one rank."""
     types = [type_ for type_ in (*op.operand_types, *op.result_types) if isinstance(type_, ShapedType)]
     require(len({len(type_.get_shape()) for type_ in types}) <= 1, "operands must have same rank")
 
 
 def of_types(inputs: Sequence[Attribute], results: Sequence[Attribute]) -> Rule:
-    """Tensors, of so many results, whose elements are among some types."""
+    """Returns the rule that operands and the single result are tensors with element types among ``inputs`` and ``results``."""
 
     def check(op: Any) -> None:
         _tensors(op)
@@ -143,7 +144,7 @@ def of_types(inputs: Sequence[Attribute], results: Sequence[Attribute]) -> Rule:
 
 
 def reads(count: int) -> Rule:
-    """The op has so many operands."""
+    """Returns the rule that the op has so many operands."""
 
     def check(op: Any) -> None:
         require(len(op.operands) == count, f"expected {count} operands, but found {len(op.operands)}")
@@ -152,7 +153,7 @@ def reads(count: int) -> Rule:
 
 
 def one_tensor_type(op: Any) -> None:
-    """All operands and results are of one type."""
+    """Rule: all operands and results have one type."""
     types = _tensors(op)
     for type_ in types[1:]:
         require(type_.element_type == types[0].element_type and same_shape(types[0], type_),
@@ -160,13 +161,13 @@ def one_tensor_type(op: Any) -> None:
 
 
 def one_tensor_shape(op: Any) -> None:
-    """All operands and results are of one shape."""
+    """Rule: all operands and results have one shape."""
     types = _tensors(op)
     require(all(same_shape(types[0], type_) for type_ in types), "requires the same shape for all operands and results")
 
 
 def interleaves(op: Any) -> None:
-    """Two tensors of one type in turn make one whose last axis is even."""
+    """Rule: two tensors of one type make a tensor whose last axis has an even size."""
     one_rank(op)
     types = _tensors(op)
     require(len(op.src) == CHANNELS, "num of interleave op input must equal channel num")
@@ -179,7 +180,7 @@ def interleaves(op: Any) -> None:
 
 
 def deinterleaves(op: Any) -> None:
-    """The last axis is even; there is a result for one half or for both."""
+    """Rule: the last axis has an even size, and all results have one type."""
     shape = op.src.type.get_shape()
     require(shape, "requires input rank to be at least 1")
     one_rank(op)
@@ -190,7 +191,7 @@ def deinterleaves(op: Any) -> None:
 
 
 def scans(op: Any) -> None:
-    """One axis is walked."""
+    """Rule: the scan runs along one axis of the tensor."""
     axes, rank = list(op.cum_dims.get_values()), len(op.result[0].type.get_shape())
     one_rank(op)
     require(axes == sorted(set(axes)), "dense array attribute should be in increasing order")
@@ -201,7 +202,7 @@ def scans(op: Any) -> None:
 
 
 def sorts(op: Any) -> None:
-    """The last axis is sorted."""
+    """Rule: the op sorts the last axis."""
     one_rank(op)
     for type_ in op.result.types:
         require(isinstance(type_, TensorType), f"result must be variadic of ranked tensor, but got '{type_}'")
@@ -210,7 +211,7 @@ def sorts(op: Any) -> None:
 
 
 def hypotenuse(op: Any) -> None:
-    """Two or three sides of one type."""
+    """Rule: two or three operands and the result have one type."""
     types = _tensors(op)
     require(len(op.src) in (2, 3), f"expected 2 or 3 operands, but found {len(op.src)}")
     require(all(type_ == types[0] for type_ in types), "requires inputs and output to have the same type")
@@ -218,15 +219,15 @@ def hypotenuse(op: Any) -> None:
 
 
 def halves(op: Any) -> None:
-    """Factors and both halves of a product are of one type of signless integers."""
+    """Rule: the factors and both halves of the product have one type, of signless integers."""
     types = [*op.operand_types, *op.result_types]
     element = getattr(types[0], "element_type", types[0])
     require(is_signless(element) or str(element) == "index", f"operand #0 must be signless-integer-like, but got '{types[0]}'")
     require(all(type_ == types[0] for type_ in types), "failed to verify that all of {lhs, rhs, low, high} have same type")
 
 
-def fills_its_bins(op: Any) -> None:
-    """There is a bin for each number, and a mask of yes or no."""
+def verify_histogram(op: Any) -> None:
+    """Rule: the result has ``num_bins`` elements, and the mask is of i1, i8 or i16."""
     mask, source, out = op.mask, op.input.type, op.output.type
     kinds = [IntegerType(bits, sign) for bits in (8, 16, 32, 64) for sign in (Signedness.SIGNLESS, Signedness.UNSIGNED)]
     require(isinstance(source, TensorType) and source.element_type in kinds,

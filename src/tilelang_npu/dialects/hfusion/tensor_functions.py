@@ -24,7 +24,7 @@ from tilelang_npu.dialects.hfusion.rules import (
     FLOATS,
     SMALL_FLOATS,
     deinterleaves,
-    fills_its_bins,
+    verify_histogram,
     halves,
     hypotenuse,
     interleaves,
@@ -38,8 +38,7 @@ from tilelang_npu.dialects.hfusion.rules import (
 )
 from tilelang_npu.dialects.hfusion.rules import NUMBERS as ALL_NUMBERS
 from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
-from tilelang_npu.dialects.ir.declaration import CountSegments, DialectOp, Rule, TableOp, define_op, group, operation
-from tilelang_npu.dialects.ir.destination_style import fail
+from tilelang_npu.dialects.ir.declaration import CountSegments, DialectOp, Rule, TableOp, define_op, fail, group, operation
 from tilelang_npu.dialects.mlir.named_ops import NUMBERS
 
 _SOURCES = "$src attr-dict `:` type($src)"
@@ -82,7 +81,7 @@ _PLAIN: tuple[type[DialectOp], ...] = (
     define_op(TableOp, "hfusion.histogram", "Counts each number below a bound, where a mask is set.",
               operands={"input": None, "mask?": None}, results={"output": None}, properties={"num_bins": IntegerAttr[I64]},
               text="$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)",
-              rules=[fills_its_bins], reads=("input", "mask")),
+              rules=[verify_histogram], reads=("input", "mask")),
     define_op(TableOp, "hfusion.print", "Prints a text and a value.", operands={"args_*": None},
               properties={"prefix": StringAttr, "hex": BOOL}, text="$prefix attr-dict $args_ `:` type($args_)", reads=("args_",),
               side_effects=True),

@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.hivm.enums import ENUMS, AddressSpaceAttr, EventAttr, PipeAttr
 from tilelang_npu.dialects.ir.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, define_attributes, parse_reference
+from tilelang_npu.dialects.ir.declaration import fail
 
 __all__ = [
     "ATTRIBUTES", "BlockAttr", "DataLayoutAttr", "RemainInL0CAttr", "SyncEventSlotAttr", "TightlyCoupledBufferAttr",
@@ -50,7 +50,7 @@ class DataLayoutAttr(Data[DataLayout]):
     def verify(self) -> None:
         fault = _layout_fault(self.data)
         if fault:
-            raise VerifyException(fault)
+            fail(fault)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> DataLayout:

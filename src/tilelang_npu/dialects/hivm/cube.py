@@ -24,9 +24,9 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
-from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
+from tilelang_npu.dialects.hivm.fixpipe import UNIT_FLAGS, UnitFlag, unit_flags
 from tilelang_npu.dialects.ir.constants import constant_value, is_known_true
-from tilelang_npu.dialects.ir.declaration import SEGMENTS, OneOf, Operand, Rule, define_op, group, operation
+from tilelang_npu.dialects.ir.declaration import SEGMENTS, OneOf, Operand, Rule, define_op, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import (
     SHAPED,
     TENSOR,
@@ -34,7 +34,6 @@ from tilelang_npu.dialects.ir.destination_style import (
     StructuredOp,
     StructuredTableOp,
     destination_style,
-    fail,
     results_for,
     shape_of,
 )

@@ -28,8 +28,8 @@ from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.ir.constants import constant_value, is_known_true
-from tilelang_npu.dialects.ir.declaration import Operand, operation
-from tilelang_npu.dialects.ir.destination_style import StructuredOp, destination_style, fail, results_for, shape_of
+from tilelang_npu.dialects.ir.declaration import Operand, fail, operation
+from tilelang_npu.dialects.ir.destination_style import StructuredOp, destination_style, results_for, shape_of
 from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.ops import Composite, Structured, operations
 

@@ -36,7 +36,7 @@ from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, C
 from tilelang_npu.dialects.hivm.scalar import follows_atomic_setting
 from tilelang_npu.dialects.hivm.traits import BOOL, compatible, element_types, reject_fp8_before_950, same_shape
 from tilelang_npu.dialects.ir.constants import is_known_true
-from tilelang_npu.dialects.ir.declaration import Operand, TableOp, define_op, group, operation
+from tilelang_npu.dialects.ir.declaration import Operand, TableOp, define_op, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import (
     SHAPED,
     TENSOR,
@@ -44,7 +44,6 @@ from tilelang_npu.dialects.ir.destination_style import (
     StructuredOp,
     StructuredTableOp,
     destination_style,
-    fail,
     results_for,
     shape_of,
 )

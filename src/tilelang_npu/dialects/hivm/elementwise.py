@@ -21,7 +21,6 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.attributes import boolean, integers
@@ -42,7 +41,7 @@ from tilelang_npu.dialects.hivm.traits import (
     vector_only,
 )
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.ir.declaration import Rule, group, operation
+from tilelang_npu.dialects.ir.declaration import Rule, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import MEMREF, SHAPED, TENSOR, StructuredOp, destination_style, results_for
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 from tilelang_npu.ops.spec import Clause, Elementwise
@@ -135,8 +134,7 @@ def _verify_cast(op: ElementwiseOp) -> None:
     unsigned = op.fact("cast") == "cast_unsigned"
     name = cast_name(source, target, str(op.fact("round_mode")), unsigned=unsigned)
     if not is_supported_cast(name, register_based=hacc.is_register_based(hacc.target_of(op))):
-        msg = f"currently don't support cast {name}"
-        raise VerifyException(msg)
+        fail(f"currently don't support cast {name}")
 
 
 def _rules(entry: Elementwise) -> list[Rule]:

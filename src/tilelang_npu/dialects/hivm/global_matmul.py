@@ -7,15 +7,8 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr, i64
 
 from tilelang_npu.dialects.hivm.enums import DescaleModeAttr
-from tilelang_npu.dialects.ir.declaration import define_op, group
-from tilelang_npu.dialects.ir.destination_style import (
-    SHAPED,
-    TENSOR,
-    StructuredTableOp,
-    destination_style,
-    fail,
-    shape_of,
-)
+from tilelang_npu.dialects.ir.declaration import define_op, fail, group
+from tilelang_npu.dialects.ir.destination_style import SHAPED, TENSOR, StructuredTableOp, destination_style, shape_of
 
 __all__ = [
     "MatmulOp", "MixGroupMatmulOp", "MixMatmulOp",

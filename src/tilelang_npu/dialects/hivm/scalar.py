@@ -44,10 +44,19 @@ from xdsl.traits import Pure
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.traits import BOOL, I64_ARRAY, NUMBER, axes
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, Operand, TableOp, define_op, operation, writes_older_text
-from tilelang_npu.dialects.ir.destination_style import MEMREF, TENSOR_OR_MEMREF, fail
+from tilelang_npu.dialects.ir.declaration import (
+    DialectOp,
+    OfClass,
+    Operand,
+    TableOp,
+    define_op,
+    fail,
+    operation,
+    writes_older_text,
+)
+from tilelang_npu.dialects.ir.destination_style import MEMREF, TENSOR_OR_MEMREF
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type
-from tilelang_npu.dialects.mlir.rules import fitting_shapes
+from tilelang_npu.dialects.mlir.rules import may_have_same_shape
 
 __all__ = [
     "BitcastOp", "ConvertLayoutOp", "DCCIOp", "DebugOp", "FinishDebugOp", "GetBlockIdxOp", "GetBlockNumOp",
@@ -262,7 +271,7 @@ class BitcastOp(DialectOp):
         IRDLOperation.__init__(self, operands=[src], result_types=[type_])
 
     def verify_(self) -> None:
-        if not fitting_shapes(self.src.type, self.result.type):
+        if not may_have_same_shape(self.src.type, self.result.type):
             fail("requires the same shape for all operands and results")
         values = (TensorType, UnrankedTensorType, VectorType)
         mapped = [isinstance(type_, values) for type_ in (self.src.type, self.result.type)]

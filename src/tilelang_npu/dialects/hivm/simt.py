@@ -10,14 +10,13 @@ from xdsl.ir import SSAValue
 from tilelang_npu.dialects.hivm.attributes import boolean
 from tilelang_npu.dialects.hivm.enums import CacheModifierAttr, EvictionPolicyAttr
 from tilelang_npu.dialects.hivm.traits import BOOL, equal_element_types, equal_shapes
-from tilelang_npu.dialects.ir.declaration import OneOf, Rule, TableOp, define_op, group
+from tilelang_npu.dialects.ir.declaration import OneOf, Rule, TableOp, define_op, fail, group
 from tilelang_npu.dialects.ir.destination_style import (
     MEMREF,
     TENSOR,
     TENSOR_OR_MEMREF,
     StructuredTableOp,
     destination_style,
-    fail,
     shape_of,
 )
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type
@@ -114,7 +113,7 @@ GatherLoadOp = define_op(
     operands={"base": MEMREF, "indices": TENSOR, "burst_len": INT, "mask?": TENSOR, "other?": TENSOR, "dst": TENSOR_OR_MEMREF},
     results={"result?": TENSOR}, same_sizes=True,
     properties={"cache?": CacheModifierAttr, "evict?": EvictionPolicyAttr, "isVolatile?": BOOL},
-    text=group("ins", "base", "indices", "burst_len", "mask?", "other?") + group("outs", "dst") + _RESULT,
+    text=group("ins", "base", "indices", "burst_len", "mask?", "other?") + " " + group("outs", "dst") + _RESULT,
     reads=("base", "indices", "burst_len", "mask", "other"), pipes=("V",), core="AIV",
     rules=(_verify_indices, equal_element_types("base", "dst"), equal_shapes("indices", "dst"),
            _shapes("mask", "indices", _GATHER), _shapes("other", "indices", _GATHER), _elements("other", "base", _GATHER),
@@ -124,7 +123,7 @@ ScatterStoreOp = define_op(
     _ScatterOp, "hivm.hir.scatter_store", "Stores elements to the places of GM that a tensor of indices selects.",
     operands={"indices": TENSOR, "data": TENSOR, "burst_len": INT, "mask?": TENSOR, "base": TENSOR_OR_MEMREF},
     results={"result?": TENSOR}, properties={"cache?": CacheModifierAttr, "evict?": EvictionPolicyAttr},
-    text=group("ins", "indices", "data", "burst_len", "mask?") + group("outs", "base") + _RESULT,
+    text=group("ins", "indices", "data", "burst_len", "mask?") + " " + group("outs", "base") + _RESULT,
     reads=("indices", "data", "burst_len", "mask"), writes=("base",), pipes=("V",), core="AIV",
     rules=(_verify_indices, equal_element_types("base", "data"), equal_shapes("indices", "data"),
            _shapes("mask", "data", _SCATTER), destination_style))
@@ -167,7 +166,7 @@ IndirectLoadOp = define_op(
     operands={"src": MEMREF, "offsets": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "mask?": TENSOR_OR_MEMREF,
               "other?": TENSOR_OR_MEMREF},
     results={"result?": TENSOR_OR_MEMREF}, properties={"isVolatile": (BOOL, boolean(True))},
-    text=group("ins", "src", "offsets", "mask?", "other?") + group("outs", "dst") + _RESULT,
+    text=group("ins", "src", "offsets", "mask?", "other?") + " " + group("outs", "dst") + _RESULT,
     reads=("src", "offsets", "mask", "other"), pipes=("V",), core="AIV",
     rules=(_elements("dst", "src", _LOAD), _shapes("dst", "offsets", _LOAD, "shape"), _shapes("mask", "offsets", _LOAD),
            _shapes("other", "offsets", "hfusion::IndirectLoadOp"), _elements("other", "src", "hfusion::IndirectLoadOp"),
@@ -176,7 +175,7 @@ IndirectLoadOp = define_op(
 IndirectStoreOp = define_op(
     _ScatterOp, "hivm.hir.indirect_store", "Stores elements to GM at the offsets in a buffer.",
     operands={"dst": MEMREF, "offsets": TENSOR_OR_MEMREF, "src": TENSOR_OR_MEMREF, "mask?": TENSOR_OR_MEMREF},
-    text=group("ins", "src", "offsets", "mask?") + group("outs", "dst") + " attr-dict",
+    text=group("ins", "src", "offsets", "mask?") + " " + group("outs", "dst") + " attr-dict",
     reads=("src", "offsets", "mask"), pipes=("V",), core="AIV",
     rules=(_elements("src", "dst", _STORE), _shapes("offsets", "src", _STORE), _shapes("mask", "offsets", _STORE),
            destination_style))
@@ -186,7 +185,7 @@ EmbeddingGatherOp = define_op(
     "Loads the rows of a table of ``bound`` rows in GM that a buffer of indices selects.",
     operands={"src": MEMREF, "index": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "bound": INT, "offsets*": INT, "numels*": INT},
     results={"result*": TENSOR_OR_MEMREF}, same_sizes=True,
-    text=group("ins", "src", "index", "bound", "offsets*", "numels*") + group("outs", "dst") + _RESULT,
+    text=group("ins", "src", "index", "bound", "offsets*", "numels*") + " " + group("outs", "dst") + _RESULT,
     reads=("src", "index", "bound", "offsets", "numels"), pipes=("V",), core="AIV", rules=(_verify_rows, destination_style))
 
 GatherTOp = define_op(
@@ -195,7 +194,7 @@ GatherTOp = define_op(
     operands={"src": MEMREF, "index": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "bound": INT, "dim": INT, "src_stride*": INT,
               "index_shape*": INT, "offsets*": INT},
     results={"result?": TENSOR_OR_MEMREF}, same_sizes=True,
-    text=group("ins", "src", "index", "bound", "dim", "src_stride*", "index_shape*", "offsets*") + group("outs", "dst") + _RESULT,
+    text=group("ins", "src", "index", "bound", "dim", "src_stride*", "index_shape*", "offsets*") + " " + group("outs", "dst") + _RESULT,
     reads=("src", "index", "bound", "dim", "src_stride", "index_shape", "offsets"), pipes=("V",), core="AIV",
     rules=(destination_style,))
 

@@ -22,7 +22,6 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.hivm.attributes import event
 from tilelang_npu.dialects.hivm.enums import (
@@ -33,7 +32,16 @@ from tilelang_npu.dialects.hivm.enums import (
     SyncBlockModeAttr,
 )
 from tilelang_npu.dialects.hivm.traits import NUMBER
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, TableOp, define_op, group, operation, writes_older_text
+from tilelang_npu.dialects.ir.declaration import (
+    DialectOp,
+    OfClass,
+    TableOp,
+    define_op,
+    fail,
+    group,
+    operation,
+    writes_older_text,
+)
 from tilelang_npu.dialects.ir.destination_style import MEMREF
 
 __all__ = [
@@ -154,9 +162,9 @@ class _EventOp(DialectOp):
 
 def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str) -> None:
     if static in op.properties and dynamic:
-        raise VerifyException(both)
+        fail(both)
     if static not in op.properties and not dynamic:
-        raise VerifyException(none)
+        fail(none)
 
 
 @operation(side_effects=True)
@@ -243,19 +251,17 @@ class SyncBlockOp(DialectOp):
     def _forbid(self, *names: str) -> None:
         for name in names:
             if name in self.properties:
-                msg = f"{name} should not be defined!"
-                raise VerifyException(msg)
+                fail(f"{name} should not be defined!")
 
     def _require(self, name: str, pipes: frozenset[str], message: str) -> None:
         if name not in self.properties:
-            msg = f"{name} should be defined!"
-            raise VerifyException(msg)
+            fail(f"{name} should be defined!")
         self._match(name, pipes, message)
 
     def _match(self, name: str, pipes: frozenset[str], message: str) -> None:
         pipe = self.properties.get(name)
         if isinstance(pipe, PipeAttr) and pipe.short in (CUBE_PIPES | VECTOR_PIPES) - pipes:
-            raise VerifyException(message)
+            fail(message)
 
 
 def barrier_of_cores(core: str | None) -> SyncBlockOp:
@@ -363,16 +369,14 @@ class SyncBlockWaitOp(_BlockFlagOp):
 def _verify_lock_memory(op: Any) -> None:
     """Rule: the memory of a lock has a static shape."""
     if not op.memref.type.has_static_shape():
-        msg = "'create_sync_block_lock' op should only support static shape"
-        raise VerifyException(msg)
+        fail("'create_sync_block_lock' op should only support static shape")
 
 
 def _verify_lock(op: Any) -> None:
     """Rule: a lock is a one-dimensional memref of i64."""
     type_ = op.lock_var.type
     if not (isinstance(type_, MemRefType) and type_.get_num_dims() == 1 and type_.element_type == IntegerType(64)):
-        msg = f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'"
-        raise VerifyException(msg)
+        fail(f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'")
 
 
 def _lock_op(mnemonic: str, doc: str) -> type[TableOp]:

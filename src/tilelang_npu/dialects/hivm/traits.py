@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, Me
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.ir.declaration import DialectOp, Rule
-from tilelang_npu.dialects.ir.destination_style import StructuredOp, fail, shape_of
+from tilelang_npu.dialects.ir.declaration import DialectOp, Rule, fail
+from tilelang_npu.dialects.ir.destination_style import StructuredOp, shape_of
 from tilelang_npu.dialects.ir.fields import integers_in
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type, mlir_type
 from tilelang_npu.target.dtypes import DType

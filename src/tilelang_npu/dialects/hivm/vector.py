@@ -40,14 +40,13 @@ from tilelang_npu.dialects.hivm.traits import (
     shaped_types,
     temp_buffer_rank_one,
 )
-from tilelang_npu.dialects.ir.declaration import Operand, group, operation
+from tilelang_npu.dialects.ir.declaration import Operand, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import (
     MEMREF,
     TENSOR,
     TENSOR_OR_MEMREF,
     StructuredOp,
     destination_style,
-    fail,
     results_for,
     shape_of,
 )

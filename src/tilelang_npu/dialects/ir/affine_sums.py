@@ -1,4 +1,4 @@
-"""Indices of the IR as sums of multiples of values."""
+"""Integer values of the IR as linear forms: sums of multiples of other values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def literal(value: SSAValue) -> int | None:
 
 
 def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = literal) -> Linear[SSAValue]:
-    """An index as a sum; what is not a sum of products with numbers is an atom.
+    """The linear form of an index; a value that is not a sum, difference or multiple of others is an atom.
 
     Args:
         value: the index.
-        number: what counts as a number, and which it is.
+        number: gives the integer of a value that is to be a constant of the form; None for other values.
     """
     if isinstance(value, int):
         return Linear(value)
@@ -44,7 +44,7 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
             return one * other.constant
         if one.known:
             return other * one.constant
-    if isinstance(owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):  # unsigned: what is below zero is no index
+    if isinstance(owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):  # a negative value is not an index, so unsigned division is the same
         parts = _divided(affine(owner.lhs, number), affine(owner.rhs, number))
         if parts is not None:
             return parts
@@ -52,14 +52,14 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
 
 
 def _may_wrap(value: SSAValue) -> bool:
-    """Whether an integer is computed in a type of fewer than 32 bits, which its sums and the indices cast to it may leave."""
+    """Whether an integer is computed in a type of fewer than 32 bits, in which sums, products and casts may wrap around."""
     kind = value.type
     return isinstance(kind, IntegerType) and kind.width.data < 32 and isinstance(
         value.owner, (arith.IndexCastOp, arith.TruncIOp, arith.AddiOp, arith.SubiOp, arith.MuliOp))
 
 
 def _divided(value: Linear[SSAValue], by: Linear[SSAValue]) -> Linear[SSAValue] | None:
-    """A sum divided by a number, where nothing is left over of any part; None where something may be."""
+    """A linear form divided by a constant; None where the division of a coefficient may have a remainder."""
     if not by.known or by.constant <= 0 or any(part % by.constant for part in (value.constant, *value.terms.values())):
         return None
     made = Linear[SSAValue](value.constant // by.constant)

@@ -20,7 +20,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -130,6 +130,25 @@ class OneOf(AttrConstraint[Attribute]):
 
     def mapping_type_vars(self, type_var_mapping: Any) -> OneOf:
         return self
+
+
+def fail(message: str) -> NoReturn:
+    """Rejects the op that is verified.
+
+    Raises:
+        VerifyException: always.
+    """
+    raise VerifyException(message)
+
+
+def require(holds: object, message: str) -> None:
+    """Rejects the op that is verified unless a condition holds.
+
+    Raises:
+        VerifyException: ``holds`` is false.
+    """
+    if not holds:
+        raise VerifyException(message)
 
 
 # -- assembly formats --------------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType, VectorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, Operand, TableOp
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, Operand, TableOp, fail
 from tilelang_npu.dialects.ir.fields import operand_positions
 
 # The ops and their rules ask for the shapes of such operands, so unranked types are not accepted.
@@ -85,15 +84,6 @@ def results_for(*outs: Operand) -> list[Attribute]:
     return [type_ for type_ in types if isinstance(type_, TensorType)]
 
 
-def fail(message: str) -> None:
-    """Rejects the op that is verified.
-
-    Raises:
-        VerifyException: always.
-    """
-    raise VerifyException(message)
-
-
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """The shape of a value.
 
@@ -101,8 +91,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
         VerifyException: the type of the value has no shape.
     """
     if not isinstance(value.type, ShapedType):
-        msg = f"needs the number of dimensions of '{value.type}'"
-        raise VerifyException(msg)
+        fail(f"needs the number of dimensions of '{value.type}'")
     return value.type.get_shape()
 
 

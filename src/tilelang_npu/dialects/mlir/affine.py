@@ -1,4 +1,4 @@
-"""The ops of affine that give the value of a map, as LLVM 19 writes them, and the largest of several, which xDSL has not."""
+"""affine: the ops that evaluate a map, as LLVM 19 writes them; ``affine.max``, which xDSL lacks; rules of loops and accesses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation, replace_rules
 
 _INDEX = IndexType()
 
@@ -47,49 +46,41 @@ def _print(op: Any, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
-def _matches(op: Any) -> None:
+def _verify_operand_count(op: Any) -> None:
     map_: AffineMap = op.map.data
     if len(op.operands) != map_.num_dims + map_.num_symbols:
-        msg = "operand count and affine map dimension and symbol count must match"
-        raise VerifyException(msg)
+        fail("operand count and affine map dimension and symbol count must match")
     if not map_.results:
-        msg = "affine map expect at least one result"
-        raise VerifyException(msg)
+        fail("affine map expect at least one result")
 
 
-def _single(op: Any) -> None:
-    _matches(op)
+def _verify_apply(op: Any) -> None:
+    _verify_operand_count(op)
     if len(op.map.data.results) != 1:
-        msg = "mapping must produce one value"
-        raise VerifyException(msg)
+        fail("mapping must produce one value")
 
 
-def _loops(op: Any) -> None:
+def _verify_for(op: Any) -> None:
     affine.ForOp.verify_(op)
     if not op.lowerBoundMap.data.results or not op.upperBoundMap.data.results:
-        msg = "expected affine map to have at least one result"
-        raise VerifyException(msg)
+        fail("expected affine map to have at least one result")
     if op.step.value.data < 1:
-        msg = "expected step to be representable as a positive signed integer"
-        raise VerifyException(msg)
+        fail("expected step to be representable as a positive signed integer")
     last = op.body.block.last_op
     given = [value.type for value in last.operands] if isinstance(last, affine.YieldOp) else None
     if given != list(op.result_types):
-        msg = "parent of yield must have same number of results as the yield operands, of their types"
-        raise VerifyException(msg)
+        fail("parent of yield must have same number of results as the yield operands, of their types")
 
 
-def _accesses(op: Any) -> None:
+def _verify_access(op: Any) -> None:
     map_: AffineMap = op.map.data
     if len(map_.results) != len(op.memref.type.get_shape()):
-        msg = "affine map num results must equal memref rank"
-        raise VerifyException(msg)
+        fail("affine map num results must equal memref rank")
     if len(op.indices) != map_.num_dims + map_.num_symbols:
-        msg = "expects as many subscripts as affine map inputs"
-        raise VerifyException(msg)
+        fail("expects as many subscripts as affine map inputs")
 
 
-@operation(rules=[_matches])
+@operation(rules=[_verify_operand_count])
 class MaxOp(DialectOp):
     """The largest of a map's results: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
 
@@ -101,18 +92,18 @@ class MaxOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         return _parse(cls, parser)
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
+        """Prints the custom form."""
         _print(self, printer)
 
 
 _FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
-ApplyOp = replace_rules(affine.ApplyOp, _single, **_FORM)
-MinOp = replace_rules(affine.MinOp, _matches, **_FORM)
-ForOp = replace_rules(affine.ForOp, _loops)
-LoadOp = replace_rules(affine.LoadOp, _accesses)
-StoreOp = replace_rules(affine.StoreOp, _accesses)
+ApplyOp = replace_rules(affine.ApplyOp, _verify_apply, **_FORM)
+MinOp = replace_rules(affine.MinOp, _verify_operand_count, **_FORM)
+ForOp = replace_rules(affine.ForOp, _verify_for)
+LoadOp = replace_rules(affine.LoadOp, _verify_access)
+StoreOp = replace_rules(affine.StoreOp, _verify_access)
 Affine = extend_dialect(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)

@@ -1,4 +1,4 @@
-"""The ops of arith that take tensors and vectors in MLIR, where xDSL's take numbers alone, and one that xDSL has not."""
+"""arith: MLIR's ops also work on tensors and vectors, where xDSL accepts only scalars; two ops that xDSL lacks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation, replace_rules, require
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type
 from tilelang_npu.dialects.mlir.rules import (
     BOOLS,
@@ -34,64 +33,62 @@ from tilelang_npu.dialects.mlir.rules import (
     Like,
     is_float,
     is_signless,
-    is_whole,
-    one_type,
-    require,
+    is_signless_or_index,
+    verify_one_type,
     with_elements,
 )
 
 _EXACT = arith.FastMathFlagsAttr("none")
-_INDEXED = Like(is_whole, "signless-integer", memrefs=True)
+_INDEXED = Like(is_signless_or_index, "signless-integer", memrefs=True)
 _BITS = Like(lambda type_: is_signless(type_) or is_float(type_), "signless-integer-or-float", memrefs=True)
 
 
-def _cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
+def _verify_cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
+    """Verifies that a cast keeps the shape and that its element types fit each other."""
     source, result = op.operands[0].type, op.results[0].type
     one, other = element_type(source), element_type(result)
     require(with_elements(source, i1) == with_elements(result, i1) and fits(one, other),
             f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _widens(op: Any) -> None:
-    _cast(op, lambda source, result: result.bitwidth > source.bitwidth)
+def _verify_widening(op: Any) -> None:
+    _verify_cast(op, lambda source, result: result.bitwidth > source.bitwidth)
 
 
-def _narrows(op: Any) -> None:
-    _cast(op, lambda source, result: result.bitwidth < source.bitwidth)
+def _verify_narrowing(op: Any) -> None:
+    _verify_cast(op, lambda source, result: result.bitwidth < source.bitwidth)
 
 
-def _keeps_bits(op: Any) -> None:
-    _cast(op, lambda source, result: source.bitwidth == result.bitwidth)
+def _verify_bitcast(op: Any) -> None:
+    _verify_cast(op, lambda source, result: source.bitwidth == result.bitwidth)
 
 
-def _converts(op: Any) -> None:
-    _cast(op, lambda source, result: True)
+def _verify_conversion(op: Any) -> None:
+    _verify_cast(op, lambda source, result: True)
 
 
-def _casts_index(op: Any) -> None:
-    _cast(op, lambda source, result: isinstance(source, IndexType) is not isinstance(result, IndexType))
+def _verify_index_cast(op: Any) -> None:
+    _verify_cast(op, lambda source, result: isinstance(source, IndexType) is not isinstance(result, IndexType))
 
 
-def _compares(op: Any) -> None:
+def _verify_comparison(op: Any) -> None:
     require(op.lhs.type == op.rhs.type, "requires all operands to have the same type")
     require(op.result.type == with_elements(op.lhs.type, i1),
             "failed to verify that result type has i1 element type and same shape as operands")
 
 
-def _selects(op: Any) -> None:
+def _verify_select(op: Any) -> None:
     condition, result = op.cond.type, op.result.type
     require(op.lhs.type == op.rhs.type == result,
             "failed to verify that all of {true_value, false_value, result} have same type")
     if condition == i1:
         return
     if not isinstance(result, ShapedType):
-        msg = f"expected condition to be a signless i1, but got '{condition}'"
-        raise VerifyException(msg)
+        fail(f"expected condition to be a signless i1, but got '{condition}'")
     expected = with_elements(result, i1)
     if condition != expected:
-        msg = ("expected condition type to have the same shape as the result type, "
-               f"expected '{expected}', but got '{condition}'")
-        raise VerifyException(msg)
+        fail("expected condition type to have the same shape as the result type, "
+             f"expected '{expected}', but got '{condition}'")
 
 
 def _parse_select(cls: Any, parser: Parser) -> Any:
@@ -119,7 +116,13 @@ def _print_select(op: Any, printer: Printer) -> None:
 
 
 def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
-    """A comparison of xDSL that has as many results in its result as it compares, and keeps other attributes."""
+    """Returns a comparison of xDSL that also compares tensors and vectors, and that keeps further attributes.
+
+    Args:
+        kind: xDSL's op.
+        words: the predicates, by number.
+        kinds: the constraint of the operands.
+    """
     flags = "fastmath" in kind.get_irdl_definition().properties
 
     def parse(cls: Any, parser: Parser) -> Any:
@@ -154,16 +157,16 @@ def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
         printer.print_attribute(op.lhs.type)
 
     def check(op: Any) -> None:
-        _compares(op)
+        _verify_comparison(op)
         require(op.predicate.type == i64 and 0 <= op.predicate.value.data < len(words),
                 f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64")
 
     return replace_rules(kind, check, lhs=kinds, rhs=kinds, result=BOOLS, parse=classmethod(parse), print=print_)
 
 
-@operation(rules=[_casts_index])
+@operation(rules=[_verify_index_cast])
 class IndexCastUIOp(DialectOp):
-    """An integer as an index or the other way round, replace_rules with zeros: ``arith.index_castui %i : i1 to index``."""
+    """Converts between integers and indices, zero-extending: ``arith.index_castui %i : i1 to index``."""
 
     name = "arith.index_castui"
     input = operand_def(_INDEXED)
@@ -177,22 +180,22 @@ class IndexCastUIOp(DialectOp):
 
 @irdl_op_definition
 class RemfOp(arith.FloatingPointLikeBinaryOperation):
-    """What is left of a division of floats: ``arith.remf %a, %b : f32``."""
+    """The remainder of a division of floats: ``arith.remf %a, %b : f32``."""
 
     name = "arith.remf"
 
 
 DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,
              arith.CeilDivUIOp)
-"""The ops that have no value where the divisor, their second operand, is 0."""
+"""The ops whose result is undefined where the divisor, their second operand, is 0."""
 
 
-def _carries(op: Any) -> None:
+def _verify_addui_extended(op: Any) -> None:
     require(op.lhs.type == op.rhs.type == op.sum.type, "failed to verify that all of {lhs, rhs, sum} have same type")
     require(op.overflow.type == with_elements(op.lhs.type, i1), "overflow must be of i1 elements and of the shape of the sum")
 
 
-def _states_its_type(op: Any) -> None:
+def _verify_constant(op: Any) -> None:
     value, type_ = op.value, op.result.type
     require(getattr(value, "type", None) == type_, f"value of type '{getattr(value, 'type', value)}' does not fit the result's"
                                                    f" type '{type_}'")
@@ -200,12 +203,12 @@ def _states_its_type(op: Any) -> None:
 
 
 def _binary(kind: Any, kinds: Like) -> Any:
-    return replace_rules(kind, one_type, lhs=kinds, rhs=kinds, result=kinds)
+    return replace_rules(kind, verify_one_type, lhs=kinds, rhs=kinds, result=kinds)
 
 
-def _both_halves(kind: Any) -> Any:
+def _extended_product(kind: Any) -> Any:
     names: dict[str, Any] = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
-    return replace_rules(kind, one_type, **names)
+    return replace_rules(kind, verify_one_type, **names)
 
 
 Arith = extend_dialect(
@@ -217,17 +220,17 @@ Arith = extend_dialect(
     *(_binary(kind, FLOATS) for kind in (
         arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemfOp, arith.MinimumfOp, arith.MaximumfOp, arith.MinnumfOp,
         arith.MaxnumfOp)),
-    replace_rules(arith.NegfOp, one_type, operand=FLOATS, result=FLOATS),
-    _both_halves(arith.MulUIExtendedOp), _both_halves(arith.MulSIExtendedOp),
-    replace_rules(arith.AddUIExtendedOp, _carries, lhs=WHOLE, rhs=WHOLE, sum=WHOLE, overflow=BOOLS),
-    *(replace_rules(kind, _widens, input=INTEGERS, result=INTEGERS) for kind in (arith.ExtSIOp, arith.ExtUIOp)),
-    replace_rules(arith.TruncIOp, _narrows, input=INTEGERS, result=INTEGERS),
-    replace_rules(arith.ExtFOp, _widens, input=FLOATS, result=FLOATS), replace_rules(arith.TruncFOp, _narrows, input=FLOATS, result=FLOATS),
-    *(replace_rules(kind, _converts, input=INTEGERS, result=FLOATS) for kind in (arith.SIToFPOp, arith.UIToFPOp)),
-    *(replace_rules(kind, _converts, input=FLOATS, result=INTEGERS) for kind in (arith.FPToSIOp, arith.FPToUIOp)),
-    replace_rules(arith.IndexCastOp, _casts_index, input=_INDEXED, result=_INDEXED), IndexCastUIOp,
-    replace_rules(arith.BitcastOp, _keeps_bits, input=_BITS, result=_BITS),
+    replace_rules(arith.NegfOp, verify_one_type, operand=FLOATS, result=FLOATS),
+    _extended_product(arith.MulUIExtendedOp), _extended_product(arith.MulSIExtendedOp),
+    replace_rules(arith.AddUIExtendedOp, _verify_addui_extended, lhs=WHOLE, rhs=WHOLE, sum=WHOLE, overflow=BOOLS),
+    *(replace_rules(kind, _verify_widening, input=INTEGERS, result=INTEGERS) for kind in (arith.ExtSIOp, arith.ExtUIOp)),
+    replace_rules(arith.TruncIOp, _verify_narrowing, input=INTEGERS, result=INTEGERS),
+    replace_rules(arith.ExtFOp, _verify_widening, input=FLOATS, result=FLOATS), replace_rules(arith.TruncFOp, _verify_narrowing, input=FLOATS, result=FLOATS),
+    *(replace_rules(kind, _verify_conversion, input=INTEGERS, result=FLOATS) for kind in (arith.SIToFPOp, arith.UIToFPOp)),
+    *(replace_rules(kind, _verify_conversion, input=FLOATS, result=INTEGERS) for kind in (arith.FPToSIOp, arith.FPToUIOp)),
+    replace_rules(arith.IndexCastOp, _verify_index_cast, input=_INDEXED, result=_INDEXED), IndexCastUIOp,
+    replace_rules(arith.BitcastOp, _verify_bitcast, input=_BITS, result=_BITS),
     _comparison(arith.CmpiOp, arith.CMPI_COMPARISON_OPERATIONS, WHOLE),
     _comparison(arith.CmpfOp, arith.CMPF_COMPARISON_OPERATIONS, FLOATS),
-    replace_rules(arith.SelectOp, _selects, cond=BOOLS, parse=classmethod(_parse_select), print=_print_select),
-    replace_rules(arith.ConstantOp, _states_its_type))
+    replace_rules(arith.SelectOp, _verify_select, cond=BOOLS, parse=classmethod(_parse_select), print=_print_select),
+    replace_rules(arith.ConstantOp, _verify_constant))

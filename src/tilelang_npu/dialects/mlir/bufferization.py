@@ -1,7 +1,7 @@
-"""Ops of MLIR's own dialects in the spelling of LLVM 19, where xDSL has none or another one.
+"""bufferization in the spelling of LLVM 19.
 
-AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR: ``bufferization.to_tensor`` names both types there and
-``to_memref`` is called ``to_buffer``; and it lacks the custom form of some memref ops.
+AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR, in which ``bufferization.to_tensor`` states both types and
+``to_memref`` is called ``to_buffer``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, opt_result_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import (
+    DialectOp,
+    OfClass,
+    accept_all,
+    extend_dialect,
+    fail,
+    operation,
+    replace_rules,
+    require,
+)
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type
-from tilelang_npu.dialects.mlir.rules import dynamic_sizes, fitting_shapes, require
+from tilelang_npu.dialects.mlir.rules import may_have_same_shape, verify_dynamic_sizes
 
 MEMREF = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
 TENSOR = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
@@ -43,7 +51,7 @@ def _parse_units(parser: Parser, *words: str) -> dict[str, Attribute]:
 
 @operation(reads=("memref",))
 class ToTensorOp(DialectOp):
-    """A buffer read as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
+    """The contents of a buffer as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
 
     name = "bufferization.to_tensor"
     memref = operand_def(MEMREF)
@@ -59,7 +67,7 @@ class ToTensorOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form; the tensor's type, which newer text adds, may follow."""
+        """Parses the custom form; the tensor's type, which newer text states, may follow."""
         memref = parser.parse_unresolved_operand()
         properties = _parse_units(parser, "restrict", "writable")
         attributes = parser.parse_optional_attr_dict()
@@ -73,14 +81,13 @@ class ToTensorOp(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
+        """Prints the custom form."""
         _print(printer, self, self.memref, [word for word in ("restrict", "writable") if word in self.properties],
                self.memref.type)
 
     def verify_(self) -> None:
         if self.tensor.type != _tensor_of(self.memref.type):
-            msg = f"result type '{self.tensor.type}' is not the tensor of '{self.memref.type}'"
-            raise VerifyException(msg)
+            fail(f"result type '{self.tensor.type}' is not the tensor of '{self.memref.type}'")
 
 
 @operation(side_effects=True)
@@ -98,7 +105,7 @@ class ToMemrefOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         tensor = parser.parse_unresolved_operand()
         properties = _parse_units(parser, "read_only")
         attributes = parser.parse_optional_attr_dict()
@@ -110,18 +117,17 @@ class ToMemrefOp(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
+        """Prints the custom form."""
         _print(printer, self, self.tensor, ["read_only"] if self.read_only is not None else [], self.memref.type)
 
     def verify_(self) -> None:
         if self.tensor.type != _tensor_of(self.memref.type):
-            msg = f"operand type '{self.tensor.type}' is not the tensor of '{self.memref.type}'"
-            raise VerifyException(msg)
+            fail(f"operand type '{self.tensor.type}' is not the tensor of '{self.memref.type}'")
 
 
 @operation(reads=("source",), writes=("dest",))
 class MaterializeInDestinationOp(DialectOp):
-    """A tensor written to a given place, which may be a buffer of any layout."""
+    """Writes a tensor to a destination: a tensor, or a buffer of any layout."""
 
     name = "bufferization.materialize_in_destination"
     source = operand_def(TENSOR)
@@ -153,21 +159,17 @@ class MaterializeInDestinationOp(DialectOp):
                                                           " memref type")
         require(element_type(source) == element_type(dest),
                 "failed to verify that all of {source, dest} have same element type")
-        require(fitting_shapes(source, dest), f"source '{source}' and destination '{dest}' have incompatible shapes")
+        require(may_have_same_shape(source, dest), f"source '{source}' and destination '{dest}' have incompatible shapes")
 
 
-def _allocates(op: Any) -> None:
+def _verify_alloc_tensor(op: Any) -> None:
     type_ = op.tensor.type
     shape = type_.get_shape() if isinstance(type_, TensorType) else ()
     if op.copy is None:
-        dynamic_sizes(op.dynamic_sizes, shape)
+        verify_dynamic_sizes(op.dynamic_sizes, shape)
         return
     require(not op.dynamic_sizes, "dynamic sizes not needed when copying a tensor")
     require(op.copy.type == type_, "expected that `copy` and return type match")
-
-
-def _free(op: Any) -> None:
-    """No rule but the types."""
 
 
 def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str], type_: Attribute) -> None:
@@ -182,4 +184,4 @@ def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str],
 
 Bufferization = extend_dialect(
     bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
-    replace_rules(bufferization.AllocTensorOp, _allocates), replace_rules(bufferization.CloneOp, _free, input=MEMREF, output=MEMREF))
+    replace_rules(bufferization.AllocTensorOp, _verify_alloc_tensor), replace_rules(bufferization.CloneOp, accept_all, input=MEMREF, output=MEMREF))

@@ -1,4 +1,4 @@
-"""The branches of cf, whose blocks take what is handed to them; xDSL does not compare the types."""
+"""cf: branches pass values of the types that the target blocks expect; xDSL does not verify the types."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules
-from tilelang_npu.dialects.mlir.rules import require
+from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules, require
 
 
-def _hands(op: Any, *groups: Sequence[SSAValue]) -> None:
-    """Each block that is gone to has arguments of the types of what it gets."""
+def _verify_successors(op: Any, *groups: Sequence[SSAValue]) -> None:
+    """Verifies that each successor block has arguments of the types of the values passed to it."""
     for number, (block, values) in enumerate(zip(op.successors, groups, strict=True)):
         wanted = len(block.args)
         require(len(values) == wanted,
@@ -23,22 +22,22 @@ def _hands(op: Any, *groups: Sequence[SSAValue]) -> None:
                                                  f" '{value.type}' for '{argument.type}'")
 
 
-def goes(op: Any) -> None:
-    """The rule of a branch to a block."""
-    _hands(op, op.arguments)
+def verify_branch(op: Any) -> None:
+    """Rule of a branch to a block."""
+    _verify_successors(op, op.arguments)
 
 
-def goes_either_way(op: Any) -> None:
-    """The rule of a branch to one of two blocks."""
-    _hands(op, op.then_arguments, op.else_arguments)
+def verify_conditional_branch(op: Any) -> None:
+    """Rule of a branch to one of two blocks."""
+    _verify_successors(op, op.then_arguments, op.else_arguments)
 
 
-def _goes_many_ways(op: Any) -> None:
+def _verify_switch(op: Any) -> None:
     cf.SwitchOp.verify_(op)
     cases = op.case_operand
     require(len(cases) == len(op.case_blocks), f"expected {len(op.case_blocks)} groups of case operands, got {len(cases)}")
-    _hands(op, op.default_operands, *cases)
+    _verify_successors(op, op.default_operands, *cases)
 
 
-Cf = extend_dialect(cf.Cf, replace_rules(cf.BranchOp, goes), replace_rules(cf.ConditionalBranchOp, goes_either_way),
-               replace_rules(cf.SwitchOp, _goes_many_ways))
+Cf = extend_dialect(cf.Cf, replace_rules(cf.BranchOp, verify_branch), replace_rules(cf.ConditionalBranchOp, verify_conditional_branch),
+               replace_rules(cf.SwitchOp, _verify_switch))

@@ -1,7 +1,7 @@
 """The attributes of MLIR's data layout and target dialect (dlti) in the spelling of LLVM 19.
 
-AscendNPU-IR is built on LLVM 19.1.7: specifications are lists of ``#dlti.dl_entry``, and a system specification writes
-``:`` between a device and its specification. (Later versions, and xDSL's own dlti, write ``=`` and drop the entries.)
+AscendNPU-IR is built on LLVM 19.1.7: specifications are lists of ``#dlti.dl_entry``, and a system specification has ``:``
+between a device and its specification. Later versions, and xDSL's own dlti, have ``=`` and no entries.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.ir.declaration import fail
 
 
 @irdl_attr_definition
@@ -24,8 +25,7 @@ class DataLayoutEntryAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         if not isinstance(self.key, (StringAttr, TypeAttribute)):
-            msg = "expected a type or a quoted string as the key of a data layout entry"
-            raise VerifyException(msg)
+            fail("expected a type or a quoted string as the key of a data layout entry")
 
 
 class _EntryList(ParametrizedAttribute):
@@ -44,7 +44,7 @@ class _EntryList(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DataLayoutSpecAttr(_EntryList):
-    """Sizes and alignments of types: ``#dlti.dl_spec<#dlti.dl_entry<index, 64 : i32>>``."""
+    """The sizes and alignments of types: ``#dlti.dl_spec<#dlti.dl_entry<index, 64 : i32>>``."""
 
     name = "dlti.dl_spec"
     entries: ArrayAttr[Attribute]
@@ -52,7 +52,7 @@ class DataLayoutSpecAttr(_EntryList):
 
 @irdl_attr_definition
 class TargetDeviceSpecAttr(_EntryList):
-    """Numbers of a device, in MLIR's own form."""
+    """The properties of a device, in MLIR's own form."""
 
     name = "dlti.target_device_spec"
     entries: ArrayAttr[Attribute]
@@ -60,7 +60,7 @@ class TargetDeviceSpecAttr(_EntryList):
 
 @irdl_attr_definition
 class TargetSystemSpecAttr(ParametrizedAttribute):
-    """Devices of a system by name: ``#dlti.target_system_spec<"NPU" : #hacc.target_device_spec<...>>``."""
+    """The devices of a system by name: ``#dlti.target_system_spec<"NPU" : #hacc.target_device_spec<...>>``."""
 
     name = "dlti.target_system_spec"
     entries: ArrayAttr[DataLayoutEntryAttr]
@@ -86,8 +86,7 @@ class TargetSystemSpecAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         if len({entry.key for entry in self.entries}) != len(self.entries):
-            msg = "repeated device in #dlti.target_system_spec"
-            raise VerifyException(msg)
+            fail("repeated device in #dlti.target_system_spec")
 
 
 Dlti = Dialect("dlti", [], [DataLayoutEntryAttr, DataLayoutSpecAttr, TargetDeviceSpecAttr, TargetSystemSpecAttr])

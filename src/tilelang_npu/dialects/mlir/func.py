@@ -1,6 +1,7 @@
-"""``func``, whose declarations keep the attributes of their arguments and results.
+"""func: declarations keep the attributes of their arguments and results, which xDSL parses and drops.
 
-xDSL reads them and drops them, and writes none: ``func.func private @f(i32 {tt.divisibility = 16 : i32}) -> (i32 {a})``.
+An example is ``func.func private @f(i32 {tt.divisibility = 16 : i32}) -> (i32 {a})``. The printer of ``dialects/text`` prints
+them.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ class FuncOp(func.FuncOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name().data
         place = parser.pos
         named: list[Parser.Argument] = []
         inputs: list[Attribute] = []
-        of_inputs: list[dict[str, Attribute]] = []
+        input_attributes: list[dict[str, Attribute]] = []
 
         def argument() -> None:
             argument = parser.parse_optional_argument()
             if argument is not None:
                 named.append(argument)
             inputs.append(parser.parse_type() if argument is None else argument.type)
-            of_inputs.append(parser.parse_optional_dictionary_attr_dict())
+            input_attributes.append(parser.parse_optional_dictionary_attr_dict())
             location = parser.parse_optional_location()
             if argument is not None:
                 argument.location = location
@@ -43,11 +44,11 @@ class FuncOp(func.FuncOp):
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
         if len(named) not in (0, len(inputs)):
             parser.raise_error("Expected all arguments to be named or all arguments to be unnamed.", place)
-        outputs, of_outputs = _results(parser)
+        outputs, output_attributes = _results(parser)
         extra = parser.parse_optional_attr_dict_with_keyword(_RESERVED)
         body = parser.parse_optional_region(named or None)
         made = func.FuncOp(name, (inputs, outputs), Region() if body is None else body, visibility,
-                           arg_attrs=_listed(of_inputs), res_attrs=_listed(of_outputs))
+                           arg_attrs=_listed(input_attributes), res_attrs=_listed(output_attributes))
         if extra is not None:
             made.attributes |= extra.data
         return made

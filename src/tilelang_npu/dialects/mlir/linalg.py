@@ -1,4 +1,4 @@
-"""The ops of linalg as LLVM 19 writes them, where xDSL has none or makes a body that does not fit mixed element types."""
+"""linalg as LLVM 19 writes it: ops that xDSL lacks, or whose implied body in xDSL does not fit mixed element types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tilelang_npu.dialects.mlir.linalg_rules import (
     generic,
     product,
     reduces,
-    stands_in_a_loop,
+    verify_index,
     takes,
     transposes,
 )
@@ -45,17 +45,17 @@ _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield
 class UnaryFnAttr(EnumAttr, name="linalg.unary_fn",
                   cases={word: number for number, word in enumerate(
         ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}):
-    """What ``elemwise_unary`` computes."""
+    """The function of ``elemwise_unary``."""
 
 
 class BinaryFnAttr(EnumAttr, name="linalg.binary_fn",
                    cases={word: number for number, word in enumerate(
         ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}):
-    """What ``elemwise_binary`` computes."""
+    """The function of ``elemwise_binary``."""
 
 
 class TypeFnAttr(EnumAttr, name="linalg.type_fn", cases={"cast_signed": 0, "cast_unsigned": 1}):
-    """How operands are converted to the type of the result."""
+    """Whether operands are converted to the type of the result as signed or unsigned."""
 
 
 _NAMED = (
@@ -83,17 +83,17 @@ _NAMED = (
 
 
 class _WithPayload(DialectOp):
-    """Base of the ops whose body may be written as the one op in it: ``{ arith.addf }``."""
+    """Base of the ops whose body may be abbreviated to its single op: ``{ arith.addf }``."""
 
     ACCUMULATES: ClassVar[bool]
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the body takes what is there."""
+        """Whether the body takes the old values of the destination."""
         return self.ACCUMULATES
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read both forms."""
+        """Parses the op with a body or with its abbreviation."""
         payload: tuple[type[Operation], dict[str, Attribute]] | None = None
         if parser.parse_optional_punctuation("{") is not None:
             name = parser.parse_identifier()
@@ -117,11 +117,11 @@ class _WithPayload(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the short form where it says all."""
+        """Prints the abbreviation of the body if it has one."""
         src: Sequence[SSAValue] = self.operands[:self._inputs()]
         dst: Sequence[SSAValue] = self.operands[self._inputs():]
         body = self.regions[0]
-        short = _short(body, accumulates=self.ACCUMULATES)
+        short = _abbreviation(body, accumulates=self.ACCUMULATES)
         if short is not None:
             printer.print_string(f" {{ {short.name}")
             printer.print_op_attributes({name: value for name, value in {**short.properties, **short.attributes}.items()
@@ -146,7 +146,7 @@ class _WithPayload(DialectOp):
             printer.print_region(body, print_entry_block_args=False)
 
     def _inputs(self) -> int:
-        """How many operands are read: a reduction has an output for each, a map has one output."""
+        """The number of inputs: a reduction has one output per input, a map has one output."""
         return len(self.operands) // 2 if self.ACCUMULATES else len(self.operands) - 1
 
 
@@ -173,7 +173,7 @@ def _element(value: SSAValue) -> Attribute:
 
 def _body(payload: tuple[type[Operation], dict[str, Attribute]], ins: list[SSAValue], outs: list[SSAValue], *,
           accumulates: bool) -> Region:
-    """The body that a short form stands for: with an accumulator, which comes first, or with the inputs alone."""
+    """The body that an abbreviation stands for. Its op takes the accumulator, if there is one, before the inputs."""
     op_type, given = payload
     block = Block(arg_types=[_element(value) for value in (*ins, *(outs if accumulates else ()))])
     operands = [*block.args[len(ins):], *block.args[:len(ins)]] if accumulates else list(block.args)
@@ -186,8 +186,8 @@ def _body(payload: tuple[type[Operation], dict[str, Attribute]], ins: list[SSAVa
     return Region(block)
 
 
-def _short(body: Region, *, accumulates: bool) -> Operation | None:
-    """The only op of a body, if its operands are the arguments in the order of the short form."""
+def _abbreviation(body: Region, *, accumulates: bool) -> Operation | None:
+    """The single op of a body, if its operands are the body's arguments in the order of the abbreviation; else None."""
     block = body.block
     ops = list(block.ops)
     if len(ops) != 2 or not isinstance(ops[1], _Yield) or list(ops[1].operands) != list(ops[0].results):
@@ -202,7 +202,7 @@ def _short(body: Region, *, accumulates: bool) -> Operation | None:
 
 @operation(rules=[reduces], reads=("src",), writes=("dst",))
 class ReduceOp(_WithPayload):
-    """Axes folded with a body, from what is there."""
+    """Reduces axes with a body, starting from the old values of the destinations."""
 
     name = "linalg.reduce"
     src = var_operand_def()
@@ -216,7 +216,7 @@ class ReduceOp(_WithPayload):
 
 @operation(reads=("src",), writes=("dst",))
 class MapOp(_WithPayload):
-    """A body on each element."""
+    """Applies a body to each element."""
 
     name = "linalg.map"
     src = var_operand_def()
@@ -227,11 +227,11 @@ class MapOp(_WithPayload):
 
 
 class GenericOp(_Generic):
-    """A loop nest over its operands with a body, whose attributes may stand behind an alias: ``linalg.generic #trait``."""
+    """A loop nest with a body over its operands; its attributes may be given by an alias: ``linalg.generic #trait``."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
+        """Parses the custom form."""
         if isinstance(parser, TextParser):
             parser.take_dictionary_alias()
         return super().parse(parser)
@@ -242,19 +242,19 @@ class GenericOp(_Generic):
 
 
 class _WithAttributes:
-    """What xDSL leaves out of the text of an op: its other attributes, behind the rest."""
+    """Mixin that parses and prints the further attributes of an op, which xDSL's text omits."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form."""
-        made = super().parse(parser)  # type: ignore[misc]  # of the class that stands beside this one
+        """Parses the custom form."""
+        made = super().parse(parser)  # type: ignore[misc]  # of the other base class
         made.attributes |= parser.parse_optional_attr_dict()
         return made
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form."""
-        super().print(printer)  # type: ignore[misc]  # of the class that stands beside this one
-        printer.print_op_attributes(self.attributes)  # type: ignore[attr-defined]  # of the class that stands beside this one
+        """Prints the custom form."""
+        super().print(printer)  # type: ignore[misc]  # of the other base class
+        printer.print_op_attributes(self.attributes)  # type: ignore[attr-defined]  # of the other base class
 
 
 class BroadcastOp(_WithAttributes, _Broadcast):
@@ -270,20 +270,20 @@ class TransposeOp(_WithAttributes, _Transpose):
     def verify_(self) -> None:
         transposes(self)
 
-def _with_attributes_in_front(base: type[NamedOperation]) -> type[NamedOperation]:
-    """An op of xDSL in the spelling of MLIR, where the attributes stand in front."""
+def _print_attributes_first(base: type[NamedOperation]) -> type[NamedOperation]:
+    """Returns an op of xDSL that prints the attributes first, as MLIR does."""
     return type(base.__name__, (base,), {"__doc__": base.__doc__, "__module__": __name__, "PRINT_ATTRS_IN_FRONT": True})
 
 
 
-_ELEMENTWISE_THERE = {
+_XDSL_ELEMENTWISE = {
     kind.name.removeprefix("linalg."): kind for kind in _Upstream.operations if kind.name.removeprefix("linalg.") in (
         "add", "sub", "mul", "max", "min", "exp", "log", "sqrt", "fill", "copy")}
-_BINARY_THERE = ("add", "sub", "mul", "max", "min")
+_XDSL_BINARY = ("add", "sub", "mul", "max", "min")
 
 
-def _ruled(name: str, kind: Any) -> Any:
-    counted = takes(2 if name in _BINARY_THERE else 1)
+def _with_rules(name: str, kind: Any) -> Any:
+    counted = takes(2 if name in _XDSL_BINARY else 1)
 
     def check(op: Any) -> None:
         counted(op)
@@ -293,9 +293,9 @@ def _ruled(name: str, kind: Any) -> Any:
 
 
 _Index: Any = next(op for op in _Upstream.operations if op.name == "linalg.index")
-_OURS: tuple[type[Operation], ...] = (
-    *_NAMED, *(_ruled(name, kind) for name, kind in _ELEMENTWISE_THERE.items()),
-    replace_rules(_Index, stands_in_a_loop), ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
-_THEIRS = tuple(_with_attributes_in_front(op) for op in _Upstream.operations
-                if issubclass(op, NamedOperation) and op.name not in {own.name for own in _OURS})
-Linalg = extend_dialect(_Upstream, *_OURS, *_THEIRS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])
+_REPLACED: tuple[type[Operation], ...] = (
+    *_NAMED, *(_with_rules(name, kind) for name, kind in _XDSL_ELEMENTWISE.items()),
+    replace_rules(_Index, verify_index), ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
+_KEPT = tuple(_print_attributes_first(op) for op in _Upstream.operations
+                if issubclass(op, NamedOperation) and op.name not in {own.name for own in _REPLACED})
+Linalg = extend_dialect(_Upstream, *_REPLACED, *_KEPT, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

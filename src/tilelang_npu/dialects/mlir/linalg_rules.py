@@ -1,4 +1,4 @@
-"""What MLIR asks of ops whose operands are walked by loops: maps from loops to axes, sizes that agree, bodies that fit."""
+"""Rules of MLIR for ops that are loop nests over their operands: maps from loops to axes, sizes, bodies."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from xdsl.dialects.linalg.ops import GenericOp as _Generic
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.mlir.rules import is_float, is_signless, require
+from tilelang_npu.dialects.ir.declaration import require
+from tilelang_npu.dialects.mlir.rules import is_float, is_signless
 
 _MATRICES = ((0, 2), (2, 1), (0, 1))
-"""Of a product, the loops of the rows, columns and of what is summed, in the order of the axes of each operand."""
+"""The loops (0 rows, 1 columns, 2 sum) of a matrix product that run over the axes of each operand."""
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
-    """The shape of a tensor or memref; a number has no axes."""
+    """The shape of a tensor or memref; empty for a scalar."""
     return type_.get_shape() if isinstance(type_, ShapedType) else ()
 
 
@@ -27,20 +28,20 @@ def element_of(type_: Attribute) -> Attribute:
 
 
 def groups(op: Any) -> tuple[list[SSAValue], list[SSAValue]]:
-    """What an op reads and what it writes, in whichever fields it holds them."""
+    """The inputs and the destinations of an op, whatever its fields are called."""
     for reads, writes in (("src", "dst"), ("inputs", "outputs"), ("input", "init")):
         if hasattr(op, reads) and hasattr(op, writes):
-            return _flat(getattr(op, reads)), _flat(getattr(op, writes))
+            return _as_list(getattr(op, reads)), _as_list(getattr(op, writes))
     msg = f"{op.name} has no ins and outs"
     raise AssertionError(msg)
 
 
-def _flat(values: SSAValue | Sequence[SSAValue]) -> list[SSAValue]:
+def _as_list(values: SSAValue | Sequence[SSAValue]) -> list[SSAValue]:
     return [values] if isinstance(values, SSAValue) else list(values)
 
 
 def writes_its_outs(op: Any) -> None:
-    """The results are the destinations that are tensors; every destination is a tensor or a buffer."""
+    """Rule: destinations are tensors or buffers, and the results have the types of the destinations that are tensors."""
     outs = groups(op)[1]
     require(outs, "expected at least one output")
     kinds = {type(operand.type) for operand in op.operands}
@@ -59,8 +60,8 @@ def writes_its_outs(op: Any) -> None:
                                          f" type of corresponding result ('{result.type}')")
 
 
-def looped(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
-    """The operands, in their order, have as many axes as their maps have results, and sizes that the loops fit."""
+def verify_maps(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
+    """Verifies that each operand has the rank of its map, and sizes that agree with the extents of the loops."""
     operands = list(op.operands)
     require(len(maps) == len(operands), f"expected the number of indexing_map ({len(maps)}) to be equal to the number of input"
                                         f" operands ({len(operands)})")
@@ -81,15 +82,15 @@ def looped(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
     for number, (map_, operand) in enumerate(zip(maps, operands, strict=True)):
         for axis, (result, size) in enumerate(zip(map_.results, shape_of(operand.type), strict=True)):
             if size in (DYNAMIC_INDEX, 0):
-                continue  # what has no elements is never read
+                continue  # an operand without elements is never accessed
             needed = max(result.eval(last, []), result.eval([0] * loops, [])) + 1
             fits = needed == size if isinstance(result, AffineDimExpr) else needed <= size
             require(fits,
                     f"inferred input/output operand #{number} has shape's dimension #{axis} to be {needed}, but found {size}")
 
 
-def body_fits(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
-    """The body takes an element of each operand and yields one for each destination."""
+def verify_body(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
+    """Verifies that the body takes an element of each operand and yields an element for each destination."""
     require(len(block.args) == len(values), f"expected as many non-induction variable region arguments as the number of"
                                             f" input/output operands: {len(values)}, but got {len(block.args)}")
     for number, (argument, value) in enumerate(zip(block.args, values, strict=True)):
@@ -108,7 +109,7 @@ def body_fits(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
 
 
 def takes(count: int) -> Any:
-    """The rule that an op reads so many operands, and writes one."""
+    """Returns the rule that an op has so many inputs and one destination."""
 
     def check(op: Any) -> None:
         inputs, outs = groups(op)
@@ -119,19 +120,19 @@ def takes(count: int) -> Any:
 
 
 def elementwise(op: Any) -> None:
-    """All operands have the shape of the destination; one without axes goes with every element."""
+    """Rule: all operands have the shape of the destination, or rank 0."""
     writes_its_outs(op)
     loops = len(shape_of(groups(op)[1][0].type))
     maps = [AffineMap.identity(loops) if shape_of(value.type) else AffineMap(loops, 0, ()) for value in op.operands]
-    looped(op, maps, loops)
+    verify_maps(op, maps, loops)
 
 
 def product(*, batches: int = 0, transposed: str = "") -> Any:
-    """The rule of a product of matrices.
+    """Returns the rule of a matrix product.
 
     Args:
-        batches: how many axes stand before those of the matrices.
-        transposed: ``a`` or ``b``, where one of the operands is.
+        batches: number of axes before those of the matrices.
+        transposed: ``a`` or ``b``, if that operand is transposed.
     """
     batch = tuple(range(batches))
     maps = []
@@ -145,20 +146,20 @@ def product(*, batches: int = 0, transposed: str = "") -> Any:
         for operand in op.operands:
             element = element_of(operand.type)
             require(is_float(element) or is_signless(element), f"expects floats or signless integers, got '{operand.type}'")
-        looped(op, maps, batches + 3)
+        verify_maps(op, maps, batches + 3)
 
     return check
 
 
 def generic(op: Any) -> None:
-    """A loop nest over its operands."""
+    """Rule of ``linalg.generic``."""
     writes_its_outs(op)
-    looped(op, [map_.data for map_ in op.indexing_maps], len(op.iterator_types))
-    body_fits(op, op.body.block, op.operands)
+    verify_maps(op, [map_.data for map_ in op.indexing_maps], len(op.iterator_types))
+    verify_body(op, op.body.block, op.operands)
 
 
 def reduces(op: Any) -> None:
-    """The destinations have the axes of the inputs that are not folded."""
+    """Rule: the destinations have the axes of the inputs that are not reduced."""
     writes_its_outs(op)
     inputs, inits = groups(op)
     require(len(inputs) == len(inits), "expected as many inits as inputs")
@@ -170,7 +171,7 @@ def reduces(op: Any) -> None:
     rest = [size for axis, size in enumerate(shape) if axis not in axes]
     require(len(kept) == len(rest), f"number of dimensions after reduction {len(rest)} doesn't match the init rank {len(kept)}")
     require(list(kept) == rest, f"init dimensions {list(kept)} doesn't match input dimensions after reduction {rest}")
-    body_fits(op, op.combiner.block, op.operands)
+    verify_body(op, op.combiner.block, op.operands)
 
 
 def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
@@ -180,7 +181,7 @@ def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
 
 
 def transposes(op: Any) -> None:
-    """The destination has the axes of the input in another order."""
+    """Rule: the destination has the axes of the input, permuted."""
     writes_its_outs(op)
     inputs, inits = groups(op)
     order, shape, target = list(op.permutation.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
@@ -190,11 +191,11 @@ def transposes(op: Any) -> None:
     for axis, place in enumerate(order):
         require(target[axis] == shape[place],
                 f"dim(result, {axis}) = {target[axis]} doesn't match dim(input, permutation[{axis}]) = {shape[place]}")
-    body_fits(op, op.regions[0].block, op.operands)
+    verify_body(op, op.regions[0].block, op.operands)
 
 
 def broadcasts(op: Any) -> None:
-    """The destination has the axes of the input, and new ones."""
+    """Rule: the destination has the axes of the input and the added axes."""
     writes_its_outs(op)
     inputs, inits = groups(op)
     added, shape, target = list(op.dimensions.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
@@ -207,11 +208,11 @@ def broadcasts(op: Any) -> None:
     for place, axis in enumerate(kept):
         require(shape[place] == target[axis], f"input dim {place} should match init dim {axis}. input: {shape[place]}, init:"
                                               f" {target[axis]}")
-    body_fits(op, op.regions[0].block, op.operands)
+    verify_body(op, op.regions[0].block, op.operands)
 
 
-def stands_in_a_loop(op: Any) -> None:
-    """``linalg.index`` names one of the loops around it."""
+def verify_index(op: Any) -> None:
+    """Rule: ``linalg.index`` names one of the loops of the enclosing op."""
     parent = op.parent_op()
     if parent is None or not parent.name.startswith("linalg."):
         require(False, "expected parent op with LinalgOp interface")

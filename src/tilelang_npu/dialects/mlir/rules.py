@@ -1,4 +1,4 @@
-"""What several dialects of MLIR ask of types: element types of one kind, shapes that may be equal, slices, regrouped axes."""
+"""Rules of MLIR on types that several dialects share: kinds of element types, shapes, layouts, slices, verify_regrouping axes."""
 
 from __future__ import annotations
 
@@ -25,36 +25,31 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, VerificationContext
-from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.ir.declaration import require
 
 Size: TypeAlias = int | None
-"""A stride or an offset; None where it is not known."""
-
-
-def require(holds: object, message: str) -> None:
-    """Reject the op unless something holds."""
-    if not holds:
-        raise VerifyException(message)
+"""A stride or an offset; None where it is dynamic."""
 
 
 def is_signless(type_: Attribute) -> bool:
-    """Whether a type is an integer without a sign of its own."""
+    """Whether a type is a signless integer."""
     return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.SIGNLESS
 
 
-def is_whole(type_: Attribute) -> bool:
+def is_signless_or_index(type_: Attribute) -> bool:
     """Whether a type is a signless integer or an index."""
     return is_signless(type_) or isinstance(type_, IndexType)
 
 
 def is_float(type_: Attribute) -> bool:
-    """Whether a type is a float of any format."""
+    """Whether a type is a floating-point type."""
     return isinstance(type_, AnyFloat)
 
 
 @dataclass(frozen=True)
 class Like(AttrConstraint[Attribute]):
-    """A scalar of some kind, or a vector or tensor of such; ``text`` names the kind in the message."""
+    """A scalar of some kind, or a vector or tensor of such scalars; ``text`` names the kind in the message."""
 
     holds: Callable[[Attribute], bool]
     text: str
@@ -72,13 +67,13 @@ class Like(AttrConstraint[Attribute]):
 
 
 INTEGERS = Like(is_signless, "signless-integer")
-WHOLE = Like(is_whole, "signless-integer")
+WHOLE = Like(is_signless_or_index, "signless-integer")
 FLOATS = Like(is_float, "floating-point")
 BOOLS = Like(lambda type_: type_ == i1, "bool")
 
 
 def with_elements(kind: Attribute, element: Attribute) -> Attribute:
-    """A type of the shape of another, with other elements."""
+    """The type ``kind`` with another element type."""
     if isinstance(kind, TensorType):
         return TensorType(element, kind.shape, kind.encoding)
     if isinstance(kind, VectorType):
@@ -89,12 +84,12 @@ def with_elements(kind: Attribute, element: Attribute) -> Attribute:
 
 
 def may_be_equal(one: int, other: int) -> bool:
-    """Whether two sizes of axes may be equal."""
+    """Whether two sizes are equal, or one of them is dynamic."""
     return one == other or DYNAMIC_INDEX in (one, other)
 
 
-def fitting_shapes(one: Attribute, other: Attribute) -> bool:
-    """Whether two types may have one shape: one that is not known fits any, a number has none."""
+def may_have_same_shape(one: Attribute, other: Attribute) -> bool:
+    """Whether the shapes of two types may be equal: dynamic sizes and unranked types fit any, scalars only scalars."""
     unranked = (UnrankedTensorType, UnrankedMemRefType)
     shaped = [isinstance(type_, (ShapedType, *unranked)) for type_ in (one, other)]
     if not all(shaped):
@@ -107,8 +102,8 @@ def fitting_shapes(one: Attribute, other: Attribute) -> bool:
     return len(left) == len(right) and all(map(may_be_equal, left, right))
 
 
-def one_type(op: Any) -> None:
-    """MLIR's ``SameOperandsAndResultType``: results have the type of the first operand, the others one that may be it."""
+def verify_one_type(op: Any) -> None:
+    """Rule ``SameOperandsAndResultType``: results have the type of the first operand, and other operands a type that may be equal."""
     first = op.operand_types[0]
     for type_ in op.operand_types[1:]:
         require(_element(type_) == _element(first) and same_shape(first, type_), "requires the same type for all operands")
@@ -117,9 +112,9 @@ def one_type(op: Any) -> None:
 
 
 def same_shape(one: Attribute, other: Attribute) -> bool:
-    """Whether both are tensors, vectors, memrefs or no such thing, and of shapes that may be one."""
+    """Whether both types are tensors, vectors, memrefs or scalars, and their shapes may be equal."""
     families = (TensorType, VectorType, MemRefType, UnrankedTensorType, UnrankedMemRefType)
-    return all(isinstance(one, family) == isinstance(other, family) for family in families) and fitting_shapes(one, other)
+    return all(isinstance(one, family) == isinstance(other, family) for family in families) and may_have_same_shape(one, other)
 
 
 def _element(type_: Attribute) -> Attribute:
@@ -127,13 +122,13 @@ def _element(type_: Attribute) -> Attribute:
 
 
 def strided(type_: MemRefType[Any]) -> tuple[list[Size], Size] | None:
-    """Strides and offset of a memref; None where its layout has none."""
+    """The strides and the offset of a memref; None where its layout is not strided."""
     strides = type_.get_strides()
     return None if strides is None else (list(strides), type_.get_offset())
 
 
 def times(*factors: Size) -> Size:
-    """A product, which is known where a factor is 0."""
+    """The product of factors; None where it is dynamic. A factor of 0 makes it 0 in any case."""
     if 0 in factors:
         return 0
     known = [factor for factor in factors if factor is not None]
@@ -141,11 +136,11 @@ def times(*factors: Size) -> Size:
 
 
 def offset_of_slice(whole: MemRefType[Any], starts: Sequence[Size]) -> Size:
-    """Where a slice begins in the memory of what it is cut from, in elements: what its type has to say as the offset.
+    """The offset in the type of a slice: the distance of its first element from the start of the memory, in elements.
 
     Args:
-        whole: the type of what it is cut from.
-        starts: its first index along each axis; None where only a run knows.
+        whole: the type of the memref that the slice is taken from.
+        starts: the first index of the slice along each axis; None where it is dynamic.
     """
     layout = strided(whole)
     if layout is None:
@@ -158,41 +153,41 @@ def offset_of_slice(whole: MemRefType[Any], starts: Sequence[Size]) -> Size:
 
 
 def unless_dynamic(number: int) -> Size:
-    """A number of a list that has a mark for what only a run knows."""
+    """A number of a list in which ``DYNAMIC_INDEX`` marks dynamic values; None for these."""
     return None if number == DYNAMIC_INDEX else number
 
 
 def is_row_by_row(type_: MemRefType[Any]) -> bool:
-    """Whether a layout is none, or one that MLIR takes for none: a single axis of stride 1 from the start."""
+    """Whether a memref has no layout, or one that MLIR treats as none: a single axis of stride 1 at offset 0."""
     return isinstance(type_.layout, NoneAttr) or type_.layout == StridedLayoutAttr([1], 0)
 
 
 def with_layout(type_: MemRefType[Any], shape: Sequence[int], strides: Sequence[Size], offset: Size) -> MemRefType[Any]:
-    """A memref like another, of a shape and a strided layout."""
+    """A memref type with another shape and a strided layout."""
     return MemRefType(type_.element_type, shape, StridedLayoutAttr(strides, offset), type_.memory_space)
 
 
 def same_memref(one: MemRefType[Any], other: MemRefType[Any]) -> bool:
-    """Whether two types are one; a layout that says what none says is none."""
+    """Whether two types are equal, where a layout that MLIR treats as none equals none."""
     plain = [MemRefType(type_.element_type, type_.shape, NoneAttr(), type_.memory_space) if is_row_by_row(type_) else type_
              for type_ in (one, other)]
     return plain[0] == plain[1]
 
 
-def dynamic_sizes(given: Sequence[Any], shape: Sequence[int]) -> None:
-    """There is a value for each axis whose size the type leaves open."""
+def verify_dynamic_sizes(given: Sequence[Any], shape: Sequence[int]) -> None:
+    """Verifies that there is a value for each dynamic axis."""
     expected = list(shape).count(DYNAMIC_INDEX)
     require(len(given) == expected, f"incorrect number of dynamic sizes, has {len(given)}, expected {expected}")
 
 
-def slice_of(op: Any, whole: Sequence[int]) -> list[int]:
-    """The sizes of a slice, whose offsets, sizes and strides fit what it is cut from.
+def verify_slice(op: Any, whole: Sequence[int]) -> list[int]:
+    """Verifies the offsets, sizes and strides of a slice against its source, and returns the sizes.
 
-    A slice that ends outside of its source is accepted, as LLVM 19 does; executing it reports the read past the end.
+    A slice that ends outside of its source is accepted, as in LLVM 19; executing it reports the read past the end.
 
     Args:
-        op: has ``static_offsets`` and the others, with values for what is not known.
-        whole: the shape that it is cut from.
+        op: has ``static_offsets``, ``static_sizes`` and ``static_strides``, and operands for the dynamic ones.
+        whole: the shape of the source.
     """
     parts = {}
     for word in ("offset", "size", "stride"):
@@ -206,8 +201,8 @@ def slice_of(op: Any, whole: Sequence[int]) -> list[int]:
     return parts["size"]
 
 
-def drops_ones(sizes: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether a shape is the sizes of a slice, or those without some axes of size 1."""
+def is_rank_reduced(sizes: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether a shape is ``sizes`` without some of the axes of size 1."""
     rest = list(shape)
     for size in sizes:
         if rest and rest[0] == size:
@@ -217,8 +212,8 @@ def drops_ones(sizes: Sequence[int], shape: Sequence[int]) -> bool:
     return not rest
 
 
-def regrouped(collapsed: Sequence[int], expanded: Sequence[int], groups: Sequence[Sequence[int]]) -> None:
-    """Every axis of one shape stands for a group of neighbouring axes of the other, of as many elements."""
+def verify_regrouping(collapsed: Sequence[int], expanded: Sequence[int], groups: Sequence[Sequence[int]]) -> None:
+    """Verifies that each axis of ``collapsed`` has the elements of a group of neighbouring axes of ``expanded``."""
     require(len(groups) == len(collapsed),
             f"invalid number of reassociation groups: found {len(groups)}, expected {len(collapsed)}")
     following = 0
@@ -240,14 +235,14 @@ def regrouped(collapsed: Sequence[int], expanded: Sequence[int], groups: Sequenc
         require(all(size == 1 for size in expanded), "rank 0 memrefs can only be extended/collapsed with/from ones")
 
 
-def output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *, sizes: bool = True) -> None:
-    """The sizes that an op states for its result, as numbers or values, may be those of the result's type.
+def verify_output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *, sizes: bool = True) -> None:
+    """Verifies that the sizes that an op states for its result, as numbers or values, fit the result's type.
 
     Args:
         op: has ``static_output_shape``.
         values: the sizes that are values.
-        shape: of the result's type.
-        sizes: whether the numbers are compared; LLVM 19 does so of memrefs, and not of tensors.
+        shape: the shape of the result's type.
+        sizes: whether the numbers are compared; LLVM 19 compares them for memrefs, and not for tensors.
     """
     stated = list(op.static_output_shape.get_values())
     require(len(stated) == len(shape), f"expected number of static shape dims to be equal to the output rank ({len(shape)})"
@@ -256,10 +251,10 @@ def output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *, sizes:
     require(markers == len(values),
             f"mismatch in dynamic dims in output_shape and static_output_shape: static_output_shape has {markers} dynamic dims"
             f" while output_shape has {len(values)} values")
-    for axis, (size, said) in enumerate(zip(shape, stated, strict=True) if sizes else ()):
-        require(may_be_equal(size, said), f"invalid output shape provided at pos {axis}")
+    for axis, (size, given) in enumerate(zip(shape, stated, strict=True) if sizes else ()):
+        require(may_be_equal(size, given), f"invalid output shape provided at pos {axis}")
 
 
-def groups_of(reassociation: Iterable[Any]) -> list[list[int]]:
-    """The numbers of a list of groups of axes."""
+def axis_groups(reassociation: Iterable[Any]) -> list[list[int]]:
+    """The axes of each group of a ``reassociation`` attribute."""
     return [[place.value.data for place in group] for group in reassociation]

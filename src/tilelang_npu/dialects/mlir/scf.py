@@ -1,4 +1,4 @@
-"""The ops of scf as LLVM 19 writes them, where xDSL has none or no custom form: loops whose iterations have no order."""
+"""scf as LLVM 19 writes it: the parallel loops, which xDSL lacks or only has in generic form, and rules of the other ops."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation, replace_rules
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)
@@ -32,7 +31,7 @@ _Numbers: TypeAlias = tuple[list[UnresolvedOperand], list[int]]
 
 @operation()
 class InParallelOp(DialectOp):
-    """What the iterations of ``scf.forall`` put together: each inserts its slice into a result that all share."""
+    """The terminator of ``scf.forall``, in which each iteration inserts its slice into a shared result."""
 
     name = "scf.forall.in_parallel"
     region = region_def("single_block")
@@ -40,33 +39,31 @@ class InParallelOp(DialectOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read ``{ tensor.parallel_insert_slice .. }``."""
+        """Parses ``{ tensor.parallel_insert_slice .. }``."""
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())
         return cls.build(regions=[region], attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
-        """Write the same."""
+        """Prints the custom form."""
         printer.print_string(" ")
         printer.print_region(self.region, print_entry_block_args=False, print_block_terminators=True)
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), ForallOp):
-            msg = "expects parent op 'scf.forall'"
-            raise VerifyException(msg)
+            fail("expects parent op 'scf.forall'")
         for op in self.region.block.ops:
             if op.name != "tensor.parallel_insert_slice":
-                msg = f"expected only tensor.parallel_insert_slice ops, but found '{op.name}'"
-                raise VerifyException(msg)
+                fail(f"expected only tensor.parallel_insert_slice ops, but found '{op.name}'")
 
 
 @operation(side_effects=True)
 class ForallOp(DialectOp):
-    """A loop nest whose iterations have no order: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
+    """A loop nest with unordered iterations: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
 
-    ``mapping`` may say which iteration is whose, as ``[#hivm.block]``.
+    ``mapping`` may assign the iterations to blocks or cores, as ``[#hivm.block]``.
     """
 
     name = "scf.forall"
@@ -84,24 +81,24 @@ class ForallOp(DialectOp):
 
     @property
     def rank(self) -> int:
-        """How many loops are nested."""
+        """The number of nested loops."""
         return len(self.staticUpperBound)
 
     @property
     def terminator(self) -> InParallelOp:
-        """The last op, which puts the slices together."""
+        """The last op, which inserts the slices."""
         last = self.region.block.last_op
         assert isinstance(last, InParallelOp)
         return last
 
     def bounds(self) -> list[list[SSAValue | int]]:
-        """Lower bounds, upper bounds and steps, each a list with a number or a value per loop."""
+        """The lower bounds, the upper bounds and the steps: each a list with a number or a value per loop."""
         return [_mixed(static, dynamic) for static, dynamic in (
             (self.staticLowerBound, self.lower), (self.staticUpperBound, self.upper), (self.staticStep, self.steps))]
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read the custom form; without an op that puts slices together, an empty one is meant."""
+        """Parses the custom form; without a terminator an empty one is added."""
         variables = _names(parser)
         lower: _Numbers
         steps: _Numbers
@@ -137,7 +134,7 @@ class ForallOp(DialectOp):
                         "staticStep": _numbers(steps[1]), "mapping": mapping})
 
     def print(self, printer: Printer) -> None:
-        """Write the custom form; bounds from 0 in steps of 1 are left out."""
+        """Prints the custom form; lower bounds of 0 with steps of 1 are omitted."""
         lower, upper, steps = self.bounds()
         arguments = self.region.block.args
         printer.print_string(" (")
@@ -166,39 +163,39 @@ class ForallOp(DialectOp):
 
     def verify_(self) -> None:
         if len(self.result) != len(self.outputs):
-            _wrong(f"produces {len(self.result)} results, but has only {len(self.outputs)} outputs")
+            fail(f"produces {len(self.result)} results, but has only {len(self.outputs)} outputs")
         arguments = self.region.block.args
         if len(arguments) != self.rank + len(self.outputs):
-            _wrong(f"region expects {self.rank} arguments")
+            fail(f"region expects {self.rank} arguments")
         for number, argument in enumerate(arguments[:self.rank]):
             if argument.type != _INDEX:
-                _wrong(f"expects {number}-th block argument to be an index")
+                fail(f"expects {number}-th block argument to be an index")
         for number, (argument, output, result) in enumerate(
                 zip(arguments[self.rank:], self.outputs, self.result, strict=True)):
             if argument.type != output.type:
-                _wrong(f"type mismatch between {number}-th output and corresponding block argument")
+                fail(f"type mismatch between {number}-th output and corresponding block argument")
             if result.type != output.type:
-                _wrong(f"type mismatch between {number}-th output and its result")
+                fail(f"type mismatch between {number}-th output and its result")
         if self.mapping is not None and len(self.mapping) not in (0, self.rank):
-            _wrong("mapping attribute size must match op rank")
+            fail("mapping attribute size must match op rank")
         for word, static, dynamic in (("lower bound", self.staticLowerBound, self.lower),
                                       ("upper bound", self.staticUpperBound, self.upper),
                                       ("step", self.staticStep, self.steps)):
             if len(static) != self.rank:
-                _wrong(f"expected {self.rank} {word} values, got {len(static)}")
+                fail(f"expected {self.rank} {word} values, got {len(static)}")
             markers = list(static.get_values()).count(DYNAMIC_INDEX)
             if markers != len(dynamic):
-                _wrong(f"expected {markers} dynamic {word} values")
+                fail(f"expected {markers} dynamic {word} values")
         if not isinstance(self.region.block.last_op, InParallelOp):
-            _wrong("expects regions to end with 'scf.forall.in_parallel'")
+            fail("expects regions to end with 'scf.forall.in_parallel'")
 
 
 class ParallelOp(scf.ParallelOp):
-    """A loop nest whose iterations have no order and whose results are folded from what each of them gives."""
+    """A loop nest with unordered iterations, whose results are reductions over the iterations."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read ``(%i) = (%lower) to (%upper) step (%step) init (%x) -> T { .. scf.reduce(..) }``."""
+        """Parses ``(%i) = (%lower) to (%upper) step (%step) init (%x) -> T { .. scf.reduce(..) }``."""
         variables = _names(parser)
         parser.parse_punctuation("=")
         lower = _operands(parser)
@@ -217,7 +214,7 @@ class ParallelOp(scf.ParallelOp):
                          regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write the same."""
+        """Prints the custom form."""
         printer.print_string(" (")
         printer.print_list(self.body.block.args, printer.print_ssa_value)
         for word, values in ((") = (", self.lowerBound), (") to (", self.upperBound), (") step (", self.step)):
@@ -237,16 +234,16 @@ class ParallelOp(scf.ParallelOp):
 
     def verify_(self) -> None:
         if not self.body.block.args:
-            _wrong("needs at least one tuple element for lowerBound, upperBound and step")
+            fail("needs at least one tuple element for lowerBound, upperBound and step")
         super().verify_()
 
 
 class ReduceOp(scf.ReduceOp):
-    """How what the iterations of ``scf.parallel`` give is folded: a body for each result, with commas between them."""
+    """The reductions of ``scf.parallel``: one body per result, separated by commas."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Read ``(%a, %b : T, U) { .. }, { .. }``."""
+        """Parses ``(%a, %b : T, U) { .. }, { .. }``."""
         values: list[UnresolvedOperand] = []
         types: list[Attribute] = []
         if parser.parse_optional_punctuation("(") is not None:
@@ -261,7 +258,7 @@ class ReduceOp(scf.ReduceOp):
                          attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
-        """Write the same."""
+        """Prints the custom form."""
         if self.args:
             printer.print_string("(")
             printer.print_list(self.args, printer.print_ssa_value)
@@ -271,12 +268,12 @@ class ReduceOp(scf.ReduceOp):
         for number, region in enumerate(self.reductions):
             printer.print_string(", " if number else " ")
             printer.print_region(region)
-        if self.reductions:  # attributes alone would be read as a body
+        if self.reductions:  # without a body, the attributes would be parsed as one
             printer.print_op_attributes(self.attributes)
 
 
 class IfOp(scf.IfOp):
-    """A branch; one that ends in an op that is not known may leave out ``scf.yield`` as any other may."""
+    """``scf.if``; a branch may omit ``scf.yield``, also after an unregistered op."""
 
     @staticmethod
     def parse_region_with_yield(parser: Parser) -> Region:
@@ -295,14 +292,14 @@ class IfOp(scf.IfOp):
         for region in self.regions:
             last = region.blocks[-1].last_op if region.blocks else None
             if last is not None and not isinstance(last, scf.YieldOp):
-                continue  # an op that is not known
+                continue  # an unregistered op, which may be a terminator
             types = () if last is None else last.operand_types
             if tuple(types) != tuple(self.result_types):
-                _wrong(f"a branch yields ({', '.join(map(str, types))}), where the results are"
+                fail(f"a branch yields ({', '.join(map(str, types))}), where the results are"
                        f" ({', '.join(map(str, self.result_types))})")
 
 
-def _with_yields(op: Any) -> Any:
+def _with_verify_yield(op: Any) -> Any:
     """Returns the op, after adding an empty ``scf.yield`` to each region without a terminator."""
     for region in op.regions:
         if not region.blocks:
@@ -318,14 +315,14 @@ class IndexSwitchOp(scf.IndexSwitchOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        return _with_yields(super().parse(parser))
+        return _with_verify_yield(super().parse(parser))
 
 
 class ExecuteRegionOp(scf.ExecuteRegionOp):
     """``scf.execute_region``; its terminator is always printed, because MLIR refuses an empty region."""
 
     def print(self, printer: Printer) -> None:
-        """Write ``-> (T) { .. scf.yield %x : T }``."""
+        """Prints ``-> (T) { .. scf.yield %x : T }``."""
         if self.outs:
             printer.print_string(" -> (")
             printer.print_list(self.outs.types, printer.print_attribute)
@@ -356,49 +353,45 @@ class WhileOp(scf.WhileOp):
         return made
 
 
-def _flows(word: str, given: Sequence[Attribute], wanted: Sequence[Attribute]) -> None:
-    """What one place of a loop hands to another is what that one takes."""
+def _verify_types(word: str, given: Sequence[Attribute], wanted: Sequence[Attribute]) -> None:
+    """Verifies that values passed along a control-flow edge have the types that the target expects."""
     if list(given) != list(wanted):
-        _wrong(f"{word}: given are ({', '.join(map(str, given))}), wanted ({', '.join(map(str, wanted))})")
+        fail(f"{word}: given ({', '.join(map(str, given))}), expected ({', '.join(map(str, wanted))})")
 
 
-def _yields(word: str, block: Block, wanted: Sequence[Attribute]) -> None:
+def _verify_yield(word: str, block: Block, wanted: Sequence[Attribute]) -> None:
     last = block.last_op
     if isinstance(last, scf.YieldOp):
-        _flows(word, last.operand_types, wanted)
+        _verify_types(word, last.operand_types, wanted)
 
 
-def _region_runs(op: Any) -> None:
+def _verify_execute_region(op: Any) -> None:
     blocks = list(op.region.blocks)
     if not blocks:
-        _wrong("region needs to have at least one block")
+        fail("region needs to have at least one block")
     if blocks[0].args:
-        _wrong("region cannot have any arguments")
+        fail("region cannot have any arguments")
     for block in blocks:
-        _yields("what the region yields is not what the op has for results", block, op.result_types)
+        _verify_yield("the types that the region yields are not those of the results", block, op.result_types)
 
 
-def _loops(op: Any) -> None:
+def _verify_for(op: Any) -> None:
     scf.ForOp.verify_(op)
-    _flows("mismatch of loop-carried values and defined values", op.iter_args.types, op.result_types)
+    _verify_types("mismatch of loop-carried values and defined values", op.iter_args.types, op.result_types)
 
 
-def _loops_while(op: Any) -> None:
+def _verify_while(op: Any) -> None:
     before, after = op.before_region.block, op.after_region.block
-    _flows("what the loop starts with is not what its condition takes", op.arguments.types, before.arg_types)
+    _verify_types("the initial values do not have the types of the arguments of the 'before' region", op.arguments.types, before.arg_types)
     condition = before.last_op
     if not isinstance(condition, scf.ConditionOp):
-        _wrong("expects the 'before' region to end with 'scf.condition'")
+        fail("expects the 'before' region to end with 'scf.condition'")
     else:
-        _flows("what the condition hands on is not what the body takes", condition.operand_types[1:], after.arg_types)
-        _flows("what the condition hands on is not what the op has for results", condition.operand_types[1:], op.result_types)
+        _verify_types("the condition does not pass the types of the arguments of the 'after' region", condition.operand_types[1:], after.arg_types)
+        _verify_types("the condition does not pass the types of the results", condition.operand_types[1:], op.result_types)
     if not isinstance(after.last_op, scf.YieldOp):
-        _wrong("expects the 'after' region to end with 'scf.yield'")
-    _yields("what the body yields is not what the condition takes", after, before.arg_types)
-
-
-def _wrong(message: str) -> None:
-    raise VerifyException(message)
+        fail("expects the 'after' region to end with 'scf.yield'")
+    _verify_yield("the body does not yield the types of the arguments of the 'before' region", after, before.arg_types)
 
 
 def _mixed(static: Any, dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
@@ -419,7 +412,7 @@ def _operands(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def _index_list(parser: Parser) -> _Numbers:
-    """Numbers and values; a value stands as a marker among the numbers."""
+    """Parses a list of numbers and values; returns the values, and the numbers with a marker for each value."""
     values = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_dynamic_index_without_type(parser))
     return ([value for value in values if not isinstance(value, int)],
             [value if isinstance(value, int) else DYNAMIC_INDEX for value in values])
@@ -445,11 +438,11 @@ def _print_mixed(printer: Printer, values: Sequence[SSAValue | int]) -> None:
 
 
 def _arrow_types(parser: Parser) -> list[Attribute]:
-    """The types behind an arrow; a single one needs no parentheses."""
+    """Parses the types after an arrow; a single type needs no parentheses."""
     parser.parse_punctuation("->")
     return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
 
 
 Scf = extend_dialect(
     scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, IndexSwitchOp,
-    replace_rules(ExecuteRegionOp, _region_runs), replace_rules(scf.ForOp, _loops), replace_rules(WhileOp, _loops_while))
+    replace_rules(ExecuteRegionOp, _verify_execute_region), replace_rules(scf.ForOp, _verify_for), replace_rules(WhileOp, _verify_while))

@@ -1,4 +1,4 @@
-"""The ops of tensor whose rules in xDSL are narrower than those of LLVM 19, and those that it has not."""
+"""tensor: the rules of LLVM 19 for ops of xDSL, and the ops that xDSL lacks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from xdsl.irdl import (
     VarConstraint,
     base,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -32,34 +33,31 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure, RecursiveMemoryEffect
-from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, fail, operation, replace_rules, require
 from tilelang_npu.dialects.mlir.rules import (
-    drops_ones,
-    dynamic_sizes,
-    fitting_shapes,
-    is_whole,
-    output_shape,
-    require,
-    slice_of,
+    is_rank_reduced,
+    is_signless_or_index,
+    may_have_same_shape,
+    verify_dynamic_sizes,
+    verify_output_shape,
+    verify_slice,
 )
-from tilelang_npu.dialects.mlir.tensor_pack import PackOp, UnpackOp
 
 _ANY = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 _NUMBERS = DenseArrayBase.constr(i64)
 
 
-def _expandable(op: Any) -> None:
-    _reshapeable(op.src.type, op.result.type, op)
-    output_shape(op, op.dynamic_output_shape, op.result.type.get_shape(), sizes=False)
+def _verify_expand_shape(op: Any) -> None:
+    _verify_regrouping(op.src.type, op.result.type, op)
+    verify_output_shape(op, op.dynamic_output_shape, op.result.type.get_shape(), sizes=False)
 
 
-def _collapsible(op: Any) -> None:
-    _reshapeable(op.result.type, op.src.type, op)
+def _verify_collapse_shape(op: Any) -> None:
+    _verify_regrouping(op.result.type, op.src.type, op)
 
 
-def _reshapeable(collapsed: Any, expanded: Any, op: Any) -> None:
+def _verify_regrouping(collapsed: Any, expanded: Any, op: Any) -> None:
     require(collapsed.element_type == expanded.element_type, f"expected element type '{collapsed.element_type}', but got"
                                                              f" '{expanded.element_type}'")
     if collapsed.get_shape():
@@ -71,39 +69,33 @@ def _reshapeable(collapsed: Any, expanded: Any, op: Any) -> None:
             "invalid to reshape tensor/memref with non-unit extent dimensions to zero-rank tensor/memref")
 
 
-def _paddable(op: Any) -> None:
+def _verify_pad(op: Any) -> None:
     source, result = op.source.type, op.result.type
     low, high, shape = op.static_low.get_values(), op.static_high.get_values(), source.get_shape()
     for static, dynamic in ((low, op.low), (high, op.high)):
         if len(static) != len(shape):
-            msg = f"expected {len(shape)} pad sizes, one for each axis of '{source}', but got {len(static)}"
-            raise VerifyException(msg)
+            fail(f"expected {len(shape)} pad sizes, one for each axis of '{source}', but got {len(static)}")
         if list(static).count(DYNAMIC_INDEX) != len(dynamic):
-            msg = f"expected {list(static).count(DYNAMIC_INDEX)} dynamic pad sizes but got {len(dynamic)}"
-            raise VerifyException(msg)
+            fail(f"expected {list(static).count(DYNAMIC_INDEX)} dynamic pad sizes but got {len(dynamic)}")
     inferred = [DYNAMIC_INDEX if DYNAMIC_INDEX in axis else sum(axis) for axis in zip(shape, low, high, strict=True)]
     kind = TensorType(source.element_type, inferred)
     sizes = result.get_shape()
-    # A size that is not known to the op may be stated by the result's type; one that is known may not be hidden by it.
+    # The result's type may state a size that the op does not determine, but a size that the op determines must be in the type.
     if len(sizes) != len(inferred) or any(known not in (DYNAMIC_INDEX, size)
                                           for size, known in zip(sizes, inferred, strict=True)):
-        msg = f"specified type '{result}' does not match the inferred type '{kind}'"
-        raise VerifyException(msg)
+        fail(f"specified type '{result}' does not match the inferred type '{kind}'")
     arguments = op.region.block.args
     if len(arguments) != len(shape):
-        msg = f"expected the block to have {len(shape)} arguments"
-        raise VerifyException(msg)
+        fail(f"expected the block to have {len(shape)} arguments")
     for number, argument in enumerate(arguments, 1):
         if not isinstance(argument.type, IndexType):
-            msg = f"expected block argument {number} to be an index"
-            raise VerifyException(msg)
+            fail(f"expected block argument {number} to be an index")
     last = op.region.block.last_op
     if isinstance(last, tensor.YieldOp) and [value.type for value in last.operands] != [result.element_type]:
-        msg = "expected yield type to match shape element type"
-        raise VerifyException(msg)
+        fail("expected yield type to match shape element type")
 
 
-def _reshaped(op: Any) -> None:
+def _verify_reshape(op: Any) -> None:
     source, shape, result = op.source.type, op.shape.type, op.result.type
     require(source.element_type == result.element_type,
              "element types of source and destination tensor types should be the same")
@@ -119,7 +111,7 @@ def _reshaped(op: Any) -> None:
                      "source and destination tensor should have the same number of elements")
 
 
-def _generates(op: Any) -> None:
+def _verify_generate(op: Any) -> None:
     shape, arguments = op.result.type.get_shape(), op.body.block.args
     require(shape.count(DYNAMIC_INDEX) == len(op.dynamicExtents),
              "must have as many index operands as dynamic extents in the result type")
@@ -130,18 +122,18 @@ def _generates(op: Any) -> None:
              "body must be terminated with a `yield` operation of the tensor element type")
 
 
-def _same_bits(op: Any) -> None:
+def _verify_bitcast(op: Any) -> None:
     source, result = op.source.type, op.dest.type
     one, other = source.element_type, result.element_type
     fits = (isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
-            and fitting_shapes(source, result))
+            and may_have_same_shape(source, result))
     require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _gathers(op: Any) -> None:
+def _verify_gather(op: Any) -> None:
     axes, shape = list(op.gather_dims.get_values()), list(op.source.type.get_shape())
     indices = list(op.indices.type.get_shape())
-    require(is_whole(op.indices.type.element_type),
+    require(is_signless_or_index(op.indices.type.element_type),
             f"operand #1 must be ranked tensor of signless integer or index values, but got '{op.indices.type}'")
     require(axes, "gather_dims must be non-empty")
     require(len(axes) <= len(shape), "gather_dims overflow source rank")
@@ -156,45 +148,46 @@ def _gathers(op: Any) -> None:
              f"result type mismatch: expected '{whole}' or its rank-reduced variant '{reduced}' (got: '{op.result.type}')")
 
 
-def _slice(op: Any) -> None:
+def _verify_parallel_insert(op: Any) -> None:
     require(isinstance(op.dest, BlockArgument), "may only insert into an output block argument")
-    _part(op, op.dest.type, op.source.type, "source")
+    _verify_slice(op, op.dest.type, op.source.type, "source")
     parent = op.parent_op()
     require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
 
 
-def _inserts_slice(op: Any) -> None:
-    _part(op, op.dest.type, op.source.type, "source")
+def _verify_insert_slice(op: Any) -> None:
+    _verify_slice(op, op.dest.type, op.source.type, "source")
     require(op.result.type == op.dest.type, "failed to verify that all of {dest, result} have same type")
 
 
-def _extracts_slice(op: Any) -> None:
-    _part(op, op.source.type, op.result.type, "result")
+def _verify_extract_slice(op: Any) -> None:
+    _verify_slice(op, op.source.type, op.result.type, "result")
 
 
-def _part(op: Any, whole: TensorType[Any], part: TensorType[Any], word: str) -> None:
-    expected = TensorType(whole.element_type, slice_of(op, whole.get_shape()))
-    require(part.element_type == whole.element_type and drops_ones(expected.get_shape(), part.get_shape()),
+def _verify_slice(op: Any, whole: TensorType[Any], part: TensorType[Any], word: str) -> None:
+    """Verifies that ``part`` has the type of the slice of ``whole`` that the op describes; ``word`` names ``part``."""
+    expected = TensorType(whole.element_type, verify_slice(op, whole.get_shape()))
+    require(part.element_type == whole.element_type and is_rank_reduced(expected.get_shape(), part.get_shape()),
             f"expected {word} type to be '{expected}' or a rank-reduced version, but got '{part}'")
 
 
-def _empty(op: Any) -> None:
-    dynamic_sizes(op.dynamic_sizes, op.tensor.type.get_shape())
+def _verify_empty(op: Any) -> None:
+    verify_dynamic_sizes(op.dynamic_sizes, op.tensor.type.get_shape())
 
 
-def _has_axes(op: Any) -> None:
+def _verify_dim(op: Any) -> None:
     kind = op.source.type
     require(not isinstance(kind, TensorType) or kind.get_shape(),
             f"operand #0 must be non-0-ranked or unranked tensor, but got '{kind}'")
 
 
-def _castable(op: Any) -> None:
+def _verify_cast(op: Any) -> None:
     source, result = op.source.type, op.dest.type
-    require(source.element_type == result.element_type and fitting_shapes(source, result),
+    require(source.element_type == result.element_type and may_have_same_shape(source, result),
             f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _indexed(op: Any) -> None:
+def _verify_access(op: Any) -> None:
     inserts = op.name == "tensor.insert"
     source = op.dest.type if inserts else op.tensor.type
     require(len(op.indices) == len(source.get_shape()),
@@ -204,7 +197,7 @@ def _indexed(op: Any) -> None:
     require(not inserts or op.result.type == source, "expected result type to match dest type")
 
 
-def _from_elements(op: Any) -> None:
+def _verify_from_elements(op: Any) -> None:
     kind = op.result.type
     require(DYNAMIC_INDEX not in kind.get_shape(),
             f"result #0 must be statically shaped tensor of any type values, but got '{kind}'")
@@ -223,9 +216,9 @@ class RankOp(DialectOp):
     assembly_format = "attr-dict $tensor `:` type($tensor)"
 
 
-@operation(rules=[_generates])
+@operation(rules=[_verify_generate])
 class GenerateOp(DialectOp):
-    """A tensor each of whose elements a body computes from its place."""
+    """A tensor whose body computes each element from its index."""
 
     name = "tensor.generate"
     dynamicExtents = var_operand_def(IndexType)
@@ -235,9 +228,9 @@ class GenerateOp(DialectOp):
     assembly_format = "$dynamicExtents $body attr-dict `:` type($result)"
 
 
-@operation(rules=[_same_bits])
+@operation(rules=[_verify_bitcast])
 class BitcastOp(DialectOp):
-    """The same bits read as another type of as many."""
+    """The same bits as another type of the same width."""
 
     name = "tensor.bitcast"
     source = operand_def(_ANY)
@@ -246,9 +239,9 @@ class BitcastOp(DialectOp):
     assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
 
 
-@operation(rules=[_gathers])
+@operation(rules=[_verify_gather])
 class GatherOp(DialectOp):
-    """Elements, or slices, of a tensor at places that another one lists."""
+    """Elements or slices of a tensor at the indices in another tensor."""
 
     name = "tensor.gather"
     source = operand_def(TensorType)
@@ -261,9 +254,9 @@ class GatherOp(DialectOp):
                        "functional-type(operands, results)")
 
 
-@operation(rules=[_slice], side_effects=True)
+@operation(rules=[_verify_parallel_insert], side_effects=True)
 class ParallelInsertSliceOp(DialectOp):
-    """The slice that one iteration of ``scf.forall`` puts into the result that all share."""
+    """Inserts the slice of one iteration of ``scf.forall`` into the shared result."""
 
     name = "tensor.parallel_insert_slice"
     DEST: ClassVar = VarConstraint("DEST", base(TensorType))
@@ -282,13 +275,107 @@ class ParallelInsertSliceOp(DialectOp):
                        "attr-dict `:` type($source) `into` type($dest)")
 
 
-ExpandShapeOp = replace_rules(tensor.ExpandShapeOp, _expandable)
-CollapseShapeOp = replace_rules(tensor.CollapseShapeOp, _collapsible)
-PadOp = replace_rules(tensor.PadOp, _paddable)
-ReshapeOp = replace_rules(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
+# -- pack and unpack ----------------------------------------------------------------------------------------------------
+
+_NONE = DenseArrayBase.from_list(i64, [])
+_TILES = ("`inner_dims_pos` `=` $inner_dims_pos `inner_tiles` `=` custom<DynamicIndexList>($inner_tiles, $static_inner_tiles) "
+          "`into` $dest attr-dict `:` type($source) `->` type($dest)")
+
+
+def _verify_tiles(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -> tuple[list[int], list[int]]:
+    """Verifies the rules that both ops share; returns the shape of the unpacked tensor and the sizes of the tiles."""
+    axes, tiles = list(op.inner_dims_pos.get_values()), list(op.static_inner_tiles.get_values())
+    order = list(op.outer_dims_perm.get_values())
+    shape = list(unpacked.get_shape())
+    rank = len(shape)
+    require(0 not in tiles, "invalid zero tile factor")
+    for name, places in (("inner_dims_pos", axes), ("outer_dims_perm", order)):
+        valid = len(set(places)) == len(places) <= rank and all(0 <= axis < rank for axis in places)
+        require(valid, f"invalid {name} vector")
+    require(len(order) in (0, rank), "outer_dims_perm must be a permutation or empty")
+    require(len(tiles) == len(axes), "tiling factors must equal the number of dimensions to tile")
+    require(tiles.count(DYNAMIC_INDEX) == len(op.inner_tiles),
+             f"expected {tiles.count(DYNAMIC_INDEX)} dynamic inner_tiles, got {len(op.inner_tiles)}")
+    require(len(packed.get_shape()) == rank + len(tiles),
+             "packed rank != (unpacked rank + num tiling factors), got "
+             f"{len(packed.get_shape())} != {rank + len(tiles)}")
+    require(packed.element_type == unpacked.element_type, "expected source and destination to have the same element type")
+    outer = list(shape)
+    for axis, tile in zip(axes, tiles, strict=True):
+        outer[axis] = DYNAMIC_INDEX if DYNAMIC_INDEX in (outer[axis], tile) else -(-outer[axis] // tile)
+    if order:
+        outer = [outer[axis] for axis in order]
+    expected = [*outer, *tiles]
+    got = packed.get_shape()
+    fits = all(DYNAMIC_INDEX in (want, have) or want <= have for want, have in zip(outer, got, strict=False))
+    require(fits, "the shape of output is not large enough to hold the packed data. Expected at least "
+                   f"{TensorType(packed.element_type, expected)}, got {packed}")
+    fits = all(DYNAMIC_INDEX in (want, have) or want == have for want, have in zip(tiles, got[rank:], strict=True))
+    require(fits, "mismatch in inner tile sizes specified and shaped of tiled dimension in the packed type")
+    return shape, tiles
+
+
+def _verify_pack(op: Any) -> None:
+    shape, tiles = _verify_tiles(op, op.source.type, op.dest.type)
+    if op.padding_value is None:
+        whole = all(DYNAMIC_INDEX in (shape[axis], tile) or shape[axis] % tile == 0
+                    for axis, tile in zip(op.inner_dims_pos.get_values(), tiles, strict=True))
+        require(whole, "invalid tile factor or output size provided. "
+                        "Only full tiles are supported when padding_value is not set")
+    elif op.padding_value.type != op.source.type.element_type:
+        require(False, f"expected padding_value has '{op.source.type.element_type}' but got: '{op.padding_value.type}'")
+
+
+def _verify_unpack(op: Any) -> None:
+    _verify_tiles(op, op.dest.type, op.source.type)
+
+
+@operation(rules=[_verify_pack])
+class PackOp(DialectOp):
+    """Arranges a tensor in tiles: ``tensor.pack %t inner_dims_pos = [0, 1] inner_tiles = [8, %n] into %d : T -> U``."""
+
+    name = "tensor.pack"
+    DEST: ClassVar = VarConstraint("DEST", base(TensorType))
+    source = operand_def(TensorType)
+    dest = operand_def(DEST)
+    padding_value = opt_operand_def()
+    inner_tiles = var_operand_def(IndexType)
+    outer_dims_perm = prop_def(_NUMBERS, default_value=_NONE)
+    inner_dims_pos = prop_def(_NUMBERS)
+    static_inner_tiles = prop_def(_NUMBERS)
+    result = result_def(DEST)
+    traits = traits_def(Pure())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (DynamicIndexList,)
+    assembly_format = ("$source (`padding_value` `(` $padding_value^ `:` type($padding_value) `)`)? "
+                       f"(`outer_dims_perm` `=` $outer_dims_perm^)? {_TILES}")
+
+
+@operation(rules=[_verify_unpack])
+class UnpackOp(DialectOp):
+    """Restores a tensor from tiles: ``tensor.unpack %t inner_dims_pos = [0] inner_tiles = [8] into %d : T -> U``."""
+
+    name = "tensor.unpack"
+    DEST: ClassVar = VarConstraint("DEST", base(TensorType))
+    source = operand_def(TensorType)
+    dest = operand_def(DEST)
+    inner_tiles = var_operand_def(IndexType)
+    outer_dims_perm = prop_def(_NUMBERS, default_value=_NONE)
+    inner_dims_pos = prop_def(_NUMBERS)
+    static_inner_tiles = prop_def(_NUMBERS)
+    result = result_def(DEST)
+    traits = traits_def(Pure())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = f"$source (`outer_dims_perm` `=` $outer_dims_perm^)? {_TILES}"
+
+
+ExpandShapeOp = replace_rules(tensor.ExpandShapeOp, _verify_expand_shape)
+CollapseShapeOp = replace_rules(tensor.CollapseShapeOp, _verify_collapse_shape)
+PadOp = replace_rules(tensor.PadOp, _verify_pad)
+ReshapeOp = replace_rules(tensor.ReshapeOp, _verify_reshape, source=_ANY, result=_ANY)
 Tensor = extend_dialect(
     tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
-    ParallelInsertSliceOp, PackOp, UnpackOp, replace_rules(tensor.EmptyOp, _empty), replace_rules(tensor.CastOp, _castable),
-    replace_rules(tensor.DimOp, _has_axes),
-    replace_rules(tensor.ExtractOp, _indexed), replace_rules(tensor.InsertOp, _indexed), replace_rules(tensor.FromElementsOp, _from_elements),
-    replace_rules(tensor.ExtractSliceOp, _extracts_slice), replace_rules(tensor.InsertSliceOp, _inserts_slice))
+    ParallelInsertSliceOp, PackOp, UnpackOp, replace_rules(tensor.EmptyOp, _verify_empty), replace_rules(tensor.CastOp, _verify_cast),
+    replace_rules(tensor.DimOp, _verify_dim),
+    replace_rules(tensor.ExtractOp, _verify_access), replace_rules(tensor.InsertOp, _verify_access), replace_rules(tensor.FromElementsOp, _verify_from_elements),
+    replace_rules(tensor.ExtractSliceOp, _verify_extract_slice), replace_rules(tensor.InsertSliceOp, _verify_insert_slice))

@@ -1,4 +1,4 @@
-"""The ops of vector, whose shapes, masks and kinds of reduction xDSL checks in part."""
+"""vector: rules on shapes, masks and kinds of reduction, of which xDSL verifies only a part."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules
-from tilelang_npu.dialects.mlir.rules import is_float, require
+from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules, require
+from tilelang_npu.dialects.mlir.rules import is_float
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
 _OF_FLOATS = ("minnumf", "maxnumf", "minimumf", "maximumf")
@@ -26,7 +26,7 @@ def _is_number(type_: Attribute) -> bool:
     return isinstance(type_, (IntegerType, IndexType)) or is_float(type_)
 
 
-def _numbers(op: Any) -> None:
+def _verify_source(op: Any) -> None:
     type_ = op.source.type
     require(isinstance(type_, VectorType) or _is_number(type_), f"source '{type_}' is no number and no vector")
 
@@ -35,10 +35,10 @@ def _bits(type_: Any) -> int:
     return _BITS_OF_INDEX if isinstance(type_, IndexType) else type_.bitwidth
 
 
-# What stands in memory.
+# -- accesses to memory ------------------------------------------------------------------------------------------------
 
-def _in_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Sequence[SSAValue]) -> None:
-    """Neighbours along the last axis are neighbours in memory; the elements are the same; there is an index for each axis."""
+def _verify_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Sequence[SSAValue]) -> None:
+    """Verifies that the last axis is contiguous, that the element types are equal, and that there is an index per axis."""
     strides = base.get_strides()
     require(type_.element_type == base.element_type or type_ == base.element_type,
             f"base element type '{base.element_type}' and vector '{type_}' do not match")
@@ -46,36 +46,36 @@ def _in_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Sequence[
     require(len(indices) == len(base.get_shape()), f"requires {len(base.get_shape())} indices")
 
 
-def _loads(op: Any) -> None:
-    _in_memory(op.base.type, op.result.type, op.indices)
+def _verify_load(op: Any) -> None:
+    _verify_memory(op.base.type, op.result.type, op.indices)
 
 
-def _stores(op: Any) -> None:
-    _in_memory(op.base.type, op.vector.type, op.indices)
+def _verify_store(op: Any) -> None:
+    _verify_memory(op.base.type, op.vector.type, op.indices)
 
 
-def _loads_some(op: Any) -> None:
-    _in_memory(op.base.type, op.result.type, op.indices)
-    _masked(op.mask, op.result)
+def _verify_masked_load(op: Any) -> None:
+    _verify_memory(op.base.type, op.result.type, op.indices)
+    _verify_mask_shape(op.mask, op.result)
     require(op.pass_thru.type == op.result.type, "expected pass_thru of same type as result type")
 
 
-def _stores_some(op: Any) -> None:
-    _in_memory(op.base.type, op.value_to_store.type, op.indices)
-    _masked(op.mask, op.value_to_store)
+def _verify_masked_store(op: Any) -> None:
+    _verify_memory(op.base.type, op.value_to_store.type, op.indices)
+    _verify_mask_shape(op.mask, op.value_to_store)
 
 
-def _masked(mask: Any, value: Any) -> None:
+def _verify_mask_shape(mask: Any, value: Any) -> None:
     require(value.type.get_shape() == mask.type.get_shape(), f"expected the shape of '{value.type}' to match that of the mask,"
                                                              f" '{mask.type}'")
 
 
-# What is cut from a vector or made of one.
+# -- parts and shapes of vectors -----------------------------------------------------------------------------------------
 
-def _broadcasts(op: Any) -> None:
+def _verify_broadcast(op: Any) -> None:
     source, result = op.source.type, op.vector.type
     require(_element(source) == result.element_type, "source operand and result have same element type")
-    _numbers(op)
+    _verify_source(op)
     sizes = source.get_shape() if isinstance(source, VectorType) else ()
     shape = result.get_shape()
     require(len(sizes) <= len(shape), f"source rank {len(sizes)} higher than destination rank {len(shape)}")
@@ -83,7 +83,7 @@ def _broadcasts(op: Any) -> None:
         require(size in (1, wanted), f"dimension mismatch ({size} vs. {wanted})")
 
 
-def _position(op: Any, shape: Sequence[int]) -> Sequence[int]:
+def _verify_position(op: Any, shape: Sequence[int]) -> Sequence[int]:
     stated = list(op.static_position.get_values())
     require(stated.count(DYNAMIC_INDEX) == len(op.dynamic_position), "mismatch between dynamic and static positions")
     require(len(stated) <= len(shape), f"expected position attribute of rank no greater than vector rank {len(shape)}")
@@ -94,24 +94,24 @@ def _position(op: Any, shape: Sequence[int]) -> Sequence[int]:
     return stated
 
 
-def _extracts(op: Any) -> None:
+def _verify_extract(op: Any) -> None:
     whole = op.vector.type
-    rest = whole.get_shape()[len(_position(op, whole.get_shape())):]
+    rest = whole.get_shape()[len(_verify_position(op, whole.get_shape())):]
     inferred = VectorType(whole.element_type, rest) if rest else whole.element_type
     alone = VectorType(whole.element_type, [1])
     require(op.result.type == inferred or (not rest and op.result.type == alone),
             f"inferred type '{inferred}' is incompatible with return type '{op.result.type}'")
 
 
-def _inserts(op: Any) -> None:
+def _verify_insert(op: Any) -> None:
     source, whole = op.source.type, op.dest.type
-    stated = _position(op, whole.get_shape())
+    stated = _verify_position(op, whole.get_shape())
     rank = len(source.get_shape()) if isinstance(source, VectorType) else 0
     require(len(stated) + rank == len(whole.get_shape()), f"expected position attribute rank + source rank ({len(stated)} +"
                                                           f" {rank}) to match dest vector rank ({len(whole.get_shape())})")
 
 
-def _shuffles(op: Any) -> None:
+def _verify_shuffle(op: Any) -> None:
     first, second, result = op.v1.type.get_shape(), op.v2.type.get_shape(), op.result.type.get_shape()
     mask = op.mask.get_values()
     require(len(first) == len(second) and len(result) == max(len(first), 1), "rank mismatch")
@@ -122,7 +122,7 @@ def _shuffles(op: Any) -> None:
         require(0 <= place < places, f"mask index #{number} out of range: {place} of {places}")
 
 
-def _bits_stay(op: Any) -> None:
+def _verify_bitcast(op: Any) -> None:
     source, result = op.source.type, op.result.type
     one, other = source.get_shape(), result.get_shape()
     require(len(one) == len(other), "failed to verify that all of {source, result} have same rank")
@@ -132,13 +132,13 @@ def _bits_stay(op: Any) -> None:
     require(rows[0] == rows[1], f"source/result bitwidth of the minor 1-D vectors must be equal, got {rows[0]} and {rows[1]}")
 
 
-def _sizes_the_mask(op: Any) -> None:
+def _verify_create_mask(op: Any) -> None:
     rank = len(op.mask_vector.type.get_shape())
     require(len(op.mask_dim_sizes) == max(rank, 1),
             f"must specify an operand for each result vector dimension: {max(rank, 1)}, got {len(op.mask_dim_sizes)}")
 
 
-def _reduces(op: Any) -> None:
+def _verify_reduction(op: Any) -> None:
     rank, element, kind = len(op.vector.type.get_shape()), op.vector.type.element_type, str(op.kind.data)
     require(rank <= 1, f"unsupported reduction rank: {rank}")
     fits = is_float(element) if kind in _OF_FLOATS else _is_number(element) and not (kind in _OF_INTEGERS and is_float(element))
@@ -146,9 +146,9 @@ def _reduces(op: Any) -> None:
 
 
 
-# What goes between a vector and a part of a tensor or memref.
+# -- transfers between a vector and a part of a tensor or memref ------------------------------------------------------------
 
-def _transfers(op: Any, type_: VectorType[Any]) -> None:
+def _verify_transfer(op: Any, type_: VectorType[Any]) -> None:
     whole, map_ = op.source.type, op.permutation_map.data
     element, shape = whole.element_type, type_.get_shape()
     inner = element.get_shape() if isinstance(element, VectorType) else ()
@@ -158,8 +158,8 @@ def _transfers(op: Any, type_: VectorType[Any]) -> None:
                                                      " type")
     require(len(map_.results) == len(shape) - len(inner),
             "requires a permutation_map with result dims of the same rank as the vector type")
-    _permutes(map_)
-    _same_bits(element, type_)
+    _verify_permutation(map_)
+    _verify_widths(element, type_)
     require(op.mask is None or not inner, "does not support masks with vector element type")
     if op.mask is not None:
         wanted = VectorType(i1, _mask_shape(map_, shape))
@@ -169,7 +169,7 @@ def _transfers(op: Any, type_: VectorType[Any]) -> None:
             f" inBounds of size {len(op.in_bounds)}")
 
 
-def _same_bits(element: Any, type_: VectorType[Any]) -> None:
+def _verify_widths(element: Any, type_: VectorType[Any]) -> None:
     given = type_.element_type
     one = _element(element)
     require(isinstance(one, IndexType) == isinstance(given, IndexType),
@@ -180,7 +180,7 @@ def _same_bits(element: Any, type_: VectorType[Any]) -> None:
                                   f" the source element type: {row} and {of_source}")
 
 
-def _permutes(map_: AffineMap) -> None:
+def _verify_permutation(map_: AffineMap) -> None:
     places = []
     for result in map_.results:
         require(isinstance(result, AffineDimExpr) or result == AffineConstantExpr(0),
@@ -192,29 +192,29 @@ def _permutes(map_: AffineMap) -> None:
 
 
 def _mask_shape(map_: AffineMap, shape: Sequence[int]) -> list[int]:
-    """The sizes of the axes that are read or written, in the order of the tensor or memref."""
+    """The shape of the mask of a transfer: the sizes of the transferred axes, in the order of the tensor or memref."""
     sizes = {result.position: size for result, size in zip(map_.results, shape, strict=True)
              if isinstance(result, AffineDimExpr)}
     return [sizes[place] for place in sorted(sizes)] or [1]
 
 
-def _reads(op: Any) -> None:
-    _transfers(op, op.result.type)
+def _verify_transfer_read(op: Any) -> None:
+    _verify_transfer(op, op.result.type)
     require(op.padding.type == op.source.type.element_type, "requires formal padding and source of the same elemental type")
 
 
-def _writes(op: Any) -> None:
+def _verify_transfer_write(op: Any) -> None:
     require(not op.has_broadcast_dim(), "should not have broadcast dimensions")
-    _transfers(op, op.vector.type)
+    _verify_transfer(op, op.vector.type)
     result = None if op.result is None else op.result.type
     wanted = op.source.type if isinstance(op.source.type, TensorType) else None
     require(result == wanted, f"result type '{result}' is not that of the source, '{wanted}'")
 
 
 Vector = extend_dialect(
-    vector.Vector, replace_rules(vector.LoadOp, _loads), replace_rules(vector.StoreOp, _stores),
-    replace_rules(vector.MaskedLoadOp, _loads_some), replace_rules(vector.MaskedStoreOp, _stores_some),
-    replace_rules(vector.BroadcastOp, _broadcasts), replace_rules(vector.ExtractOp, _extracts), replace_rules(vector.InsertOp, _inserts),
-    replace_rules(vector.ShuffleOp, _shuffles), replace_rules(vector.BitcastOp, _bits_stay),
-    replace_rules(vector.PrintOp, _numbers), replace_rules(vector.CreateMaskOp, _sizes_the_mask), replace_rules(vector.ReductionOp, _reduces),
-    replace_rules(vector.TransferReadOp, _reads), replace_rules(vector.TransferWriteOp, _writes))
+    vector.Vector, replace_rules(vector.LoadOp, _verify_load), replace_rules(vector.StoreOp, _verify_store),
+    replace_rules(vector.MaskedLoadOp, _verify_masked_load), replace_rules(vector.MaskedStoreOp, _verify_masked_store),
+    replace_rules(vector.BroadcastOp, _verify_broadcast), replace_rules(vector.ExtractOp, _verify_extract), replace_rules(vector.InsertOp, _verify_insert),
+    replace_rules(vector.ShuffleOp, _verify_shuffle), replace_rules(vector.BitcastOp, _verify_bitcast),
+    replace_rules(vector.PrintOp, _verify_source), replace_rules(vector.CreateMaskOp, _verify_create_mask), replace_rules(vector.ReductionOp, _verify_reduction),
+    replace_rules(vector.TransferReadOp, _verify_transfer_read), replace_rules(vector.TransferWriteOp, _verify_transfer_write))

@@ -1,7 +1,7 @@
-"""Modules to text and back.
+"""Parses modules from text and prints them.
 
-``parse_module`` reads and verifies; what is wrong is a TileError with the line and column: T601 where the text is no MLIR,
-T602 where an op breaks a rule of its dialect. ``print_module`` writes the text that MLIR itself would.
+``parse_module`` parses and verifies. Errors are a TileError with the line and column: T601 where the text is not MLIR, T602 where
+an op breaks a rule of its dialect. ``print_module`` prints the text that MLIR itself would print.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from tilelang_npu.dialects.ir import remarks
 from tilelang_npu.dialects.text.reader import BrokenOp, TextParser
 from tilelang_npu.dialects.text.refusals import (
     first_line,
-    in_our_words,
+    improve_message,
     is_empty,
-    of_python,
-    refuse_what_is_no_text,
-    remember,
+    describe_exception,
+    reject_invalid_text,
+    cache_lines,
 )
 from tilelang_npu.dialects.text.toolchains import require_writable
 from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.errors import Location, TileError
 
-_BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
+_PARSE_FAILURES = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
              NotImplementedError, OverflowError, RecursionError, MemoryError, struct.error)
-"""What xDSL raises on text that parses as tokens but makes no op or attribute."""
+"""The exceptions that xDSL raises on text whose tokens are valid but that describes no valid op or attribute."""
 
 _UNDEFINED = re.compile(r"values used but not defined: \[%([^\],]+)")
-"""xDSL's message, which points at the end of the text."""
+"""xDSL's message on undefined values, whose location is the end of the text."""
 
 
 def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True,
                  empty: bool = False) -> ModuleOp:
-    """Read a module, in custom or generic form.
+    """Parses a module, in custom or generic form.
 
     Args:
-        text: MLIR text; ops without a module around get one.
-        filename: name for messages and for the locations of ops that state none.
-        allow_unregistered: take ops and attributes of dialects that this package does not know.
-        verify: check the rules of the dialects.
-        empty: read a text without operations as an empty module; by default such a text is an error.
+        text: MLIR text; ops outside of a module are put into a module.
+        filename: the name in messages, and in the locations of ops that state none.
+        allow_unregistered: whether ops and attributes of unknown dialects are accepted.
+        verify: whether the rules of the dialects are checked.
+        empty: whether a text without operations is an empty module; by default it is an error.
 
     Raises:
         TileError: T601, the text is not MLIR; T602, an op breaks a rule.
@@ -55,7 +55,7 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
     parser: TextParser | None = None
     if empty and is_empty(text):
         return ModuleOp([])
-    refuse_what_is_no_text(text, filename)
+    reject_invalid_text(text, filename)
     try:
         parser = TextParser(make_context(allow_unregistered=allow_unregistered), text, filename)
         module = parser.parse_module()
@@ -64,51 +64,50 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         line, column, width = place.line, place.col, max(1, error.span.end - error.span.start)
         if parser is not None and (unknown := _UNDEFINED.match(error.msg)) and (use := _first_use(unknown[1], text)):
             (line, column), width = parser.place(use.start()), len(unknown[1]) + 1
-        message = in_our_words(error.msg, error.span.text, text)
-        raise _refused(message, text, Location(filename, line, column, column + width)) from None
+        message = improve_message(error.msg, error.span.text)
+        raise _text_error(message, text, Location(filename, line, column, column + width)) from None
     except BrokenOp as error:
         assert parser is not None
-        remember(text, filename)
+        cache_lines(text, filename)
         raise TileError(f"'{error.name}' op {first_line(error)}", code="T602",
                         location=Location(filename, *parser.place(error.position))) from None
-    except _BAD_TEXT as error:
+    except _PARSE_FAILURES as error:
         line, column = parser.place(parser.pos) if parser is not None else (1, 1)
-        raise _refused(of_python(error), text, Location(filename, line, column)) from None
+        raise _text_error(describe_exception(error), text, Location(filename, line, column)) from None
     if verify:
-        remember(text, filename)
+        cache_lines(text, filename)
         verify_module(module)
     return module
 
 
-def to_keep(module: ModuleOp) -> dict[str, str]:
-    """All of a module as text, its locations and remarks with it."""
-    return {"text": print_module(module, generic=True, locations=True), "remarks": remarks.collected(module)}
+def serialise_module(module: ModuleOp) -> dict[str, str]:
+    """Returns a module as data: its text with locations, and its remarks."""
+    return {"text": print_module(module, generic=True, locations=True), "remarks": remarks.remarks_as_json(module)}
 
 
-def read_back(kept: Mapping[str, str]) -> ModuleOp:
-    """The module of which ``to_keep`` gave the text, unverified.
-
-    The generic form states every location, so an op that the parser had to place has none.
-    """
-    name = "<kept>"
-    module = parse_module(kept["text"], name, verify=False)
+def deserialise_module(data: Mapping[str, str]) -> ModuleOp:
+    """Returns the module of which ``serialise_module`` made the data, without verifying it."""
+    # The generic form states every known location. An op without a location in the text gets one in the file <serialised> from
+    # the parser, which is removed again.
+    name = "<serialised>"
+    module = parse_module(data["text"], name, verify=False)
     for op in module.walk():
         if isinstance(op.location, FileLineColLoc) and op.location.filename.data == name:
             op.location = UnknownLoc()
-    remarks.restore(module, kept["remarks"])
+    remarks.restore_remarks(module, data["remarks"])
     return module
 
 
 def print_module(op: Operation, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
                  notes: Mapping[Operation, str] | None = None) -> str:
-    """Write an op, usually a module, as text that ends with a line end.
+    """Returns the text of an op, usually of a module, with a line end.
 
     Args:
-        op: what to write.
-        generic: write every op in MLIR's generic form.
-        locations: write ``loc(...)`` behind each op.
-        toolchain: whose spelling: ``master`` of AscendNPU-IR, or ``1.0.0`` for its release v1.0.0.
-        notes: comments, each behind its op.
+        op: the op to print.
+        generic: whether every op is printed in MLIR's generic form.
+        locations: whether ``loc(...)`` is printed after each op.
+        toolchain: the spelling: ``master`` of AscendNPU-IR, or ``1.0.0`` for its release v1.0.0.
+        notes: comments, each printed after its op.
 
     Raises:
         TileError: T603, the toolchain has no spelling for an op.
@@ -120,7 +119,7 @@ def print_module(op: Operation, *, generic: bool = False, locations: bool = Fals
 
 
 def verify_module(module: Operation) -> None:
-    """Check every op against the rules of its dialect, and that values are used only behind their definition.
+    """Verifies every op by the rules of its dialect, and that definitions of values dominate their uses.
 
     Raises:
         TileError: T602, at the location of the op.
@@ -129,7 +128,7 @@ def verify_module(module: Operation) -> None:
 
 
 def location_of(op: Operation) -> Location | None:
-    """The place in a source file that an op comes from, where it states one."""
+    """The location in a source file that an op comes from; None where its location names no file."""
     return _file_location(op.location)
 
 
@@ -151,20 +150,20 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     try:
         op.verify_()
     except VerifyException as error:
-        raise _broken(op, first_line(error)) from None
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:  # it stumbles over what is broken
-        raise _broken(op, f"cannot be what it says: {first_line(error)}") from error
+        raise _rule_error(op, first_line(error)) from None
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:  # raised by rules on a broken op
+        raise _rule_error(op, f"cannot be verified: {first_line(error)}") from error
     for region in op.regions:
         _verify_region(op, region, visible)
 
 
 def _verify_region(parent: Operation, region: Region, visible: set[SSAValue]) -> None:
-    """Verify a region; ``visible`` holds the values defined before it, and is left as it was."""
+    """Verifies a region; ``visible`` holds the values defined before the region, and is unchanged afterwards."""
     blocks = list(region.blocks)
     added: list[SSAValue] = []
     elsewhere: set[SSAValue] = set()
     if len(blocks) > 1:
-        # Blocks may come in any order; values of the others count as defined.
+        # Blocks may come in any order, so values of other blocks count as defined.
         elsewhere = {value for block in blocks for value in (*block.args, *(r for op in block.ops for r in op.results))}
     for block in blocks:
         _verify_block(parent, region, block, visible, added, elsewhere)
@@ -178,7 +177,7 @@ def _verify_block(parent: Operation, region: Region, block: Block, visible: set[
     for op in block.ops:
         for number, operand in enumerate(op.operands):
             if operand not in visible and (operand not in elsewhere or _block_of(operand) is block):
-                raise _broken(op, f"operand #{number} does not dominate this use")
+                raise _rule_error(op, f"operand #{number} does not dominate this use")
         _verify_op(op, visible)
         visible.update(op.results)
         added += op.results
@@ -186,9 +185,9 @@ def _verify_block(parent: Operation, region: Region, block: Block, visible: set[
         return
     last = block.last_op
     if last is None:
-        raise _broken(parent, "empty block: expect at least a terminator")
+        raise _rule_error(parent, "empty block: expect at least a terminator")
     if not last.has_trait(IsTerminator):
-        raise _broken(last, "block with no terminator")
+        raise _rule_error(last, "block with no terminator")
 
 
 def _block_of(value: SSAValue) -> Block | None:
@@ -199,12 +198,12 @@ def _first_use(name: str, text: str) -> re.Match[str] | None:
     return re.search(rf"%{re.escape(name)}(?![A-Za-z0-9$._-])", text)
 
 
-def _broken(op: Operation, message: str) -> TileError:
+def _rule_error(op: Operation, message: str) -> TileError:
     return TileError(f"'{op.name}' op {message}", code="T602", location=location_of(op))
 
 
-def _refused(message: str, text: str, location: Location) -> TileError:
-    remember(text, location.file)
+def _text_error(message: str, text: str, location: Location) -> TileError:
+    cache_lines(text, location.file)
     return TileError(message.strip(), code="T601", location=location)
 
 

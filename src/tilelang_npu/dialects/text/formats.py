@@ -1,4 +1,4 @@
-"""How ops of MLIR's own dialects are written that xDSL writes in generic form, or leaves a part of out."""
+"""Formats of ops of MLIR's own dialects that xDSL prints in generic form, or whose custom form in xDSL is incomplete."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ FORMATS = {
     "vector.print": "$source attr-dict `:` type($source)",
     "tensor.empty": "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
 }
-"""Assembly formats of ops that xDSL writes in generic form, by op name."""
+"""Assembly formats of ops that xDSL prints in generic form, by op name."""
 
 GENERIC = frozenset({"llvm.func", "llvm.mlir.global"} | {f"llvm.{name}" for name in (
     "add", "alloca", "and", "ashr", "call", "extractvalue", "fcmp", "getelementptr", "icmp", "inline_asm", "insertvalue",
     "load", "lshr", "mlir.constant", "mul", "sdiv", "sext", "shl", "srem", "store", "sub", "trunc", "udiv", "urem", "xor")})
-"""Ops that are written in the generic form, as the text that xDSL writes by hand leaves out some of what they say."""
+"""Ops that are printed in generic form, because xDSL's hand-written printers omit some of their properties."""
 
 
 @cache
 def format_of(op_type: type[Operation]) -> FormatProgram | None:
-    """The compiled format of an op class; None where xDSL has one."""
+    """The compiled format of an op class; None where the class's own format is used."""
     text = FORMATS.get(op_type.name)
     if text is None or not issubclass(op_type, IRDLOperation):
         return None
@@ -37,5 +37,5 @@ def format_of(op_type: type[Operation]) -> FormatProgram | None:
 
 @cache
 def has_custom_form(op_type: type[Operation]) -> bool:
-    """Whether an op is written in a form of its own."""
+    """Whether an op has a custom form to print."""
     return format_of(op_type) is not None or (op_type.print is not Operation.print and op_type.name not in GENERIC)

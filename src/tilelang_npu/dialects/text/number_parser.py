@@ -1,7 +1,7 @@
-"""Numbers and tensors of numbers in MLIR text, to the bit.
+"""A bit-exact parser of numbers and of tensors of numbers in MLIR text.
 
-xDSL reads a float in hexadecimal as a number, where it stands for the bits of one: ``dense<0xFF800000> : tensor<2xf32>`` is
-minus infinity twice. It packs no bits of ``i1``, has no ``sparse``, and keeps of ``dense_resource`` the name alone.
+A float in hexadecimal is its bits: ``dense<0xFF800000> : tensor<2xf32>`` is minus infinity twice. xDSL parses it as the value of
+the number, does not pack bits of ``i1``, has no ``sparse``, and keeps only the name of a ``dense_resource``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 _BITS = 8
 _ALL_BITS = 0xFF
 _PAIR = 2
-_MOST_ELEMENTS = 1 << 24
-"""What a ``sparse`` may stand for; it is read as the ``dense`` of the same value."""
+_MAX_SPARSE_ELEMENTS = 1 << 24
+"""The largest number of elements of a ``sparse``, which is expanded to the ``dense`` of the same value."""
 
 _ZERO = Span(0, 3, Input("0x0", "<zero>"))
 _Number = int | float
@@ -42,14 +42,14 @@ _Number = int | float
 
 @dataclass(frozen=True)
 class _Literal:
-    """An element of a tensor as it is written: a number, or the two of a complex one."""
+    """An element of a tensor in the text: a number, or the two parts of a complex number."""
 
     parts: tuple[tuple[_Number, Span[str]], ...]
     span: Span[str]
 
 
 class NumberParser(Parser):
-    """The part of the parser that reads numbers; see the module's description."""
+    """The part of the parser that parses numbers; see the module's docstring."""
 
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr[Any] | FloatAttr[Any] | None:
         truth = self.try_parse_builtin_boolean_attr()
@@ -65,9 +65,9 @@ class NumberParser(Parser):
         if isinstance(type_, AnyFloat):
             return FloatAttr(next(iter(type_.iter_unpack(self._float_bits(value, span, type_)))), type_)
         if not isinstance(type_, (IntegerType, IndexType)):
-            self._refuse(f"{span.text} is a number, and {type_} no type of numbers", span)
+            self._refuse(f"{span.text} is a number, but {type_} is not a type of numbers", span)
         if isinstance(value, float):
-            self._refuse(f"{span.text} is no whole number, as {type_} holds", span)
+            self._refuse(f"{span.text} is not an integer, as {type_} requires", span)
         return IntegerAttr(value, type_)
 
     def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
@@ -76,7 +76,7 @@ class NumberParser(Parser):
             self._consume_token()
             return self._parse_sparse(token.span)
         if token.kind == MLIRTokenKind.BARE_IDENT and token.text == "dense_resource":
-            self._refuse("dense_resource keeps its values in a section behind the module, which is not read: write them as "
+            self._refuse("dense_resource keeps its values in a section after the module, which is not supported: write them as "
                          "dense<...>", token.span)
         return super()._parse_optional_builtin_parametrized_attr()
 
@@ -90,7 +90,7 @@ class NumberParser(Parser):
         self.parse_punctuation(",", " between the parts of a complex number")
         imaginary = self._parse_bool_int_or_float()
         last = self._current_token.span
-        self.parse_punctuation(")", " behind a complex number")
+        self.parse_punctuation(")", " after a complex number")
         return _Literal((real, imaginary), Span(first.start, last.end, first.input))
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr[Any]:  # noqa: A002  (xDSL's name)
@@ -102,7 +102,7 @@ class NumberParser(Parser):
         if self._current_token.text != ">":
             words = self.parse_optional_str_literal()
             if words is None:
-                elements, shape = self._tensor_literal()
+                elements, shape = self._parse_tensor_literal()
         self.parse_punctuation(">", " in dense attribute")
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
@@ -131,13 +131,10 @@ class NumberParser(Parser):
             self.parse_punctuation(">", " in dense array")
         return DenseArrayBase(type_, BytesAttr(b"".join(raw)))
 
-    def _tensor_literal(self) -> tuple[list[Any], list[int]]:
-        return self._parse_tensor_literal()
-
     def _tensor(self, type_: Any, elements: list[_Literal], times: int = 1) -> DenseIntOrFPElementsAttr[Any]:
-        """The tensor of elements, one behind the other, and all of them so many times."""
+        """The tensor of a list of elements, repeated so many times."""
         element = type_.element_type
-        known: dict[tuple[Any, ...], Any] = {}  # large tensors repeat few numbers
+        known: dict[tuple[Any, ...], Any] = {}  # large tensors repeat a few numbers
         values = []
         for literal in elements:
             key = tuple(span.text for _, span in literal.parts)
@@ -146,21 +143,21 @@ class NumberParser(Parser):
             values.append(known[key])
         if isinstance(element, AnyFloat) or (isinstance(element, ComplexType) and isinstance(element.element_type, AnyFloat)):
             return DenseIntOrFPElementsAttr(type_, BytesAttr(b"".join(values) * times))
-        return DenseIntOrFPElementsAttr.from_list(type_, values)  # one is repeated there
+        return DenseIntOrFPElementsAttr.from_list(type_, values)  # which repeats a single value
 
     def _element(self, literal: _Literal, element: Any) -> Any:
-        """The bytes of a float, or the number or pair of another type."""
+        """The bytes of a float; the number, or the pair of a complex number, of an integer type."""
         parts = 1 if not isinstance(element, ComplexType) else _PAIR
         if len(literal.parts) != parts:
-            self._refuse(f"{literal.span.text} is {'no' if parts == _PAIR else 'a'} complex number, in a tensor of {element}",
+            self._refuse(f"{literal.span.text} is {'not a' if parts == _PAIR else 'a'} complex number, in a tensor of {element}",
                          literal.span)
         inner = element.element_type if isinstance(element, ComplexType) else element
         if isinstance(inner, AnyFloat):
             return b"".join(self._float_bits(value, span, inner) for value, span in literal.parts)
-        numbers = tuple(self._whole(value, span, inner) for value, span in literal.parts)
+        numbers = tuple(self._integer(value, span, inner) for value, span in literal.parts)
         return numbers if parts == _PAIR else numbers[0]
 
-    def _whole(self, value: _Number, span: Span[str], type_: Any) -> int:
+    def _integer(self, value: _Number, span: Span[str], type_: Any) -> int:
         if isinstance(value, float):
             self._refuse(f"Expected integer value: {span.text} in a tensor of {type_}", span)
         if isinstance(value, bool) and type_ != i1:
@@ -173,17 +170,17 @@ class NumberParser(Parser):
         return int(value)
 
     def _float_bits(self, value: _Number, span: Span[str], type_: Any) -> bytes:
-        """The bytes of a float, the lowest first, as it is written: a decimal with a point, or its bits in hexadecimal."""
+        """The bytes of a float, lowest first, from its text: a decimal with a point, or its bits in hexadecimal."""
         text, size = span.text, type_.compile_time_size
         if "0x" in text:
             if text.startswith("-"):
-                self._refuse("a float in hexadecimal is the bits of it, and has no sign in front: set the highest bit", span)
+                self._refuse("a float in hexadecimal is its bits and has no sign: set the highest bit", span)
             if int(value) >> (_BITS * size):
                 self._refuse(f"{text} has more than the {_BITS * size} bits of {type_}", span)
             return int(value).to_bytes(size, "little")
         if not isinstance(value, float):
             hint = f": write {text}.0" if not isinstance(value, bool) else ""
-            self._refuse(f"{text} is no float, as {type_} holds{hint}", span)
+            self._refuse(f"{text} is not a float, as {type_} requires{hint}", span)
         try:
             raw: bytes = type_.pack((value,))
             fits = isfinite(next(iter(type_.iter_unpack(raw))))
@@ -194,7 +191,7 @@ class NumberParser(Parser):
         return raw
 
     def _raw(self, text: str, element: Any, count: int, place: Span[str]) -> bytes:
-        """The bytes of all elements from those that a string holds: of each, or of one that all are."""
+        """The bytes of all elements from a hexadecimal string that holds each element, or one element that is repeated."""
         try:
             raw = bytes.fromhex(text.removeprefix("0x"))
         except ValueError:
@@ -204,7 +201,7 @@ class NumberParser(Parser):
         if element == i1:
             if raw in (b"\x00", b"\xff"):
                 return raw * count
-            if len(raw) == -(-count // _BITS):  # xDSL keeps a byte for each, of which all bits are equal
+            if len(raw) == -(-count // _BITS):  # xDSL has a byte for each element, whose bits are all equal
                 return bytes(_ALL_BITS * (raw[number // _BITS] >> number % _BITS & 1) for number in range(count))
         else:
             size = element.compile_time_size
@@ -215,37 +212,37 @@ class NumberParser(Parser):
         return self._refuse(f"the {len(raw)} bytes of the string are neither one element of {element} nor {count}", place)
 
     def _parse_sparse(self, place: Span[str]) -> DenseIntOrFPElementsAttr[Any]:
-        """Read ``sparse<[[0, 1]], [5.0]> : tensor<2x2xf32>`` as the dense tensor that it is."""
+        """Parses ``sparse<[[0, 1]], [5.0]> : tensor<2x2xf32>``; returns the dense tensor."""
         self.parse_punctuation("<", " in sparse attribute")
         indices: tuple[list[_Literal], list[int]] = [], [0]
         values: tuple[list[_Literal], list[int]] = [], [0]
         if self._current_token.text != ">":
-            indices = self._tensor_literal()
+            indices = self._parse_tensor_literal()
             self.parse_punctuation(",", " in sparse attribute")
-            values = self._tensor_literal()
+            values = self._parse_tensor_literal()
         self.parse_punctuation(">", " in sparse attribute")
         self.parse_punctuation(":", " in sparse attribute")
         type_: Any = self._parse_dense_literal_type()
         sizes = list(type_.get_shape())
         count = prod(sizes)
-        if count > _MOST_ELEMENTS:
-            self._refuse(f"sparse of {count} elements: it is read as the dense tensor, of at most {_MOST_ELEMENTS}", place)
+        if count > _MAX_SPARSE_ELEMENTS:
+            self._refuse(f"sparse of {count} elements: it is expanded to a dense tensor of at most {_MAX_SPARSE_ELEMENTS}", place)
         places = self._places(indices, sizes, place)
         given, shape = values
         if shape and shape != [len(places)]:
-            self._refuse(f"sparse has {len(places)} places, and values of shape {shape}", place)
-        nothing = _Literal(((0, _ZERO),) * (_PAIR if isinstance(type_.element_type, ComplexType) else 1), place)
-        elements = [nothing] * count
+            self._refuse(f"sparse has {len(places)} indices, but values of shape {shape}", place)
+        zero = _Literal(((0, _ZERO),) * (_PAIR if isinstance(type_.element_type, ComplexType) else 1), place)
+        elements = [zero] * count
         for number, at in enumerate(places):
             elements[at] = given[number] if shape else given[0]
         return self._tensor(type_, elements)
 
     def _places(self, indices: tuple[list[_Literal], list[int]], sizes: list[int], place: Span[str]) -> list[int]:
-        """Where the values of a sparse tensor stand, counted from its first element."""
+        """The positions of the values of a sparse tensor, counted from its first element in row-major order."""
         elements, shape = indices
         if not elements:
             return []
-        numbers = [self._whole(literal.parts[0][0], literal.span, i64) for literal in elements]
+        numbers = [self._integer(literal.parts[0][0], literal.span, i64) for literal in elements]
         rank = len(sizes)
         if not shape:
             numbers = numbers * rank
@@ -266,7 +263,7 @@ class NumberParser(Parser):
 
 
 def _infinity(type_: Any) -> str:
-    """How to write infinity in a type, if it has one."""
+    """The end of a message that says how to write infinity in a type; empty if the type has no infinity."""
     try:
         raw: bytes = type_.pack((inf,))
     except (OverflowError, struct.error):

@@ -1,8 +1,8 @@
-"""A parser of MLIR text that is quick and remembers places.
+"""A fast parser of MLIR text that gives every op a location.
 
-xDSL's parser, with four changes: tokens come from one regular expression instead of a character at a time; a type that was
-read before is looked up by its text (kernels repeat a few long memref types); every op knows the line it was read from,
-unless the text says ``loc(...)``; affine maps may multiply with symbols and divide by them.
+It differs from xDSL's parser in four points: a regular expression finds the tokens, in place of a loop over characters; a type
+that was parsed before is looked up by its text (kernels repeat a few long memref types); every op has the location of its text,
+unless the text states ``loc(...)``; affine maps may multiply by symbols and divide by them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRT
 from tilelang_npu.dialects.ir.declaration import SEGMENTS, DialectOp, counted_segments
 from tilelang_npu.dialects.text.formats import format_of
 from tilelang_npu.dialects.text.number_parser import NumberParser
-from tilelang_npu.dialects.text.refusals import no_token
+from tilelang_npu.dialects.text.refusals import describe_invalid_token
 from tilelang_npu.dialects.text.type_rules import type_fault
 
-# What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
+# The spaces and comments before a token must not backtrack: otherwise the text of a comment at the end would match as tokens.
 _TOKEN = re.compile(
     r"""(?:[ \t\r\n\f\v]|//[^\n]*(?:\n|\Z))*(?:
         ([A-Za-z_][A-Za-z0-9_$.]*)                                  # 1 word
@@ -67,14 +67,14 @@ _KINDS = (
     MLIRTokenKind.EXCLAMATION_IDENT)
 _PUNCTUATION = 3
 
-# A type's angle brackets with at most three more levels inside, arrows aside.
+# The angle brackets of a type with at most three more levels inside; the > of an arrow closes none.
 _LEVEL3 = r"<(?:[^<>-]|->|-(?!>))*>"
 _LEVEL2 = rf"<(?:[^<>-]|->|-(?!>)|{_LEVEL3})*>"
 _SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>-]|->|-(?!>)|{_LEVEL2})*>")
 _INTEGER = re.compile(r"[su]?i0*([0-9]+)$")
 _OP_NAME = re.compile(r'(?:%[^="]*=)?\s*"?([A-Za-z_][A-Za-z0-9_$.]*)')
-_MOST_BITS = 16777215
-_MOST_INDEX = 2**63 - 1
+_MAX_BITS = 16777215
+_MAX_INDEX = 2**63 - 1
 _DIGITS = 8
 _LOCATION_ALIAS = re.compile(r"^(#loc[0-9]*) = (loc\(.*\))[ \t]*$", re.MULTILINE)
 _SIMPLE_TYPES: dict[str, TypeAttribute] = {
@@ -83,7 +83,7 @@ _SIMPLE_TYPES: dict[str, TypeAttribute] = {
 
 
 class _Token:
-    """A token that makes its span only when somebody asks."""
+    """A token that makes its span on demand."""
 
     __slots__ = ("end", "input", "kind", "start", "text")
 
@@ -104,16 +104,16 @@ class _Token:
 
 
 class _Lexer(MLIRLexer):
-    """xDSL's lexer, by one regular expression; what that does not know goes the slow way."""
+    """xDSL's lexer, with a regular expression; the rare tokens that it does not match are left to xDSL."""
 
-    # xDSL's own takes exponential time on a string that is not closed.
+    # xDSL's own expression takes exponential time on a string that is not closed.
     _unescaped_characters_regex = re.compile(
         r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"')
 
     def lex(self) -> Any:
         match = _TOKEN.match(self.input.content, self.pos)
         if match is None:
-            return self._slow()
+            return self._lex_by_xdsl()
         group = match.lastindex
         assert group is not None
         text = match[group]
@@ -122,18 +122,18 @@ class _Lexer(MLIRLexer):
         self.pos = end
         return _Token(kind, text, start, end, self.input)  # type: ignore[arg-type]  # kinds are strings here
 
-    def _slow(self) -> _Token:
+    def _lex_by_xdsl(self) -> _Token:
         try:
             token = super().lex()
         except ParseError as error:
-            raise ParseError(error.span, no_token(error.msg, error.span.text)) from None
+            raise ParseError(error.span, describe_invalid_token(error.msg, error.span.text)) from None
         text = token.kind is MLIRTokenKind.BYTES_LIT and _is_text(StringLiteral.from_span(token.span).bytes_contents)
         kind = MLIRTokenKind.STRING_LIT if text else token.kind
         return _Token(kind, token.text, token.span.start, token.span.end, self.input)
 
 
 def _is_text(content: bytes) -> bool:
-    """Whether bytes are UTF-8 that can be read; MLIR has one kind of string for those and for others."""
+    """Whether bytes are printable UTF-8. MLIR has one kind of string for such bytes and for others."""
     try:
         return content.decode().isprintable()
     except UnicodeDecodeError:
@@ -145,12 +145,12 @@ _SEMI_AFFINE = {"*": AffineBinaryOpKind.Mul, "floordiv": AffineBinaryOpKind.Floo
 
 
 class _AffineParser(AffineParser):
-    """xDSL's parser of maps and sets, which also takes products with symbols and divisions by them."""
+    """xDSL's parser of maps and sets, which also accepts products with symbols and divisions by them."""
 
     def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
         kind = _SEMI_AFFINE.get(binop.text)
         if kind is AffineBinaryOpKind.Mul and rhs.used_dims():
-            lhs, rhs = rhs, lhs  # what is constant or of symbols alone stands on the right
+            lhs, rhs = rhs, lhs  # the factor without dimensions is on the right
         if kind is None or AffineConstantExpr in (type(lhs) if kind is AffineBinaryOpKind.Mul else None, type(rhs)):
             return super()._create_binop_expr(lhs, rhs, binop)
         if rhs.used_dims():
@@ -175,7 +175,7 @@ class BrokenOp(Exception):
 
 
 class TextParser(NumberParser):
-    """The parser; see the module's description."""
+    """The parser; see the module's docstring."""
 
     def __init__(self, context: Context, text: str, filename: str) -> None:
         super().__init__(context, "", filename)
@@ -191,7 +191,7 @@ class TextParser(NumberParser):
             self._read_location_aliases()
 
     def _read_location_aliases(self) -> None:
-        """Read the ``#loc1 = loc(...)`` lines, which MLIR prints behind the ops that use them."""
+        """Parses the ``#loc1 = loc(...)`` lines, which MLIR prints after the ops that use them."""
         pending = {match[1]: match[2] for match in _LOCATION_ALIAS.finditer(self._text)}
         while pending:
             ready = [name for name, text in pending.items()
@@ -231,8 +231,8 @@ class TextParser(NumberParser):
             self._consume_token()
             return simple
         if word not in ("memref", "tensor", "vector"):
-            if (width := _INTEGER.match(word)) and (len(width[1]) > _DIGITS or int(width[1]) > _MOST_BITS):
-                self.raise_error(f"integer bitwidth is limited to {_MOST_BITS} bits", token.span)
+            if (width := _INTEGER.match(word)) and (len(width[1]) > _DIGITS or int(width[1]) > _MAX_BITS):
+                self.raise_error(f"integer bitwidth is limited to {_MAX_BITS} bits", token.span)
             return super().parse_optional_type()
         match = _SHAPED.match(self._text, token.start)
         known = self._types.get(match[0]) if match is not None else None
@@ -249,14 +249,14 @@ class TextParser(NumberParser):
     def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
         token = self._parser_state.current_token
         size = super().parse_shape_dimension(allow_dynamic)
-        if size > _MOST_INDEX:
+        if size > _MAX_INDEX:
             self.raise_error("invalid memref or tensor dimension: it does not fit into 64 bits", token.span)
         return size
 
     def _parse_int_or_question(self, context_msg: str = "") -> Any:
         token = self._parser_state.current_token
         number = super()._parse_int_or_question(context_msg)
-        if isinstance(number, int) and not -_MOST_INDEX - 1 <= number <= _MOST_INDEX:
+        if isinstance(number, int) and not -_MAX_INDEX - 1 <= number <= _MAX_INDEX:
             self.raise_error("invalid stride or offset: it does not fit into 64 bits", token.span)
         return number
 
@@ -264,12 +264,12 @@ class TextParser(NumberParser):
         token = self._parser_state.current_token
         made = super().parse_optional_builtin_int_or_float_attr()
         if isinstance(made, IntegerAttr) and isinstance(made.type, IndexType) and not (
-                -_MOST_INDEX - 1 <= made.value.data <= _MOST_INDEX):
+                -_MAX_INDEX - 1 <= made.value.data <= _MAX_INDEX):
             self.raise_error("integer constant out of range for attribute", token.span)
         return made
 
     def take_dictionary_alias(self) -> None:
-        """Read an alias where one stands, whose entries are then what ``parse_optional_attr_dict`` gives next."""
+        """Parses an alias of a dictionary, if one follows; ``parse_optional_attr_dict`` then returns its entries."""
         token = self._parser_state.current_token
         if token.kind is MLIRTokenKind.HASH_IDENT:
             named = self.parse_attribute()
@@ -290,7 +290,7 @@ class TextParser(NumberParser):
         return _AffineParser(self._parser_state).parse_affine_set()
 
     def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Any]:
-        """Read ``[%i, %j + 1]``: the values are dimensions, as MLIR has it, where xDSL takes them for symbols."""
+        """Parses ``[%i, %j + 1]``; the values are dimensions as in MLIR, and not symbols as in xDSL."""
         made, values = super().parse_affine_map_of_ssa_ids()
         count = made.num_symbols
         return made.replace_dims_and_symbols([], [AffineExpr.dimension(place) for place in range(count)], count, 0), values
@@ -299,11 +299,11 @@ class TextParser(NumberParser):
         position = self.pos
         try:
             return super()._parse_dialect_type_or_attribute_body(attr_name, *how)
-        except VerifyException as error:  # MLIR refuses such an attribute where it reads it, not with its op
+        except VerifyException as error:  # MLIR rejects such an attribute when it parses it, not with its op
             self.raise_error(str(error), Span(position, position + 1, self._parser_state.lexer.input))
 
     def parse_operation(self) -> Operation:
-        """Read an op; as xDSL's, with the LLVM 19 formats, and with the place it stands at."""
+        """Parses an op, with the formats of LLVM 19, and gives it the location of its text."""
         first = self._parser_state.current_token
         try:
             return self._parse_operation()
@@ -325,11 +325,11 @@ class TextParser(NumberParser):
             state.dialect_stack.append(op_type.dialect_name())
             upstream = format_of(op_type)
             if upstream is None and op_type.parse.__func__ is Operation.parse.__func__:  # type: ignore[attr-defined]  # a method
-                self.raise_error(f'{token.text} is read in the generic form alone: "{token.text}"(...)', token.span)
-            # xDSL bounds the class by an op that is declared; one that is not registered is parsed as well
+                self.raise_error(f'{token.text} has only the generic form: "{token.text}"(...)', token.span)
+            # xDSL requires a class with a definition; the class of an unregistered op has none
             op: Operation = op_type.parse(self) if upstream is None else upstream.parse(self, op_type)  # type: ignore[type-var]
             if self._dictionaries:
-                _keep(op, self._dictionaries)
+                _add_missing(op, self._dictionaries)
             state.dialect_stack.pop()
             location = self.parse_optional_location()
             if location is not None:
@@ -361,18 +361,18 @@ class TextParser(NumberParser):
             place += size
 
     def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> Any:
-        # Where MLIR reads a list of types behind an arrow, a single type needs no parentheses.
+        # In a list of types after an arrow, MLIR lets a single type stand without parentheses.
         types = delimiter is self.Delimiter.PAREN and parse in (self.parse_type, self.parse_attribute)
         token = self._parser_state.current_token
         if types and token.text != "(":
             return [self.parse_type()]
-        # Where xDSL reads them without parentheses, there may be some.
+        # Where xDSL expects no parentheses, there may be some.
         if (delimiter is self.Delimiter.NONE and token.text == "(" and parse in (self.parse_type, self.parse_attribute)
                 and self._text.endswith("->", 0, token.start - 1 if self._text[token.start - 1] == " " else token.start)):
             listed = super().parse_comma_separated_list(self.Delimiter.PAREN, parse, context_msg)
             if self._parser_state.current_token.text != "->":
                 return listed
-            self._resume_from(token.start)  # it is the type of a function
+            self._resume_from(token.start)  # the parentheses begin the type of a function
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
@@ -387,10 +387,10 @@ class TextParser(NumberParser):
         return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
 
 
-def _keep(op: Operation, read: Mapping[str, Attribute]) -> None:
-    """Give an op what stands in the dictionaries of its text; some of xDSL's hand-written parsers take a part of it."""
+def _add_missing(op: Operation, read: Mapping[str, Attribute]) -> None:
+    """Gives an op the entries of its attribute dictionaries that it lacks: some of xDSL's hand-written parsers drop entries."""
     if isinstance(op, DialectOp) or not isinstance(op, IRDLOperation):
-        return  # these say themselves what they make of it
+        return  # the parsers of these ops handle all entries
     properties = op.get_irdl_definition().properties
     for name, attribute in read.items():
         if name not in op.attributes and name not in op.properties and name != SEGMENTS:

@@ -1,7 +1,7 @@
-"""What AscendNPU-IR v1.0.0 cannot read: ops that came later, and facts that its spelling has no place for.
+"""Ops and properties that AscendNPU-IR v1.0.0 does not have.
 
-Read off its ODS (branch release/v1.0.0, 3c20e046). Most of the text is the same; where only the spelling differs, the ops'
-assembly takes care of it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...]``, ``convert_layout`` without a shape).
+The tables are from its ODS (branch release/v1.0.0, 3c20e046). Where only the spelling of the text differs, the ops' assembly
+handles it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...]``, ``convert_layout`` without a shape).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _NEWER_PROPERTIES = {
 
 
 def require_writable(module: Operation, toolchain: str, *, generic: bool) -> None:
-    """Make sure that the toolchain has a spelling for everything in the module.
+    """Checks that a toolchain has a spelling for everything in a module.
 
     Raises:
-        TileError: T603, with the op it cannot write.
+        TileError: T603, an op or a property does not exist there.
     """
     if toolchain not in TOOLCHAINS:
         raise TileError(f"unknown toolchain {toolchain!r}", code="T603", help=f"it is one of {', '.join(TOOLCHAINS)}")
@@ -44,12 +44,13 @@ def require_writable(module: Operation, toolchain: str, *, generic: bool) -> Non
         raise TileError("the generic form is written for the master toolchain only", code="T603",
                         help="v1.0.0 has other properties: write the custom form, or use toolchain='master'")
     for op in module.walk():
-        problem = _problem(op)
-        if problem:
-            raise TileError(f"AscendNPU-IR v1.0.0 {problem}", code="T603", help="use toolchain='master'")
+        reason = _missing_in_1_0(op)
+        if reason:
+            raise TileError(f"AscendNPU-IR v1.0.0 {reason}", code="T603", help="use toolchain='master'")
 
 
-def _problem(op: Operation) -> str:
+def _missing_in_1_0(op: Operation) -> str:
+    """The reason why v1.0.0 does not have an op; empty where it does."""
     if op.name in NEWER_THAN_1_0:
         return f"has no op {op.name}"
     for name in _NEWER_PROPERTIES.get(op.name, ()):

@@ -1,7 +1,7 @@
 """MLIR's rules for builtin types that xDSL does not check: element types of memrefs, tensors and vectors, and ranks of layouts.
 
-The reader applies them to every type in a text. MLIR applies them when it constructs the type, so they are errors of the text
-and not of an op.
+The parser applies them to every type in a text. MLIR applies them when it constructs the type, so a violation is an error of the
+text and not of an op.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _layout_fault(type_: Any) -> str | None:
             return "cannot have affine map for unranked memref type"
         return None
     rank = len(type_.shape)
-    for layout in (type_.layout, type_.memory_space):  # MLIR reads any number of layouts, and keeps the last
+    for layout in (type_.layout, type_.memory_space):  # MLIR parses any number of layouts and keeps the last
         if isinstance(layout, StridedLayoutAttr) and len(layout.strides) != rank:
             return f"expected the number of strides to match the rank: {rank} != {len(layout.strides)}"
         if isinstance(layout, AffineMapAttr) and layout.data.num_dims != rank:

@@ -1,8 +1,8 @@
-"""A printer of MLIR text in the spelling of MLIR itself, the same from run to run.
+"""A deterministic printer of MLIR text in the spelling of MLIR itself.
 
-xDSL's printer, except that: ops of the dialect that their parent implies lose its name (``module``, ``return``); dictionaries
-are sorted by key; i64 elements of an array leave out their type; text is collected in memory; a type is spelled once; an
-op whose custom form would leave an attribute out is written in the generic form.
+It differs from xDSL's printer: ops of the dialect that their parent implies are printed without its name (``module``,
+``return``); dictionaries are sorted by key; i64 elements of an array have no type; the text is collected in memory; the text of
+a type is cached; an op whose custom form would omit an attribute is printed in generic form.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
 from tilelang_npu.dialects.ir.declaration import SEGMENTS, counted_segments
-from tilelang_npu.dialects.ir.remarks import place
+from tilelang_npu.dialects.ir.remarks import strip_remarks
 from tilelang_npu.dialects.text.formats import format_of, has_custom_form
 
 _FUNCTION_FIELDS = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
-"""What stands in a string as it is: what can be printed, but for quotes and backslashes."""
+"""The characters of a string that are printed without an escape: printable ASCII except quotes and backslashes."""
 
 
 class TextPrinter(Printer):
@@ -44,7 +44,7 @@ class TextPrinter(Printer):
 
     Attributes:
         toolchain: ``master``, or ``1.0.0`` for the spelling of AscendNPU-IR v1.0.0.
-        notes: comments, written behind the ops that they are about.
+        notes: comments, each printed after its op.
     """
 
     def __init__(self, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
@@ -58,7 +58,7 @@ class TextPrinter(Printer):
         self._in_generic_form: Operation | None = None
 
     def text(self) -> str:
-        """What was printed so far."""
+        """The text that was printed so far."""
         return "".join(self._parts)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
@@ -76,16 +76,16 @@ class TextPrinter(Printer):
         self._parts.append("\n" + " " * (level * self.indent_num_spaces))
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
-        if _PLAIN.fullmatch(bytestring):  # xDSL writes one letter after the other
+        if _PLAIN.fullmatch(bytestring):  # xDSL prints character by character
             self._parts.append(f'"{bytestring.decode("ascii")}"')
         else:
             super().print_bytes_literal(bytestring)
 
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, FusedLoc):
-            attribute = place(attribute)  # remarks are no part of the text
+            attribute = strip_remarks(attribute)  # remarks are not part of the text
         if isinstance(attribute, TypeAttribute):
-            # The attribute is kept with its text, so that its identity stays its own.
+            # The cache holds the attribute too, so that no other attribute gets its id.
             known = self._spelled.get(id(attribute))
             if known is None:
                 start = len(self._parts)
@@ -116,9 +116,9 @@ class TextPrinter(Printer):
 
     def print_region(self, region: Region, print_entry_block_args: bool = True, print_empty_block: bool = True,
                      print_block_terminators: bool = True) -> None:
-        # a terminator that follows from the op stands there if it says more
-        says_more = any(block.last_op is not None and block.last_op.attributes for block in region.blocks)
-        super().print_region(region, print_entry_block_args, print_empty_block, print_block_terminators or says_more)
+        # An implied terminator is printed if it has attributes.
+        has_attributes = any(block.last_op is not None and block.last_op.attributes for block in region.blocks)
+        super().print_region(region, print_entry_block_args, print_empty_block, print_block_terminators or has_attributes)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         self.shown(*attr_dict)
@@ -145,7 +145,7 @@ class TextPrinter(Printer):
             self._parts.append(f"  // {note}")
 
     def _print_custom(self, op: Operation) -> bool:
-        """Write an op in its custom form; nothing is written where it has none, or where that leaves an attribute out."""
+        """Prints an op in its custom form; prints nothing and returns False where it has none, or where that omits an attribute."""
         upstream = format_of(type(op))
         if not has_custom_form(type(op)):
             return False
@@ -176,7 +176,7 @@ class TextPrinter(Printer):
         return complete
 
     def _leave(self, *, keep: bool) -> None:
-        """Leave a scope of names, which the outer one takes over or forgets."""
+        """Leaves a scope of names; with ``keep`` the enclosing scope takes the names over."""
         scopes: tuple[list[Any], ...] = (
             self._next_valid_name_id, self._next_valid_block_id, self._ssa_names, self._block_names)
         for scope in scopes:
@@ -193,7 +193,7 @@ class TextPrinter(Printer):
         self._in_generic_form = outer
 
     def print_operation_type(self, op: Operation) -> None:
-        """The type of an op; its location stands behind it only in the generic form."""
+        """Prints the type of an op; its location follows only in the generic form."""
         locations, self.print_debuginfo = self.print_debuginfo, self.print_debuginfo and op is self._in_generic_form
         super().print_operation_type(op)
         self.print_debuginfo = locations
@@ -210,30 +210,30 @@ class TextPrinter(Printer):
 
     def print_op_attributes(self, attributes: Mapping[str, Attribute], *, reserved_attr_names: Iterable[str] = (),
                             print_keyword: bool = False) -> bool:
-        # xDSL hands in a word where it means the set of that word
+        # xDSL passes a string where it means the set with this string
         reserved = {reserved_attr_names} if isinstance(reserved_attr_names, str) else reserved_attr_names
         return bool(attributes) and super().print_op_attributes(
             attributes, reserved_attr_names=reserved, print_keyword=print_keyword)
 
     def shown(self, *names: str) -> None:
-        """Tell that attributes of the op stand in its text, where they do so outside its dictionary."""
+        """Notes that the text of the current op has these attributes outside of its dictionary."""
         self._shown.update(names)
 
 
 def _short_space(type_: TypeAttribute, text: str) -> str:
-    """A memory space that is a number goes without its type."""
+    """The text of a type, in which a memory space that is a number is printed without its type."""
     if isinstance(type_, MemRefType) and isinstance(type_.memory_space, IntegerAttr):
         return text.removesuffix(" : i64>") + ">" if text.endswith(" : i64>") else text
     return text
 
 
 def _has_argument_attributes(op: Any) -> bool:
-    """Whether an op is a declaration of which xDSL would leave something out."""
+    """Whether an op is a function declaration whose arguments or results have attributes, which xDSL omits."""
     return isinstance(op, FuncOp) and not op.body.blocks and (op.arg_attrs is not None or op.res_attrs is not None)
 
 
 def _print_declaration(printer: Printer, op: FuncOp) -> None:
-    """Write a declaration with the attributes of its arguments and results."""
+    """Prints a declaration with the attributes of its arguments and results."""
     def values(types: Any, listed: ArrayAttr[DictionaryAttr] | None) -> None:
         given = [attributes.data for attributes in listed] if listed is not None else []
 

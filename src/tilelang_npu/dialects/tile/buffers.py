@@ -31,9 +31,9 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, op_with_effects
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
@@ -102,8 +102,7 @@ class AllocOp(EffectsOp):
     def verify_(self) -> None:
         shape = shape_of(self.result)
         if any(dim <= 0 for dim in shape):
-            msg = f"buffer {self.label.data!r} has shape {shape_text(shape)}; on-chip shapes are positive constants"
-            raise VerifyException(msg)
+            fail(f"buffer {self.label.data!r} has shape {shape_text(shape)}; on-chip shapes are positive constants")
 
 
 @op_with_effects()
@@ -138,8 +137,7 @@ class TensorOp(EffectsOp):
 
     def verify_(self) -> None:
         if len(shape_of(self.source)) != 1:
-            msg = "the argument must be flat"
-            raise VerifyException(msg)
+            fail("the argument must be flat")
         verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
 
 
@@ -200,8 +198,7 @@ class RegionOp(EffectsOp):
         rank = len(shape_of(self.source))
         offsets, sizes = self.static_offsets.get_values(), self.static_sizes.get_values()
         if not len(offsets) == len(sizes) == rank:
-            msg = f"{len(offsets)} offsets and {len(sizes)} sizes for a buffer of rank {rank}"
-            raise VerifyException(msg)
+            fail(f"{len(offsets)} offsets and {len(sizes)} sizes for a buffer of rank {rank}")
         verify_dynamic_index_list(offsets, self.offsets, DYNAMIC_INDEX, " in the offsets")
         verify_dynamic_index_list(sizes, self.sizes, DYNAMIC_INDEX, " in the sizes")
         kept = self.kept.get_values()
@@ -211,8 +208,7 @@ class RegionOp(EffectsOp):
                 msg = f"axis {axis} has {extent} and is not kept; the result leaves out axes of size 1 alone"
                 raise VerifyException(msg)
         if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
-            msg = f"result type {self.result.type} does not follow from the offsets and sizes"
-            raise VerifyException(msg)
+            fail(f"result type {self.result.type} does not follow from the offsets and sizes")
 
 
 def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
@@ -255,9 +251,8 @@ class ViewOp(EffectsOp):
         one, two = (_width(value) for value in (self.source, self.result))
         lines = len(before) == len(after) == 1 and min(*before, *after) > 0
         if one != two and not (lines and one * before[0] == two * after[0]):
-            msg = (f"{shape_text(before)} of {one} bytes and {shape_text(after)} of {two} bytes an element are not single axes "
-                   "of as many bytes")
-            raise VerifyException(msg)
+            fail(f"{shape_text(before)} of {one} bytes and {shape_text(after)} of {two} bytes an element are not single axes "
+                 "of as many bytes")
 
 
 def _width(value: SSAValue) -> int:

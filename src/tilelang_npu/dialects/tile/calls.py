@@ -14,9 +14,9 @@ from xdsl.irdl import (
     prop_def,
     var_operand_def,
 )
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
+from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
 
@@ -67,8 +67,7 @@ class CallOp(EffectsOp):
         """The op table's entry."""
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Structured):
-            msg = f"{self.fn.data!r} is not a structured operation"
-            raise VerifyException(msg)
+            fail(f"{self.fn.data!r} is not a structured operation")
         return found
 
     def facts(self) -> dict[str, Fact]:

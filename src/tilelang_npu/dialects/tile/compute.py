@@ -22,11 +22,11 @@ from xdsl.irdl import (
     prop_def,
     var_operand_def,
 )
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
 from tilelang_npu.dialects.hivm.attributes import address_space
 from tilelang_npu.dialects.ir.constants import is_known_true
+from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
@@ -94,8 +94,7 @@ class CopyOp(EffectsOp):
         loads = isinstance(kind, MemRefType) and kind.memory_space == address_space("gm")
         if len(source) != len(target) or any(s != t and -1 not in (s, t) and not (loads and s < t)
                                              for s, t in zip(source, target, strict=True)):
-            msg = f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}"
-            raise VerifyException(msg)
+            fail(f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}")
 
     def reads_destination(self, target: SSAValue) -> bool:
         """An atomic copy adds to what is there."""
@@ -141,14 +140,12 @@ class GemmOp(EffectsOp):
     def verify_(self) -> None:
         a, b, c = shape_of(self.a), shape_of(self.b), shape_of(self.c)
         if not len(a) == len(b) == len(c) == 2:
-            msg = f"gemm takes matrices; A is {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}"
-            raise VerifyException(msg)
+            fail(f"gemm takes matrices; A is {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}")
         m, k, n = self.sizes()
         other = b[1] if self.transpose_b is not None else b[0]
         for what, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
             if left != right and -1 not in (left, right):
-                msg = f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})"
-                raise VerifyException(msg)
+                fail(f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})")
 
     def reads_destination(self, target: SSAValue) -> bool:
         """The product is added to what is there, unless it surely overwrites it."""
@@ -183,27 +180,23 @@ class ElementwiseOp(EffectsOp):
         """The op table's entry."""
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Elementwise):
-            msg = f"{self.fn.data!r} is not an elementwise operation"
-            raise VerifyException(msg)
+            fail(f"{self.fn.data!r} is not an elementwise operation")
         return found
 
     def verify_(self) -> None:
         entry, target = self.entry(), shape_of(self.target)
         if len(self.inputs) != entry.inputs:
-            msg = f"{entry.name} takes {entry.inputs} inputs, not {len(self.inputs)}"
-            raise VerifyException(msg)
+            fail(f"{entry.name} takes {entry.inputs} inputs, not {len(self.inputs)}")
         for position, value in enumerate(self.inputs):
             if not isinstance(value.type, MemRefType):
                 continue
             if not _broadcasts(shape_of(value), target):
                 found = shape_text(shape_of(value))
-                msg = f"{entry.name}: input {position} has shape {found}, destination {shape_text(target)}"
-                raise VerifyException(msg)
+                fail(f"{entry.name}: input {position} has shape {found}, destination {shape_text(target)}")
         known = {clause.name for clause in entry.clauses}
         for name in self.attributes:
             if name not in known and "." not in name:  # a dialect's own may stand on any op
-                msg = f"{entry.name} has no clause {name!r}"
-                raise VerifyException(msg)
+                fail(f"{entry.name} has no clause {name!r}")
 
     def reads_destination(self, target: SSAValue) -> bool:
         """As the op table says."""
@@ -246,8 +239,7 @@ class ReduceOp(EffectsOp):
         """The op table's entry."""
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Reduce):
-            msg = f"{self.fn.data!r} is not a reduction"
-            raise VerifyException(msg)
+            fail(f"{self.fn.data!r} is not a reduction")
         return found
 
     def verify_(self) -> None:
@@ -255,9 +247,8 @@ class ReduceOp(EffectsOp):
         source, target, dims = shape_of(self.source), shape_of(self.target), self.dims.get_values()
         expected = tuple(1 if axis in dims else size for axis, size in enumerate(source))
         if len(source) != len(target) or any(e != t and -1 not in (e, t) for e, t in zip(expected, target, strict=True)):
-            msg = (f"source {shape_text(source)} reduced along {list(dims)} gives {shape_text(expected)}, "
-                   f"destination is {shape_text(target)}")
-            raise VerifyException(msg)
+            fail(f"source {shape_text(source)} reduced along {list(dims)} gives {shape_text(expected)}, "
+                 f"destination is {shape_text(target)}")
 
     def reads_destination(self, target: SSAValue) -> bool:
         """An accumulating one combines with what is there."""
@@ -291,5 +282,4 @@ class BroadcastOp(EffectsOp):
 
     def verify_(self) -> None:
         if not _broadcasts(shape_of(self.source), shape_of(self.target)):
-            msg = f"source {shape_text(shape_of(self.source))} does not broadcast to {shape_text(shape_of(self.target))}"
-            raise VerifyException(msg)
+            fail(f"source {shape_text(shape_of(self.source))} does not broadcast to {shape_text(shape_of(self.target))}")

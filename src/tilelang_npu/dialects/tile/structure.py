@@ -32,8 +32,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import IsTerminator, NoTerminator, Pure, RecursiveMemoryEffect
-from xdsl.utils.exceptions import VerifyException
 
+from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import mixed_values
 
@@ -83,17 +83,13 @@ class LaunchOp(EffectsOp):
     def verify_(self) -> None:
         expected = len(self.grid) + (self.explicit_sub_block is not None)
         if len(self.body.block.args) != expected:
-            msg = f"the body takes {len(self.body.block.args)} indices, the grid gives {expected}"
-            raise VerifyException(msg)
+            fail(f"the body takes {len(self.body.block.args)} indices, the grid gives {expected}")
         if self.sub_blocks.value.data not in (1, 2):
-            msg = f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores"
-            raise VerifyException(msg)
+            fail(f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores")
         if self.panel is not None and self.panel.value.data <= 0:
-            msg = f"a panel of {self.panel.value.data} rows"
-            raise VerifyException(msg)
+            fail(f"a panel of {self.panel.value.data} rows")
         if self.upright is not None and self.panel is None:
-            msg = "upright says how panels lie, and there is no panel"
-            raise VerifyException(msg)
+            fail("upright says how panels lie, and there is no panel")
 
 
 @op_with_effects()
@@ -111,8 +107,7 @@ class OnCoreOp(EffectsOp):
 
     def verify_(self) -> None:
         if self.core.data not in ("cube", "vector"):
-            msg = f"core is {self.core.data!r}; it must be 'cube' or 'vector'"
-            raise VerifyException(msg)
+            fail(f"core is {self.core.data!r}; it must be 'cube' or 'vector'")
 
 
 @op_with_effects()
@@ -161,8 +156,7 @@ class ParallelOp(EffectsOp):
 
     def verify_(self) -> None:
         if len(self.body.block.args) != len(self.static_extents.get_values()):
-            msg = "one body argument per extent"
-            raise VerifyException(msg)
+            fail("one body argument per extent")
         verify_dynamic_index_list(self.static_extents.get_values(), self.extents, DYNAMIC_INDEX, " in the extents")
 
 
