@@ -16,15 +16,15 @@ from tilelang_npu.dialects.ir.remarks import (
     Turns,
     WaitReason,
     Waits,
-    collected,
-    done,
-    place,
-    refused,
-    remark,
+    add_remark,
+    module_remarks,
+    record_done,
+    record_refusal,
     remark_of,
-    restore,
-    tell,
-    told,
+    remarks_as_json,
+    restore_remarks,
+    set_remark,
+    strip_remarks,
 )
 from tilelang_npu.dialects.text import location_of, parse_module, print_module
 from tilelang_npu.errors import Location
@@ -62,20 +62,20 @@ def _wait(module):
 def test_a_copy_has_the_remark_and_no_text_shows_it() -> None:
     module = parse_module(TEXT, "k.mlir")
     before, where = print_module(module), location_of(_wait(module))
-    remark(_wait(module), Remark("guard-l0"))
-    remark(_wait(module), SAID)
+    set_remark(_wait(module), Remark("guard-l0"))
+    set_remark(_wait(module), SAID)
     assert remark_of(_wait(module.clone())) == SAID
     assert print_module(module) == before
     assert location_of(_wait(module)) == where
-    assert place(place(_wait(module).location)) == place(_wait(module).location)
+    assert strip_remarks(strip_remarks(_wait(module).location)) == strip_remarks(_wait(module).location)
 
 
 def test_a_module_that_was_printed_gets_its_remarks_back() -> None:
     module = parse_module(TEXT, "k.mlir")
-    remark(_wait(module), SAID)
+    set_remark(_wait(module), SAID)
     read = parse_module(print_module(module), "k.mlir")
     assert remark_of(_wait(read)) is None
-    restore(read, collected(module))
+    restore_remarks(read, remarks_as_json(module))
     assert remark_of(_wait(read)) == SAID
     assert [op.name for op in read.walk() if remark_of(op) is not None] == ["hivm.hir.wait_flag"]
 
@@ -84,20 +84,20 @@ def test_a_module_carries_what_has_no_operation_in_order_and_beside_those_of_its
     module = parse_module(TEXT, "k.mlir")
     before = print_module(module, locations=True)
     for said in OF_THE_WHOLE:
-        tell(module, said)
-    remark(_wait(module), SAID)
-    assert tuple(told(module)) == tuple(told(module.clone())) == OF_THE_WHOLE
+        add_remark(module, said)
+    set_remark(_wait(module), SAID)
+    assert tuple(module_remarks(module)) == tuple(module_remarks(module.clone())) == OF_THE_WHOLE
     assert print_module(module, locations=True) == before
     read = parse_module(print_module(module), "k.mlir")
-    restore(read, collected(module))
-    assert tuple(told(read)) == OF_THE_WHOLE
-    assert tuple(told(read, Placed, Turns)) == (OF_THE_WHOLE[2], OF_THE_WHOLE[4])
+    restore_remarks(read, remarks_as_json(module))
+    assert tuple(module_remarks(read)) == OF_THE_WHOLE
+    assert tuple(module_remarks(read, Placed, Turns)) == (OF_THE_WHOLE[2], OF_THE_WHOLE[4])
     assert remark_of(_wait(read)) == SAID
 
 
 def test_what_was_done_and_refused_is_of_the_optimisation_or_of_another_pass() -> None:
     module = parse_module(TEXT, "k.mlir")
-    done(module, "banks", LINE, "in the other half", maker="plan-memory")
-    refused(module, "banks", None, "no room", "shrink the tiles")
-    assert tuple(told(module)) == (Remark("plan-memory", DONE, "banks", LINE, "in the other half"),
+    record_done(module, "banks", LINE, "in the other half", maker="plan-memory")
+    record_refusal(module, "banks", None, "no room", "shrink the tiles")
+    assert tuple(module_remarks(module)) == (Remark("plan-memory", DONE, "banks", LINE, "in the other half"),
                                    Remark("banks", REFUSED, "banks", None, "no room", "shrink the tiles"))

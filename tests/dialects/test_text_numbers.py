@@ -75,8 +75,8 @@ def test_a_float_in_hexadecimal(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(("text", "at", "message"), [
-    ("dense<-0x7F800000> : tensor<2xf32>", "-0x7F800000", "a float in hexadecimal is the bits of it, and has no sign"),
-    ("-0x7C00 : f16", "-0x7C00", "a float in hexadecimal is the bits of it, and has no sign"),
+    ("dense<-0x7F800000> : tensor<2xf32>", "-0x7F800000", "a float in hexadecimal is its bits and has no sign"),
+    ("-0x7C00 : f16", "-0x7C00", "a float in hexadecimal is its bits and has no sign"),
     ("dense<[1.0, 0x1FF800000]> : tensor<2xf32>", "0x1FF800000", "0x1FF800000 has more than the 32 bits of f32"),
     ("0x1FFFF : f16", "0x1FFFF", "0x1FFFF has more than the 16 bits of f16"),
     ("dense<5> : tensor<2xf32>", "5", "5 is not a float, as f32 requires: write 5.0"),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.dialects.text.refusals import MOST_NESTED
+from tilelang_npu.dialects.text.refusals import MAX_NESTING
 from tilelang_npu.errors import TileError
 
 NO_NAME = "but no name follows. A name is digits, or begins with a letter or one of $ . _ - and may go on with digits"
@@ -59,12 +59,12 @@ def test_a_refusal_speaks_of_the_text(text: str, place: tuple[int, int], message
 @pytest.mark.parametrize("kind", ["bodies", "lists", "types", "functions"])
 def test_nesting_is_read_up_to_a_bound_that_is_named(kind: str) -> None:
     """At the bound the text is read, checked, printed and read again; one bracket more is refused where it stands."""
-    most = MOST_NESTED - 1  # one stands around it
+    most = MAX_NESTING - 1  # one stands around it
     print_module(parse_module(_brackets(kind, most)))
     text = print_module(parse_module(_brackets(kind, most - 1)))  # a module around it is one more
     assert print_module(parse_module(text)) == text
     error = _refusal(_brackets(kind, most + 1))
-    assert error.message == f"{MOST_NESTED + 1} brackets are open here; at most {MOST_NESTED} are read"
+    assert error.message == f"{MAX_NESTING + 1} brackets are open here; at most {MAX_NESTING} are allowed"
     assert "function of its own" in error.help
     assert error.location is not None
     deep = _brackets(kind, 20000)

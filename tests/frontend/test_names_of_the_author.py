@@ -11,7 +11,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.dialects.text.names import spoken, written
+from tilelang_npu.dialects.text.names import author_name, escape_name
 
 AUTO = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}
 
@@ -90,9 +90,9 @@ def test_errors_say_the_authors_names() -> None:
 
 @pytest.mark.parametrize("name", ["x", "Ä", "α_1", "数", "ﬁ", "a_b9", "_"])
 def test_a_name_comes_back(name: str) -> None:
-    there = written(name)
+    there = escape_name(name)
     assert there is not None
     assert there.isascii()
-    assert spoken(there) == name
-    assert spoken(None, "a buffer") == "a buffer"
-    assert written(f"{name} ") is None
+    assert author_name(there) == name
+    assert author_name(None, "a buffer") == "a buffer"
+    assert escape_name(f"{name} ") is None

@@ -22,7 +22,7 @@ import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Placed, Waits, remark_of, remarks_of, told
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Placed, Waits, module_remarks, remark_of, remarks_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.factory import Factory
@@ -106,7 +106,7 @@ def check_remarks(kernel: JITKernel) -> None:
         elif isinstance(op, hivm.MmadL1Op):
             assert said is None
             assert sorted(one.facts.place for one in remarks_of(op)) == sorted(
-                event.place for event, _ in op.passed() if event not in op.HALVES)
+                event.place for event, _ in op.shared_events() if event not in op.HALVES)
             for one in remarks_of(op):
                 event = op.EVENTS[one.facts.place]
                 assert (one.maker, one.facts.source, one.facts.target) == ("insert-sync", event.source, event.target)
@@ -116,7 +116,7 @@ def check_remarks(kernel: JITKernel) -> None:
             ours[hivm.space_of(op.results[0].type) or "", address.owner.value.value.data] += 1
         else:
             assert said is None or op is kernel._lowering.final, op
-    for one in told(kernel._lowering.final):
+    for one in module_remarks(kernel._lowering.final):
         assert one.maker and (one.kind == DONE or (one.kind == REFUSED and one.edit and one.text))
     names = {"UB": "ub", "L1": "cbuf", "L0A": "ca", "L0B": "cb", "L0C": "cc"}
     assert ours == Counter((names[memory.name], address) for memory in kernel.memory_report().memories
@@ -146,7 +146,7 @@ def test_every_wait_of_an_example_is_one_row(path: Path, monkeypatch: pytest.Mon
 
 def test_a_macro_that_is_called_three_times_has_its_waits_three_times() -> None:
     @T.macro
-    def passed(A, row, tile, B):  # type: ignore[no-untyped-def]
+    def shared_events(A, row, tile, B):  # type: ignore[no-untyped-def]
         T.copy(A[row, 0], tile)
         T.tile.add(tile, tile, tile)
         T.tile.mul(tile, tile, tile)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import launch
 from tilelang_npu.traced.builder import Builder
@@ -100,7 +100,7 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     values: list[Any] = []
     for position, (argument, count) in enumerate(zip(block.args, counts + [sub_blocks] * explicit, strict=True)):
         if names is not None and position < len(names) and names[position].strip("_"):
-            argument.name_hint = written(names[position])
+            argument.name_hint = escape_name(names[position])
         values.append(builder.scalar(argument, INDEX, None, bounds_of_index(count)))
     builder.emit(opened)
     builder.launches.append(opened)

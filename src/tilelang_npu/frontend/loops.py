@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, UnitAt
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.kernel_calls import Calls
 from tilelang_npu.frontend.races import order_matters, refuse_races
@@ -212,7 +212,7 @@ class Loops(Calls, ABC):
         with builder.at(block), self.scopes.frame(FOR, repeats=True), self._inside(loop):
             for name, argument, known in zip(names, block.args, bounds, strict=True):
                 assert isinstance(name, ast.Name)
-                argument.name_hint = written(name.id) if name.id != "_" else None
+                argument.name_hint = escape_name(name.id) if name.id != "_" else None
                 self.scopes.bind(name.id, builder.scalar(argument, INDEX, None, known), self.where(name))
             walk()
 

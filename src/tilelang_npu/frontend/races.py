@@ -21,7 +21,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.traced.locations import place_of
@@ -47,7 +47,7 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
         if not axes or _is_scalar(store.memref) or body.reads_itself(store):
             continue
         said = " and ".join(repr(names[axis]) for axis in axes)
-        label = spoken(store.memref, "the buffer")
+        label = author_name(store.memref, "the buffer")
         around = " around a T.Parallel over the rest" if len(axes) < len(names) else ""
         raise TileError(f"the points of T.Parallel that differ in {said} store different values to one element of {label}: "
                         f"{said} {'is' if len(axes) == 1 else 'are'} not in its place, and the points have no order",
@@ -78,7 +78,7 @@ def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | No
                                  [affine(index) for index in load.indices])
             if found is not None:
                 reader, writer = (", ".join(f"{name} = {at}" for name, at in zip(names, point, strict=True)) for point in found)
-                label = spoken(store.memref, "the buffer")
+                label = author_name(store.memref, "the buffer")
                 yield TileError(f"a point of T.Parallel ({reader}) reads an element of {label} that another one ({writer}) "
                                 "stores, and the points have no order: they run one behind the other, the last index fastest",
                                 code="T149", location=place_of(load.location),

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, Inde
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.text import read_back, to_keep
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text import deserialise_module, serialise_module
+from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.dialects import detect
@@ -64,10 +64,10 @@ class Traced:
     own: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "module": to_keep(self.module)}
+        return {**vars(self), "module": serialise_module(self.module)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, module=read_back(state["module"]))
+        vars(self).update(state, module=deserialise_module(state["module"]))
 
     @property
     def launches(self) -> list[tile.LaunchOp]:
@@ -180,7 +180,7 @@ def _argument_type(parameter: Parameter) -> Attribute:
 def _entry(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> Block:
     entry = Block(arg_types=[*(_argument_type(parameter) for parameter in parameters), *(IndexType() for _ in symbols)])
     for argument, name in zip(entry.args, [*(parameter.name for parameter in parameters), *symbols], strict=True):
-        argument.name_hint = written(name)
+        argument.name_hint = escape_name(name)
     return entry
 
 
@@ -234,7 +234,7 @@ class _OwnTensors:
     def parameters(self) -> Iterator[Parameter]:
         """What the call makes."""
         for argument, tensor in zip(self._arguments, self.made, strict=True):
-            argument.name_hint = written(tensor.label)
+            argument.name_hint = escape_name(tensor.label)
             assert tensor.location is not None
             yield Parameter(tensor.label, "tensor", tensor.element, tensor.dimensions, tensor.location)
 
@@ -245,11 +245,11 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     builder.location = parameter.location
     sizes = [size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parameter.shape]
     made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
-    made.name_hint = written(parameter.name)
+    made.name_hint = escape_name(parameter.name)
     return made
 
 
 def _module(name: str, entry: Block, dialect: str, location: Location) -> ModuleOp:
-    made = func.FuncOp(written(name) or "kernel", ([argument.type for argument in entry.args], []), Region([entry]))
+    made = func.FuncOp(escape_name(name) or "kernel", ([argument.type for argument in entry.args], []), Region([entry]))
     made.attributes[tile.DIALECT] = StringAttr(dialect)
     return ModuleOp([_located(made, location)])

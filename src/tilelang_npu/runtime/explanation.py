@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, told
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, module_remarks
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
@@ -133,7 +133,7 @@ def explain(source: Ingredients, lowering: Lowering, find_launch: Callable[[], A
     """
     name, chip = source.kernel.name, source.kernel.chip.name
     waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.final)
-    remarks = tuple(told(lowering.final))
+    remarks = tuple(module_remarks(lowering.final))
     names = [parameter.name for parameter in lowering.traced.parameters]
     parts = {
         "arguments": (f"{names[other]} is {names[first]}: one array is passed for both"

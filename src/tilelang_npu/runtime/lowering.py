@@ -61,13 +61,13 @@ class Lowering:
         entry = cache.load(key) if key else None
         self.from_cache = entry is not None
         if entry is None:
-            from tilelang_npu.dialects.text import to_keep
+            from tilelang_npu.dialects.text import serialise_module
             from tilelang_npu.transforms import pipeline  # loads all passes, which a kernel from the cache needs none of
 
             made = pipeline.lower(traced.module.clone(), self.options, each=not tried)
             self._final: ModuleOp | Mapping[str, str] = made
             if key:
-                cache.store(key, to_keep(made))
+                cache.store(key, serialise_module(made))
         else:
             self._final = entry
             _ = self.final  # an entry that cannot be read is found here
@@ -92,11 +92,11 @@ class Lowering:
         return print_module(self.traced.module, generic=True, locations=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        from tilelang_npu.dialects.text import to_keep
+        from tilelang_npu.dialects.text import serialise_module
 
         traced = self._traced if isinstance(self._traced, bytes) else pickle.dumps(self._traced)
         return {**state_of(self), "from_cache": True, "_traced": traced,
-                "_final": self._final if isinstance(self._final, Mapping) else to_keep(self._final)}
+                "_final": self._final if isinstance(self._final, Mapping) else serialise_module(self._final)}
 
     @once
     def traced(self) -> Traced:
@@ -111,9 +111,9 @@ class Lowering:
         """The last stage; behind a pickle, and from the cache, it is read when somebody asks."""
         if not isinstance(self._final, Mapping):
             return self._final
-        from tilelang_npu.dialects.text import read_back
+        from tilelang_npu.dialects.text import deserialise_module
 
-        return read_back(dict(self._final))
+        return deserialise_module(dict(self._final))
 
     def stages(self) -> list[str]:
         """Names of the stages in order, from ``tile`` to ``hivm``."""

@@ -13,7 +13,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of
@@ -178,7 +178,7 @@ def _memory(function: func.FuncOp, space: str, placed: Sequence[tuple[hivm.Point
     alive = max(_held(buffers, at) for at in {one.span[0] for one in buffers})
     kind = function.attributes.get("hivm.func_core_type")
     core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if space == "ub" else "AIC"
-    return MemoryUse(name_of(space), core, spoken(kernel_of(function)), placed[0][1].room, used, alive, tuple(buffers))
+    return MemoryUse(name_of(space), core, author_name(kernel_of(function)), placed[0][1].room, used, alive, tuple(buffers))
 
 
 def _address(op: hivm.PointerCastOp) -> int:

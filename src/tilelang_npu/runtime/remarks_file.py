@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu import __version__
-from tilelang_npu.dialects.ir.remarks import REFUSED, Remark, as_data
+from tilelang_npu.dialects.ir.remarks import REFUSED, Remark, remark_as_data
 from tilelang_npu.runtime.findings_file import SARIF_SCHEMA, check_name, sarif_place
 from tilelang_npu.runtime.writing import write_whole
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
@@ -49,7 +49,7 @@ def write_remarks(path: str, pages: Sequence[Explanation]) -> None:
 def _json(pages: Sequence[Explanation]) -> Json:
     return {"version": 1, "tool": "tilelang_npu", "tool_version": __version__,
             "kernels": [{"kernel": page.kernel, "chip": page.chip,
-                         "remarks": [as_data(one) | _price(page, one) for one in page.remarks]} for page in pages]}
+                         "remarks": [remark_as_data(one) | _price(page, one) for one in page.remarks]} for page in pages]}
 
 
 def _price(page: Explanation, one: Remark) -> Json:

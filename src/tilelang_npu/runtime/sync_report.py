@@ -111,11 +111,11 @@ def _entries(launch: Launch) -> Iterator[WaitEntry]:
                             held.get((op, event.place), 0.0))
 
 
-def _waits_inside(op: Operation) -> list[tuple[hivm.PassedEvent, SSAValue]]:
+def _waits_inside(op: Operation) -> list[tuple[hivm.SharedEvent, SSAValue]]:
     """The events that a macro waits for, where it is not for itself."""
     if not isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
         return []
-    return [(event, value) for event, value in op.passed() if not event.sets and event not in op.HALVES]
+    return [(event, value) for event, value in op.shared_events() if not event.sets and event not in op.HALVES]
 
 
 def reasons_of_waits(op: Operation) -> list[Remark]:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCast
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
@@ -141,7 +141,7 @@ class Buffer(Addressable):
         owner = self.value.owner
         if isinstance(owner, tile.AllocOp):
             owner.properties["label"] = StringAttr(label)
-        self.value.name_hint = written(label)
+        self.value.name_hint = escape_name(label)
 
     @property
     def shape(self) -> tuple[int | Sym | Expr, ...]:

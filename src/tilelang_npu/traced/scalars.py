@@ -7,7 +7,7 @@ from typing import Protocol
 
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.text.names import spoken, written
+from tilelang_npu.dialects.text.names import author_name, escape_name
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.forms import bounds_of
@@ -77,12 +77,12 @@ class Expr(Scalar):
     def suggest_name(self, name: str) -> None:
         """Show the name in the IR, unless the value has one."""
         if self._value is not None and self._value.name_hint is None and name.strip("_"):
-            self._value.name_hint = written(name)
+            self._value.name_hint = escape_name(name)
 
     def __str__(self) -> str:
         if self.constant is not None:
             return f"{self.constant} : {self.kind}"
-        name = spoken(self._value) if self._value is not None else None
+        name = author_name(self._value) if self._value is not None else None
         return f"{name} : {self.kind}" if name else str(self.kind)
 
     __repr__ = __str__

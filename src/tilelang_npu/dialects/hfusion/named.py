@@ -19,19 +19,19 @@ from tilelang_npu.dialects.hfusion.enums import (
     UnsignedModeAttr,
 )
 from tilelang_npu.dialects.hfusion.rules import (
-    compares,
-    converts,
     elementwise_rules,
-    gathers,
-    keeps_bits,
-    masks,
-    reduces_with_index,
-    selects,
+    verify_bitcast,
+    verify_cast,
+    verify_compare,
+    verify_gather,
+    verify_gather_mask,
+    verify_reduce_with_index,
+    verify_select,
 )
 from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
 from tilelang_npu.dialects.ir.declaration import DialectOp, define_op, fail, group
 from tilelang_npu.dialects.ir.destination_style import StructuredTableOp, shape_of
-from tilelang_npu.dialects.mlir.linalg_rules import takes
+from tilelang_npu.dialects.mlir.linalg_rules import input_count
 from tilelang_npu.dialects.mlir.named_ops import INS_OUTS, NUMBERS, RESULT, define_named_op
 from tilelang_npu.dialects.mlir.rules import may_be_equal
 
@@ -74,24 +74,24 @@ NAMED: tuple[type[DialectOp], ...] = (
                     properties={"fun?": BinaryFnAttr, "cast?": TypeFnAttr}),
     define_named_op("hfusion.elemwise_ternary", "A function of each triple of elements.", rules=elementwise_rules(3),
                     properties={"fun?": TernaryFnAttr, "cast?": TypeFnAttr}),
-    define_named_op("hfusion.compare", "A comparison of each pair of elements.", rules=elementwise_rules(2, compares),
+    define_named_op("hfusion.compare", "A comparison of each pair of elements.", rules=elementwise_rules(2, verify_compare),
                     properties={"compare_fn?": CompareFnAttr}),
     define_named_op("hfusion.select", "Selects the second or the third input by the first.",
-                    rules=elementwise_rules(3, selects)),
-    define_named_op("hfusion.cast", "Converts each element to another type.", rules=elementwise_rules(1, converts),
+                    rules=elementwise_rules(3, verify_select)),
+    define_named_op("hfusion.cast", "Converts each element to another type.", rules=elementwise_rules(1, verify_cast),
                     properties={"round_mode?": RoundModeAttr, "enable_overflow?": BOOL, "enable_saturate?": BOOL,
                                 "cast?": TypeFnAttr, "unsigned_mode?": UnsignedModeAttr}),
-    define_named_op("hfusion.bitcast", "The bits of each element as another type.", rules=elementwise_rules(1, keeps_bits)),
+    define_named_op("hfusion.bitcast", "The bits of each element as another type.", rules=elementwise_rules(1, verify_bitcast)),
     define_named_op("hfusion.load", "A copy from global memory.", rules=elementwise_rules(1)),
     define_named_op("hfusion.store", "A copy to global memory.", rules=elementwise_rules(1),
                     properties={"atomic_kind?": AtomicKindAttr}),
     define_named_op("hfusion.group_matmul", "A product per expert, with the numbers of rows in a table."),
     define_named_op("hfusion.gather", "The elements at indices along an axis.", tail=" `axis` `=` $axis",
-                    rules=[takes(2), gathers], counted=_one_destination, properties={"axis": NUMBER}),
-    define_named_op("hfusion.gather_mask", "The elements where a mask is set, and their number.", rules=[masks],
+                    rules=[input_count(2), verify_gather], counted=_one_destination, properties={"axis": NUMBER}),
+    define_named_op("hfusion.gather_mask", "The elements where a mask is set, and their number.", rules=[verify_gather_mask],
                     result=" (`->` `(` type($result)^ `)`)?", counted=_two_inputs),
     define_named_op("hfusion.reduce_with_index", "The extreme value along an axis, and its index.", head="$reduce_kind",
-                    tail=" `dimensions` `=` $dimensions", rules=[reduces_with_index],
+                    tail=" `dimensions` `=` $dimensions", rules=[verify_reduce_with_index],
                     properties={"reduce_kind": ReduceWithIndexKindAttr, "dimensions": NUMBERS, "tie_break_left?": BOOL,
                                 "unsigned_src?": BOOL}),
     *(define_named_op(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", counted=_one_destination,

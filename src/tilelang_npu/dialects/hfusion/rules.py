@@ -27,7 +27,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from tilelang_npu.dialects.ir.declaration import Rule, require
-from tilelang_npu.dialects.mlir.linalg_rules import element_of, elementwise, groups, shape_of, takes, writes_its_outs
+from tilelang_npu.dialects.mlir.linalg_rules import (
+    element_of,
+    input_count,
+    ins_and_outs,
+    shape_of,
+    verify_elementwise,
+    writes_its_outs,
+)
 from tilelang_npu.dialects.mlir.rules import is_float, is_signless, same_shape
 
 FLOATS = (bf16, f16, f32)
@@ -38,49 +45,49 @@ CHANNELS = 2
 
 def elementwise_rules(count: int, *extra: Rule) -> tuple[Rule, ...]:
     """The rules of an elementwise op with so many inputs."""
-    return (takes(count), elementwise, *extra)
+    return (input_count(count), verify_elementwise, *extra)
 
 
 def _elements(values: Sequence[SSAValue]) -> list[Attribute]:
     return [element_of(value.type) for value in values]
 
 
-def compares(op: Any) -> None:
+def verify_compare(op: Any) -> None:
     """Rule: both inputs have one element type, and the result has i1."""
-    inputs, outs = map(_elements, groups(op))
+    inputs, outs = map(_elements, ins_and_outs(op))
     require(inputs[0] == inputs[1], f"expects inputs of one element type, got '{inputs[0]}' and '{inputs[1]}'")
     require(outs == [i1], f"type of yield operand 1 ('i1') doesn't match the element type of the enclosing op ('{outs[0]}')")
 
 
-def selects(op: Any) -> None:
+def verify_select(op: Any) -> None:
     """Rule: the first input has i1, and the others have the element type of the result."""
-    inputs, outs = map(_elements, groups(op))
+    inputs, outs = map(_elements, ins_and_outs(op))
     require(inputs[0] == i1, f"expects a condition of i1, got '{inputs[0]}'")
     require(inputs[1] == inputs[2] == outs[0], f"expects one element type, got '{inputs[1]}', '{inputs[2]}' and '{outs[0]}'")
 
 
-def converts(op: Any) -> None:
+def verify_cast(op: Any) -> None:
     """Rule: a cast that truncates with overflow converts to integers."""
-    inputs, outs = map(_elements, groups(op))
+    inputs, outs = map(_elements, ins_and_outs(op))
     if op.round_mode is not None and op.round_mode.data == "truncwithoverflow":
         whole = is_signless(outs[0]) and (is_float(inputs[0]) or is_signless(inputs[0]))
         require(whole, "inputs of castOp in TRUNCWITHOVERFLOW rounding mode must be float or integer type and outputs must be"
                        " integer type")
 
 
-def keeps_bits(op: Any) -> None:
+def verify_bitcast(op: Any) -> None:
     """Rule: both element types have one width and are accepted by ``arith.bitcast``, which is the body."""
-    inputs, outs = map(_elements, groups(op))
+    inputs, outs = map(_elements, ins_and_outs(op))
     one, other = inputs[0], outs[0]
     numbers = all(is_signless(each) or is_float(each) for each in (one, other))
     fits = isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
     require(numbers and fits, f"operand type '{one}' and result type '{other}' are cast incompatible")
 
 
-def reduces_with_index(op: Any) -> None:
+def verify_reduce_with_index(op: Any) -> None:
     """Rule: the destinations have the axes of the inputs that are not reduced."""
     writes_its_outs(op)
-    inputs, inits = groups(op)
+    inputs, inits = ins_and_outs(op)
     axes = list(op.dimensions.get_values())
     require(axes and inputs, "ReduceWithIndexOp requires positive number of dimensions and inputs")
     require(axes == sorted(set(axes)), "dense array attribute should be in increasing order")
@@ -98,16 +105,16 @@ def reduces_with_index(op: Any) -> None:
                 f"expects inputs of one shape, got {list(shape)} and {list(shape_of(value.type))}")
 
 
-def gathers(op: Any) -> None:
+def verify_gather(op: Any) -> None:
     """Rule: source and destination differ only in the size of the gather axis."""
     writes_its_outs(op)
-    inputs, outs = groups(op)
+    inputs, outs = ins_and_outs(op)
     axis, source, target = op.axis.value.data, shape_of(inputs[0].type), shape_of(outs[0].type)
     for place, (one, other) in enumerate(zip(source, target, strict=False)):
         require(place == axis or one == other, "All dimensions must match except the gather axis")
 
 
-def masks(op: Any) -> None:
+def verify_gather_mask(op: Any) -> None:
     """Rule: the op has two results on tensors, and none on buffers."""
     writes_its_outs(op)
     on_tensors = any(isinstance(value.type, TensorType) for value in op.operands)
@@ -143,7 +150,7 @@ def of_types(inputs: Sequence[Attribute], results: Sequence[Attribute]) -> Rule:
     return check
 
 
-def reads(count: int) -> Rule:
+def operand_count(count: int) -> Rule:
     """Returns the rule that the op has so many operands."""
 
     def check(op: Any) -> None:
@@ -166,7 +173,7 @@ def one_tensor_shape(op: Any) -> None:
     require(all(same_shape(types[0], type_) for type_ in types), "requires the same shape for all operands and results")
 
 
-def interleaves(op: Any) -> None:
+def verify_interleave(op: Any) -> None:
     """Rule: two tensors of one type make a tensor whose last axis has an even size."""
     one_rank(op)
     types = _tensors(op)
@@ -179,7 +186,7 @@ def interleaves(op: Any) -> None:
             "last dimension size of output RankedTensorType must be multiples of current channel num")
 
 
-def deinterleaves(op: Any) -> None:
+def verify_deinterleave(op: Any) -> None:
     """Rule: the last axis has an even size, and all results have one type."""
     shape = op.src.type.get_shape()
     require(shape, "requires input rank to be at least 1")
@@ -190,7 +197,7 @@ def deinterleaves(op: Any) -> None:
     require(len(types) == 1, "failed to verify that all of {output} have same type")
 
 
-def scans(op: Any) -> None:
+def verify_scan(op: Any) -> None:
     """Rule: the scan runs along one axis of the tensor."""
     axes, rank = list(op.cum_dims.get_values()), len(op.result[0].type.get_shape())
     one_rank(op)
@@ -201,7 +208,7 @@ def scans(op: Any) -> None:
     require(len(axes) == 1, "have more than one cumulative dims")
 
 
-def sorts(op: Any) -> None:
+def verify_sort(op: Any) -> None:
     """Rule: the op sorts the last axis."""
     one_rank(op)
     for type_ in op.result.types:
@@ -210,7 +217,7 @@ def sorts(op: Any) -> None:
     require(axis in (rank - 1, -1), "Currently only tail axis sorting is supported")
 
 
-def hypotenuse(op: Any) -> None:
+def verify_hypot(op: Any) -> None:
     """Rule: two or three operands and the result have one type."""
     types = _tensors(op)
     require(len(op.src) in (2, 3), f"expected 2 or 3 operands, but found {len(op.src)}")
@@ -218,7 +225,7 @@ def hypotenuse(op: Any) -> None:
     require(len(op.src) == 2 or types[0].element_type != bf16, "supports bf16 only for the 2-input form")
 
 
-def halves(op: Any) -> None:
+def verify_wide_product(op: Any) -> None:
     """Rule: the factors and both halves of the product have one type, of signless integers."""
     types = [*op.operand_types, *op.result_types]
     element = getattr(types[0], "element_type", types[0])

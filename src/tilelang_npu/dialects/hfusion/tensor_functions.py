@@ -23,18 +23,18 @@ from tilelang_npu.dialects.hfusion.enums import CacheModifierAttr, EvictionPolic
 from tilelang_npu.dialects.hfusion.rules import (
     FLOATS,
     SMALL_FLOATS,
-    deinterleaves,
-    verify_histogram,
-    halves,
-    hypotenuse,
-    interleaves,
     of_types,
     one_rank,
     one_tensor_shape,
     one_tensor_type,
-    reads,
-    scans,
-    sorts,
+    operand_count,
+    verify_deinterleave,
+    verify_histogram,
+    verify_hypot,
+    verify_interleave,
+    verify_scan,
+    verify_sort,
+    verify_wide_product,
 )
 from tilelang_npu.dialects.hfusion.rules import NUMBERS as ALL_NUMBERS
 from tilelang_npu.dialects.hivm.traits import BOOL, NUMBER
@@ -55,36 +55,40 @@ _SCAN = {"cum_dims": NUMBERS, "reverse": BOOL}
 _EXTREME = {**_SCAN, "propagate_nan?": BOOL}
 _HALF_OR_SINGLE = (f16, f32)
 _ROUNDED = of_types(_HALF_OR_SINGLE, _HALF_OR_SINGLE)
-_CLASSIFIES = (reads(1), of_types(FLOATS, (i1,)), one_rank)
+_CLASSIFIES = (operand_count(1), of_types(FLOATS, (i1,)), one_rank)
 
 _PLAIN: tuple[type[DialectOp], ...] = (
-    _define_function("flip", "Reverses an axis.", [reads(1)], text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
+    _define_function("flip", "Reverses an axis.", [operand_count(1)],
+                     text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
                      properties={"flip_axis": NUMBER}),
-    _define_function("interleave", "Alternates the elements of two tensors.", [interleaves]),
-    *(_define_function(f"cum{name}", doc, [reads(1), of_types(types, types), scans], properties=properties,
+    _define_function("interleave", "Alternates the elements of two tensors.", [verify_interleave]),
+    *(_define_function(f"cum{name}", doc, [operand_count(1), of_types(types, types), verify_scan], properties=properties,
                        text=f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)")
       for name, types, doc, properties in (
-          ("sum", (*ALL_NUMBERS, *SMALL_FLOATS), "Cumulative sums.", _SCAN), ("prod", ALL_NUMBERS, "Cumulative products.", _SCAN),
+          ("sum", (*ALL_NUMBERS, *SMALL_FLOATS), "Cumulative sums.", _SCAN),
+          ("prod", ALL_NUMBERS, "Cumulative products.", _SCAN),
           ("max", ALL_NUMBERS, "Cumulative maxima.", _EXTREME), ("min", ALL_NUMBERS, "Cumulative minima.", _EXTREME))),
-    _define_function("sort", "Sorts an axis.", [reads(1), sorts], properties={"descending": BOOL, "sort_axis": NUMBER},
+    _define_function("sort", "Sorts an axis.", [operand_count(1), verify_sort],
+                     properties={"descending": BOOL, "sort_axis": NUMBER},
                      text=f"attr-dict {group('ins', 'src')} `descending` `=` $descending `sort_axis` `=` $sort_axis"
                           " (`->` type($result)^)?"),
     _define_function("isinf", "Whether each element is infinite.", _CLASSIFIES),
     _define_function("isnan", "Whether each element is a NaN.", _CLASSIFIES),
     _define_function("isfinite", "Whether each element is finite.", _CLASSIFIES),
-    _define_function("erfinv", "The inverse of erf.", (reads(1), _ROUNDED, one_tensor_type)),
-    _define_function("hypot", "The hypotenuse.", (of_types(FLOATS, FLOATS), hypotenuse)),
-    _define_function("nextafter", "The next float towards another.", (reads(2), _ROUNDED, one_tensor_type)),
-    _define_function("cyl_bessel_i0", "The modified Bessel function of order 0.", (reads(1), _ROUNDED, one_tensor_type)),
+    _define_function("erfinv", "The inverse of erf.", (operand_count(1), _ROUNDED, one_tensor_type)),
+    _define_function("hypot", "The hypotenuse.", (of_types(FLOATS, FLOATS), verify_hypot)),
+    _define_function("nextafter", "The next float towards another.", (operand_count(2), _ROUNDED, one_tensor_type)),
+    _define_function("cyl_bessel_i0", "The modified Bessel function of order 0.",
+                     (operand_count(1), _ROUNDED, one_tensor_type)),
     _define_function("signbit", "Whether the sign bit of each element is set.",
-                     [reads(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape], text=None),
+                     [operand_count(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape], text=None),
     define_op(TableOp, "hfusion.histogram", "Counts each number below a bound, where a mask is set.",
               operands={"input": None, "mask?": None}, results={"output": None}, properties={"num_bins": IntegerAttr[I64]},
               text="$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)",
               rules=[verify_histogram], reads=("input", "mask")),
     define_op(TableOp, "hfusion.print", "Prints a text and a value.", operands={"args_*": None},
-              properties={"prefix": StringAttr, "hex": BOOL}, text="$prefix attr-dict $args_ `:` type($args_)", reads=("args_",),
-              side_effects=True),
+              properties={"prefix": StringAttr, "hex": BOOL}, text="$prefix attr-dict $args_ `:` type($args_)",
+              reads=("args_",), side_effects=True),
     define_op(TableOp, "hfusion.assert", "Stops with a text where a value is false.", operands={"args_*": None},
               properties={"msg": StringAttr}, text="$msg attr-dict $args_ `:` type($args_)", reads=("args_",),
               side_effects=True),
@@ -95,7 +99,7 @@ _PLAIN: tuple[type[DialectOp], ...] = (
 )
 
 
-@operation(rules=[deinterleaves], reads=("src",))
+@operation(rules=[verify_deinterleave], reads=("src",))
 class DeinterleaveOp(DialectOp):
     """The elements at even positions (channel 0), at odd positions (channel 1), or both."""
 
@@ -159,14 +163,14 @@ class _WideProduct(DialectOp):
         printer.print_attribute(self.operands[0].type)
 
 
-@operation(rules=[halves], reads=("lhs", "rhs"))
+@operation(rules=[verify_wide_product], reads=("lhs", "rhs"))
 class MulExtOp(_WideProduct):
     """The low and the high halves of signed products."""
 
     name = "hfusion.mulext"
 
 
-@operation(rules=[halves], reads=("lhs", "rhs"))
+@operation(rules=[verify_wide_product], reads=("lhs", "rhs"))
 class MulExtUIOp(_WideProduct):
     """The low and the high halves of unsigned products."""
 

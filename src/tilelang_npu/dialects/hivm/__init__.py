@@ -1,9 +1,9 @@
 """HIVM, the dialect of AscendNPU-IR whose ops are instructions of pipes on buffers.
 
-Ops, attributes, properties and assembly are those of the real dialect (master 52f96a13), so the real toolchain reads the text in
-both forms. Ops are classes (``hivm.LoadOp``, ``hivm.VAddOp``) with constructors that take values and plain Python facts. The
-elementwise vector ops are made from the op table (``hivm.elementwise_op("vadd")``); ops that no pass builds are rows of tables
-(``define_op`` of ``dialects/ir/declaration.py``).
+Ops, attributes, properties and assembly are those of the real dialect (master 52f96a13), so the real toolchain parses the
+text in both forms. Ops are classes (``hivm.LoadOp``, ``hivm.VAddOp``), whose constructors take values and plain Python facts.
+The elementwise vector ops are made from the op table (``hivm.elementwise_op("vadd")``). Ops that no pass builds are rows of
+tables (``define_op`` of ``dialects/ir/declaration.py``).
 """
 
 from __future__ import annotations

@@ -109,7 +109,10 @@ class Slot(NamedTuple):
 
 @irdl_attr_definition
 class SyncEventSlotAttr(Data[Slot]):
-    """An event that a custom macro op waits for, sets, or uses internally: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
+    """An event that a custom macro op waits for, sets, or uses internally.
+
+    An example is ``<#hivm.pipe<PIPE_V>, #hivm.pipe<PIPE_S>, wait, <EVENT_ID1>>``.
+    """
 
     name = "hivm.sync_event_slot"
 
@@ -220,11 +223,13 @@ MARKERS = define_attributes(MarkerAttr, "hivm", (
     "parallel_loop", "unlikely_condition", "disable_auto_inject_block_sync", "sync_block_lock_with_subblock",
     "sync_block_lock_unordered", "tile_mix_cube_num", "preload_num", "max_preload_num", "preload_workspace",
     "preload_local_buffer", "is_distributed", "backup_function", "has_alias_scopes", "mem_unique", "shared_memory",
-    "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"), "``#{}``: a marker without contents.")
+    "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"),
+    "``#{}``: a marker without contents.")
 """Marker attributes; most are used by name on an op, with a unit or a number as the value."""
 
 BITCODES = define_attributes(TextAttr, "hivm", (
-    "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"), "Path of a bitcode file: ``#{}<\"path\">``.")
+    "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"),
+    "Path of a bitcode file: ``#{}<\"path\">``.")
 
 ATTRIBUTES: tuple[type[Attribute], ...] = (
     *ENUMS, DataLayoutAttr, SyncEventSlotAttr, BlockAttr, TightlyCoupledBufferAttr, RemainInL0CAttr, *BITCODES, *MARKERS)

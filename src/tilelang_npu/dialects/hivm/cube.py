@@ -41,7 +41,7 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type, mlir_type
 
 __all__ = [
     "NO_EVENT", "SYNC_ARGUMENTS", "BatchMmadL1Op", "Conv1dL1Op", "Conv2dL1Op", "Conv3dL1Op", "MacroStep", "MmadL1Op",
-    "MmadMxL1Op", "PassedEvent",
+    "MmadMxL1Op", "SharedEvent",
 ]
 
 SYNC_ARGUMENTS = 7
@@ -50,7 +50,7 @@ NO_EVENT = -1
 """The value among the ``sync_related_args`` that stands for no event and for no counter."""
 
 
-class PassedEvent(NamedTuple):
+class SharedEvent(NamedTuple):
     """An event that a macro shares with other ops, and sets or waits for itself.
 
     Attributes:
@@ -75,15 +75,15 @@ class MacroStep(NamedTuple):
     """
 
     role: str
-    waits: PassedEvent | None = None
-    sets: PassedEvent | None = None
+    waits: SharedEvent | None = None
+    sets: SharedEvent | None = None
 
 
 _SYNC_GROUP = 7
 """The number of the group of operands of mmadL1 that are the ``sync_related_args``; a, b, init, m, k, n and c precede it."""
-_LOADED = (PassedEvent(0, "MTE2", "MTE1"), PassedEvent(1, "MTE2", "MTE1"))
-_READ = (PassedEvent(2, "MTE1", "MTE2", sets=True), PassedEvent(3, "MTE1", "MTE2", sets=True))
-_HALVES = (PassedEvent(5, "M", "MTE1"), PassedEvent(6, "M", "MTE1"))
+_LOADED = (SharedEvent(0, "MTE2", "MTE1"), SharedEvent(1, "MTE2", "MTE1"))
+_READ = (SharedEvent(2, "MTE1", "MTE2", sets=True), SharedEvent(3, "MTE1", "MTE2", sets=True))
+_HALVES = (SharedEvent(5, "M", "MTE1"), SharedEvent(6, "M", "MTE1"))
 
 
 def _unit(*, present: bool) -> UnitAttr | None:
@@ -112,9 +112,9 @@ class _MmadOp(StructuredOp):
     ROLES: ClassVar[Mapping[str, str]] = {"per_channel_bias": "bias"}
     COUNTER: ClassVar[int] = 4
     """The position of the loop counter among the ``sync_related_args``."""
-    HALVES: ClassVar[tuple[PassedEvent, ...]] = _HALVES
-    """The events that keep loads from overwriting a half of L0 that is being multiplied: the op waits for one and sets it again."""
-    EVENTS: ClassVar[tuple[PassedEvent, ...]] = (*_LOADED, *_READ, *_HALVES)
+    HALVES: ClassVar[tuple[SharedEvent, ...]] = _HALVES
+    """The events of the two halves of L0, by which a load waits until the half is no longer being multiplied."""
+    EVENTS: ClassVar[tuple[SharedEvent, ...]] = (*_LOADED, *_READ, *_HALVES)
 
     a = operand_def(TENSOR_OR_MEMREF)
     b = operand_def(TENSOR_OR_MEMREF)
@@ -181,14 +181,14 @@ class _MmadOp(StructuredOp):
         rows, columns = constant_value(self.real_m), constant_value(self.real_n)
         return rows is None or columns is None or rows * columns != prod(shape_of(self.c))
 
-    def passed(self) -> Iterator[tuple[PassedEvent, SSAValue]]:
+    def shared_events(self) -> Iterator[tuple[SharedEvent, SSAValue]]:
         """The events of other ops that the op sets and waits for, each with its number."""
         given = self.sync_related_args
         for event in self.EVENTS if given else ():
             if constant_value(given[event.place]) != NO_EVENT:
                 yield event, given[event.place]
 
-    def pass_on(self, given: Mapping[int, SSAValue], none: SSAValue) -> None:
+    def set_sync_arguments(self, given: Mapping[int, SSAValue], none: SSAValue) -> None:
         """Sets some of the ``sync_related_args`` and keeps the others.
 
         Args:
@@ -261,8 +261,8 @@ def _verify_mx_types(op: Any) -> None:
 _MX_INPUTS = ("a", "b", "scaleA", "scaleB", "init_condition", "real_m", "real_k", "real_n")
 MmadMxL1Op = define_op(
     _ClearedProductOp, "hivm.hir.mmadmxL1",
-    "Multiplies two matrices of scaled 8-bit (or 4-bit) floats in L1 and adds the product to an accumulator (950). The format of"
-    " a matrix is 1 for fp8 e5m2, 2 for fp8 e4m3, 3 for fp4 e2m1.",
+    "Multiplies two matrices of scaled 8-bit (or 4-bit) floats in L1 and adds the product to an accumulator (950). The format"
+    " of a matrix is 1 for fp8 e5m2, 2 for fp8 e4m3, 3 for fp4 e2m1.",
     operands={"a": SHAPED, "b": SHAPED, "scaleA": SHAPED, "scaleB": SHAPED, "init_condition": i1, "real_m": IndexType(),
               "real_k": IndexType(), "real_n": IndexType(), "c": SHAPED, "sync_related_args*": i64,
               "per_channel_bias?": TENSOR_OR_MEMREF},
@@ -297,12 +297,13 @@ def _convolution(axes: int, padding: object, *rules: Rule) -> type[_ClearedProdu
     """Returns the class of the convolution along so many axes. ``sync_related_args`` are none or six i64 values."""
     words = {1: "one axis", 2: "two axes", 3: "three axes"}
     return define_op(
-        _ClearedProductOp, f"hivm.hir.Conv{axes}dL1", f"Convolution along {words[axes]}: input and weights in L1, accumulator in"
-        " L0C (950).",
+        _ClearedProductOp, f"hivm.hir.Conv{axes}dL1",
+        f"Convolution along {words[axes]}: input and weights in L1, accumulator in L0C (950).",
         operands={"input": TENSOR_OR_MEMREF, "weight": TENSOR_OR_MEMREF, "bias?": TENSOR_OR_MEMREF, "init": TENSOR_OR_MEMREF,
                   "init_condition": i1, "sync_related_args*": i64},
         results={"result_tensors*": TENSOR}, properties={"padding": padding, "groups": IntegerAttr.constr(i32)},
-        text=f"attr-dict {_products('input', 'weight', 'init_condition', bias='bias')} {group('outs', 'init')}" + _SYNC_ARGUMENTS,
+        text=f"attr-dict {_products('input', 'weight', 'init_condition', bias='bias')} {group('outs', 'init')}"
+             + _SYNC_ARGUMENTS,
         reads=("input", "weight", "init_condition", "bias"), writes=("init",), pipes=("MTE1", "M"), core="AIC",
         rules=(*rules, destination_style))
 

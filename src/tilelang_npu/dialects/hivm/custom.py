@@ -55,7 +55,7 @@ class _CustomOp(StructuredOp):
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
     BUILTINS: ClassVar[frozenset[str]] = frozenset()
-    """The functions of the toolchain that the op may call without stating core, pipe and symbol; ``custom_macro`` calls none."""
+    """The functions of the toolchain that the op may call without stating core, pipe and symbol."""
 
     @property
     def function(self) -> str:
@@ -86,7 +86,7 @@ class _CustomOp(StructuredOp):
 
     @property
     def _is_product(self) -> bool:
-        """Whether the op is a matrix product, whose inputs are two matrices, an i1 that clears the accumulator, and three sizes."""
+        """Whether the op is a matrix product: its inputs are two matrices, an i1 to clear the accumulator, and three sizes."""
         return self.symbol == MMA and len(self.ins()) == 6
 
     def role(self, field: str, index: int) -> str:
@@ -96,8 +96,11 @@ class _CustomOp(StructuredOp):
         return super().role(field, index)
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the destination is also an input, or the function accumulates. A product does, unless the accumulator is known
-        to be cleared first; another function does if its entry of the op table says so."""
+        """Whether the destination is also an input, or the function accumulates.
+
+        A product accumulates, unless the accumulator is known to be cleared first. Another function accumulates if its entry of
+        the op table says so.
+        """
         entry = operations().get(self.symbol)
         return (target in self.ins() or (self._is_product and not is_known_true(self.ins()[2]))
                 or (isinstance(entry, Composite) and entry.accumulates))

@@ -221,7 +221,7 @@ def _verify_pad_type(pad_value: SSAValue | None, target: Attribute) -> None:
 
 @operation(pipes=("MTE3",), core="AIV", rules=(destination_style, element_types((0,), MOVABLE)))
 class StoreOp(_MoveOp):
-    """Stores from UB to GM; ``atomic`` makes it combine the values with those in GM by a sum, a maximum or another operation."""
+    """Stores from UB to GM; ``atomic`` combines the values with those in GM by a sum, a maximum or another operation."""
 
     name = "hivm.hir.store"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -418,8 +418,8 @@ class _AtomicStructuredOp(_AtomicOp, StructuredOp):
 
 AtomicCasOp = define_op(
     _AtomicOp, "hivm.hir.atomic_cas",
-    "Compares memory in GM with an expected value and replaces it by a new one where they are equal; ``src`` is the expected and"
-    " the new value. Yields the old value.",
+    "Compares memory in GM with an expected value and replaces it by a new value where they are equal; ``src`` is the expected"
+    " and the new value. Yields the old value.",
     operands={"src*": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF}, results=_RESULTS, text=_PLAIN + _RESULT,
     reads=("src",), writes=("dst",), rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),))
 

@@ -87,10 +87,11 @@ def _text(inputs: str, *extra: str, communication: str = "") -> str:
     """Returns the assembly format of a product with these inputs and clauses."""
     return " ".join((
         "attr-dict", inputs, *extra, group("outs", "c"), _optional("tiling_params", "tilingParams"), communication,
-        _optional("bias", "bias"), _optional("descale", "descale"), "(`a_transpose` $aTranspose^)? (`b_transpose` $bTranspose^)?"
-        " (`descale_mode` `=` $descaleMode^)?", group("block_sizes?", "blockSizes"), group("process_sizes?", "processSizes"),
-        _optional("swizzle_offset", "swizzleOffset"), _optional("swizzle_direction", "swizzleDirection"),
-        _optional("epilogue_p_tiles", "epiloguePTiles"), "(`->` type($result)^)?"))
+        _optional("bias", "bias"), _optional("descale", "descale"), "(`a_transpose` $aTranspose^)?",
+        "(`b_transpose` $bTranspose^)?", "(`descale_mode` `=` $descaleMode^)?", group("block_sizes?", "blockSizes"),
+        group("process_sizes?", "processSizes"), _optional("swizzle_offset", "swizzleOffset"),
+        _optional("swizzle_direction", "swizzleDirection"), _optional("epilogue_p_tiles", "epiloguePTiles"),
+        "(`->` type($result)^)?"))
 
 
 _MATRICES = "`ins` `(` $a `,` $b `:` type($a) `,` type($b) `)`"

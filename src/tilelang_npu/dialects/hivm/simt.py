@@ -105,7 +105,8 @@ def _shapes(first: str, second: str, op: str, words: str = "shape and rank") -> 
 
 # -- the ops -------------------------------------------------------------------------------------------------------------
 
-_GATHER, _SCATTER, _LOAD, _STORE = (f"hivm::{name}Op" for name in ("GatherLoad", "ScatterStore", "IndirectLoad", "IndirectStore"))
+_GATHER, _SCATTER = "hivm::GatherLoadOp", "hivm::ScatterStoreOp"
+_LOAD, _STORE = "hivm::IndirectLoadOp", "hivm::IndirectStoreOp"
 
 GatherLoadOp = define_op(
     StructuredTableOp, "hivm.hir.gather_load",
@@ -132,14 +133,16 @@ LocalLoadOp = define_op(
     TableOp, "hivm.hir.local_load", "Reads a buffer of UB into a tensor.",
     operands={"addr": MEMREF}, results={"result": TENSOR}, text=group("ins", "addr") + " attr-dict `->` type($result)",
     reads=("addr",), pipes=("V",), core="AIV", rules=(
-        equal_element_types("addr", "result", "input address of hivm::LocalLoadOp must have the same element type as output tensor"),
+        equal_element_types(
+            "addr", "result", "input address of hivm::LocalLoadOp must have the same element type as output tensor"),
         equal_shapes("addr", "result", "input address of hivm::LocalLoadOp must have the same shape as output tensor")))
 
 LocalStoreOp = define_op(
     TableOp, "hivm.hir.local_store", "Writes a tensor into a buffer of UB.",
     operands={"addr": MEMREF, "data": TENSOR}, text=group("ins", "addr", "data") + " attr-dict",
     reads=("data",), writes=("addr",), pipes=("V",), core="AIV", rules=(
-        equal_element_types("addr", "data", "dst address of hivm::LocalStoreOp must have the same element type as output tensor"),
+        equal_element_types(
+            "addr", "data", "dst address of hivm::LocalStoreOp must have the same element type as output tensor"),
         equal_shapes("addr", "data", "dst address of hivm::LocalStoreOp must have the same shape as output tensor")))
 
 StrideLoadOp = define_op(
@@ -194,7 +197,8 @@ GatherTOp = define_op(
     operands={"src": MEMREF, "index": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "bound": INT, "dim": INT, "src_stride*": INT,
               "index_shape*": INT, "offsets*": INT},
     results={"result?": TENSOR_OR_MEMREF}, same_sizes=True,
-    text=group("ins", "src", "index", "bound", "dim", "src_stride*", "index_shape*", "offsets*") + " " + group("outs", "dst") + _RESULT,
+    text=group("ins", "src", "index", "bound", "dim", "src_stride*", "index_shape*", "offsets*") + " "
+         + group("outs", "dst") + _RESULT,
     reads=("src", "index", "bound", "dim", "src_stride", "index_shape", "offsets"), pipes=("V",), core="AIV",
     rules=(destination_style,))
 
@@ -202,7 +206,8 @@ IndexPutOp = define_op(
     _IndexedStoreOp, "hivm.hir.index_put", "Stores rows to the rows of GM that a buffer of indices selects.",
     operands={"dst": MEMREF, "index": TENSOR_OR_MEMREF, "value": TENSOR_OR_MEMREF, "scatter_dim": INT, "bound": INT,
               "end_offset*": INT, "start_offset*": INT, "dst_stride*": INT}, same_sizes=True,
-    text=group("ins", "dst", "index", "value", "scatter_dim", "bound", "end_offset*", "start_offset*", "dst_stride*") + " attr-dict",
+    text=group("ins", "dst", "index", "value", "scatter_dim", "bound", "end_offset*", "start_offset*", "dst_stride*")
+         + " attr-dict",
     reads=("index", "value"), writes=("dst",), pipes=("V",), core="AIV")
 
 ScatterTOp = define_op(

@@ -580,5 +580,5 @@ class VGatherMaskOp(StructuredOp):
 
 
 OPERATIONS: tuple[type[Operation], ...] = (
-    VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp, VCummaxOp, VCumminOp, VSortOp,
-    VInterleaveOp, VDeinterleaveOp, VMulextendedOp, VGatherOp, VGatherMaskOp)
+    VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp, VCummaxOp, VCumminOp,
+    VSortOp, VInterleaveOp, VDeinterleaveOp, VMulextendedOp, VGatherOp, VGatherMaskOp)

@@ -44,7 +44,8 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
             return one * other.constant
         if one.known:
             return other * one.constant
-    if isinstance(owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):  # a negative value is not an index, so unsigned division is the same
+    # Unsigned division is the same as signed division, because an index is not negative.
+    if isinstance(owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):
         parts = _divided(affine(owner.lhs, number), affine(owner.rhs, number))
         if parts is not None:
             return parts

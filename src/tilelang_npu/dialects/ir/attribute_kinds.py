@@ -35,7 +35,7 @@ def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | 
 class EnumAttr(Data[str], ABC):
     """One of a fixed set of words: ``#hivm.pipe<PIPE_V>``. ``data`` is the word as the text has it.
 
-    A subclass states its name and its cases: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first middle last")``.
+    A subclass states its name and its cases: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first last")``.
 
     ``CASES`` maps each word to its integer in the toolchain (which library calls and properties carry). ``PREFIX`` is the
     common beginning of the words, which Python callers may omit: ``PipeAttr("MTE2")``.

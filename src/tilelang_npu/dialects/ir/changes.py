@@ -1,7 +1,7 @@
-"""Edits of a kernel as data: what the author can change so that an optimisation is done, where a tool can make the change too.
+"""Edits of a kernel as data: changes that make a refused optimisation possible and that a tool can apply.
 
-A refusal says its edit in words; where it is one of these, the same is beside them as data, and ``kernel.explain()`` makes the
-edit, times it and compares what it computes. What has to be written differently is words alone.
+A refusal (``dialects/ir/remarks.py``) describes its edit in words. If the edit is one of these, the refusal also has it as
+data, and ``kernel.explain()`` applies the edit, times the kernel and compares its results.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["Change", "InFront", "OwnBuffer", "Rounds", "Smaller", "Stages", "Swi
 
 @dataclass(frozen=True)
 class Stages:
-    """Another ``num_stages`` for a loop, which ``T.Pipelined`` makes of one of ``T.serial``.
+    """Changes ``num_stages`` of a loop; a ``T.serial`` loop becomes ``T.Pipelined``.
 
     Attributes:
         loop: the line of the loop.
-        stages: how many.
+        stages: the new number of stages.
     """
 
     loop: Location | None
@@ -28,11 +28,11 @@ class Stages:
 
 @dataclass(frozen=True)
 class Smaller:
-    """Smaller tiles: other numbers for the factory, with which less is allocated.
+    """Makes tiles smaller, by other arguments of the kernel's factory.
 
     Attributes:
-        places: where the tiles are allocated that are to be smaller.
-        percent: to how much of their bytes.
+        places: the lines where the tiles are allocated.
+        percent: the new size in percent of the present bytes.
     """
 
     places: tuple[Location | None, ...]
@@ -41,12 +41,12 @@ class Smaller:
 
 @dataclass(frozen=True)
 class OwnBuffer:
-    """A buffer of its own for what a line and those behind it do with one.
+    """Gives the uses of a buffer from a line on a new buffer.
 
     Attributes:
-        label: what the author calls the buffer.
-        place: where it is allocated.
-        at: the first line that uses the new one.
+        label: the author's name of the buffer.
+        place: the line where it is allocated.
+        at: the first line that uses the new buffer.
     """
 
     label: str
@@ -56,10 +56,10 @@ class OwnBuffer:
 
 @dataclass(frozen=True)
 class Unpinned:
-    """An address that is left to the compiler.
+    """Leaves the address of a buffer to the compiler.
 
     Attributes:
-        place: where the buffer is allocated.
+        place: the line where the buffer is allocated.
     """
 
     place: Location | None
@@ -67,7 +67,7 @@ class Unpinned:
 
 @dataclass(frozen=True)
 class SwitchedOn:
-    """An optimisation that is taken out of ``tl.disable``.
+    """Removes an optimisation from ``tl.disable``.
 
     Attributes:
         name: the optimisation.
@@ -78,11 +78,11 @@ class SwitchedOn:
 
 @dataclass(frozen=True)
 class InFront:
-    """A load that moves in front of its loop.
+    """Moves a load before its loop.
 
     Attributes:
         load: the line of the load.
-        loop: that of the loop.
+        loop: the line of the loop.
     """
 
     load: Location | None
@@ -91,11 +91,11 @@ class InFront:
 
 @dataclass(frozen=True)
 class Rounds:
-    """As many blocks as there are cores, each with a loop over what more blocks would do.
+    """Launches as many blocks as there are cores, each with a loop over the work of several blocks.
 
     Attributes:
         loop: the line of a loop in the launch.
-        blocks: how many.
+        blocks: the new number of blocks.
     """
 
     loop: Location | None

@@ -518,10 +518,19 @@ def replace_rules(base: Any, check: Rule, *, properties: Mapping[str, PropertyDe
         "get_irdl_definition": classmethod(lambda cls: op_def), **members})
 
 
-def extend_dialect(dialect: Dialect, *ops: Any, attributes: Sequence[Any] = ()) -> Dialect:
-    """Returns a dialect of xDSL with ``ops`` added, or in place of its ops of the same names, and with ``attributes`` added."""
-    names = {op.name for op in ops}
-    return Dialect(dialect.name, [*ops, *(op for op in dialect.operations if op.name not in names)],
+def extend_dialect(dialect: Dialect, *ops: Any, rules: Mapping[Any, Rule] | None = None,
+                   attributes: Sequence[Any] = ()) -> Dialect:
+    """Returns a dialect of xDSL with further or different ops and attributes.
+
+    Args:
+        dialect: the dialect.
+        ops: ops to add, or to use in place of the dialect's ops of the same names.
+        rules: ops of xDSL, each with the rules that replace those of xDSL.
+        attributes: attributes to add.
+    """
+    replaced = [*ops, *(replace_rules(op, check) for op, check in (rules or {}).items())]
+    names = {op.name for op in replaced}
+    return Dialect(dialect.name, [*replaced, *(op for op in dialect.operations if op.name not in names)],
                    [*attributes, *dialect.attributes])
 
 

@@ -1,11 +1,11 @@
-"""What passes decided, kept with what they made of a module.
+"""Remarks: the decisions of passes, stored on the operations of a module.
 
-A remark is about one thing that a pass did, or looked at and left: which pass, what, where, in words, and as data. What is
-about an operation that stands in the module is carried by that operation, beside its source location, as the metadata of a
-fused one; there it is copied wherever the operation is, whatever passes come later. An operation that takes events from outside
-carries one for each. What is about something that is gone, or never came to be, such as a copy left out or a loop that stays
-serial, is carried by the module in the same way, in the order in which it was said. No text shows remarks, and the kernel cache
-keeps them next to the text. Reports read them, so that none of them has to find out again what a pass has known.
+A remark records one thing that a pass did, or considered and refused: the pass, the optimisation, the line, a text, and the
+same as data. An operation has the remark about itself in its location, as the metadata of a fused location, which later passes
+copy with the operation. An operation with events among its operands has a remark for each event. The module has, in the same
+way and in their order, the remarks about operations that no longer exist or were never made, such as a copy that was removed or
+a loop that stays serial. The text of a module does not show remarks, and the kernel cache stores them next to the text.
+Reports read remarks, so no report has to repeat the analysis of a pass.
 """
 
 from __future__ import annotations
@@ -26,17 +26,41 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects.ir.changes import Change
 from tilelang_npu.errors import Location
 
-__all__ = ["DONE", "MADE", "REFUSED", "Held", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns",
-           "WaitReason", "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of",
-           "remarks_of", "remarks_of_events", "restore", "tell", "told"]
+__all__ = [
+    "DONE",
+    "MADE",
+    "REFUSED",
+    "Held",
+    "Placed",
+    "Points",
+    "Remark",
+    "RemarkAttr",
+    "Scoped",
+    "Touched",
+    "Turns",
+    "WaitReason",
+    "Waits",
+    "add_remark",
+    "module_remarks",
+    "record_done",
+    "record_refusal",
+    "remark_as_data",
+    "remark_of",
+    "remarks_as_json",
+    "remarks_of",
+    "remarks_of_events",
+    "restore_remarks",
+    "set_remark",
+    "strip_remarks",
+]
 
 MADE, DONE, REFUSED = "made", "done", "refused"
-"""What a remark says: why its operation was made, what was done, or what was looked at and left."""
+"""The kinds of remarks: why an operation was made, what a pass did, and what it considered and refused."""
 
 
 @dataclass(frozen=True)
 class Touched:
-    """One of two accesses that are kept apart: what its buffer is called, the line, and whether it writes."""
+    """One of two accesses that a wait orders: the name of its buffer, its line, and whether it writes."""
 
     name: str
     line: Location | None
@@ -45,13 +69,13 @@ class Touched:
 
 @dataclass(frozen=True)
 class WaitReason:
-    """Two accesses that a wait keeps apart.
+    """Two accesses that a wait orders.
 
     Attributes:
-        kind: ``RAW``, ``WAR`` or ``WAW``.
-        first, second: the earlier and the later one.
-        size: bytes that they can have in common.
-        distance: iterations between them.
+        kind: the dependence, ``RAW``, ``WAR`` or ``WAW``.
+        first, second: the earlier and the later access.
+        size: the number of bytes that both can access.
+        distance: the iteration distance of the dependence.
     """
 
     kind: str
@@ -63,15 +87,17 @@ class WaitReason:
 
 @dataclass(frozen=True)
 class Waits:
-    """What an operation that synchronises is for.
+    """The purpose of an operation that synchronises.
 
     Attributes:
-        reasons: the accesses that it is for; a barrier may be for several pairs.
-        source, target: the pipes, the same for a barrier; between the cores ``AIC.FIX`` and the like.
-        numbers: the event's or flag's numbers, which iterations take in turn.
-        before: the line in front of which it waits.
-        behind: it stands behind the loop of the one that waits there, and takes back what the last iterations have left.
-        place: which of the ``sync_related_args`` of its operation the event is; None where the operation is the set or wait.
+        reasons: the pairs of accesses that it orders; a barrier may order several.
+        source, target: the pipe that is waited for and the pipe that waits; equal for a barrier. Between cores, with the core:
+            ``AIC.FIX``.
+        numbers: the numbers of the event or flag; several are used by successive iterations in turn.
+        before: the line before which it waits.
+        behind: whether it is after the loop of the waits, and takes the events that the last iterations have set.
+        place: the position of the event among the ``sync_related_args`` of its operation; None where the operation itself sets
+            the event or waits for it.
     """
 
     reasons: tuple[WaitReason, ...] = ()
@@ -85,18 +111,18 @@ class Waits:
 
 @dataclass(frozen=True)
 class Placed:
-    """What has the bytes of an address.
+    """The buffer at an address.
 
     Attributes:
-        name: the user's name; ``scratch`` for a temporary that an op needs.
-        number: which of the buffers of its core's memory; the slots of one buffer have the same.
-        slot, slots: which of the buffer's copies, which the iterations of its loop take in turn, and how many there are.
-        nbytes: bytes of one copy.
-        space: the memory, as HIVM spells it.
-        room: bytes of it that could be given out.
-        span: positions in the program from which to which it holds a value.
-        lines: the first and the last line of these; 0 where none has one.
-        pinned: the author chose the address.
+        name: the author's name; ``scratch`` for the temporary buffer of an op.
+        number: the number of the buffer in its core's memory; all slots of a multi-buffer have the same number.
+        slot, slots: the number of the multi-buffer slot at the address, and the number of slots.
+        nbytes: bytes of one slot.
+        space: the memory, in HIVM's spelling.
+        room: bytes of the memory that were available.
+        span: the live range, as positions in the program.
+        lines: the first and the last line of the live range; 0 where no operation has a line.
+        pinned: whether the author chose the address.
     """
 
     name: str
@@ -113,15 +139,15 @@ class Placed:
 
 @dataclass(frozen=True)
 class Points:
-    """A ``T.Parallel``, or a part of one.
+    """A ``T.Parallel``, or a part of its iteration space.
 
     Attributes:
-        extents: points along each axis; None where that is known only at run time.
-        starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
-        ops: the vector operations, copies and fills left out; none where its points are computed one by one.
-        unaligned: what was done about operands that begin at no block of UB.
-        rearranged: which operands were brought into the order of the points, and by which operation.
-        rows: how many rows the vector work takes at once, in a scalar loop around it; 0 for all of them.
+        extents: the extent of each axis; None where it is dynamic.
+        starts: the first index of each axis, if this is a part of the iteration space; empty if it is the whole.
+        ops: the vector operations, without copies and fills; empty where the points are computed one by one.
+        unaligned: how operands that are not aligned to a block of UB are handled.
+        rearranged: the operands that are rearranged into the order of the axes, and the operation that does it.
+        rows: the number of rows per iteration of a scalar loop around the vector work; 0 without such a loop.
     """
 
     extents: tuple[int | None, ...]
@@ -134,11 +160,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Scoped:
-    """A buffer of the author's, and the memories that it is in, as HIVM spells them.
+    """A buffer of the author, and its memories.
 
     Attributes:
-        label: what the author calls it.
-        spaces: the memories; a buffer of several has a copy in each of them.
+        label: the author's name.
+        spaces: the memories, in HIVM's spelling; a buffer with several memories has a copy in each.
     """
 
     label: str
@@ -150,10 +176,10 @@ class Turns:
     """A pipelined loop.
 
     Attributes:
-        stages: what its author asked for.
-        labels: the buffers of several slots that its iterations take in turn.
-        spaces: the memory of each, as HIVM spells it.
-        places: where each is allocated.
+        stages: the ``num_stages`` that the author asked for.
+        labels: the multi-buffers of the loop.
+        spaces: the memory of each, in HIVM's spelling.
+        places: the line of the allocation of each.
     """
 
     stages: int
@@ -164,13 +190,13 @@ class Turns:
 
 @dataclass(frozen=True)
 class Held:
-    """Buffers that a refusal leaves as they are.
+    """The buffers of a refused optimisation.
 
     Attributes:
-        labels: what the author calls them.
-        space: their memory, as HIVM spells it.
-        shared: whether they have bytes in common, and wait for each other, not each for itself.
-        bytes_alone: whether it is their bytes alone that are the price, which costs time where these are missed.
+        labels: the author's names.
+        space: their memory, in HIVM's spelling.
+        shared: whether they share bytes, so that accesses of one wait for accesses of another.
+        bytes_alone: whether the refusal costs only memory, which costs time only if memory is short.
     """
 
     labels: tuple[str, ...]
@@ -185,17 +211,17 @@ _KINDS = {kind.__name__: kind for kind in (*get_args(Facts), *get_args(Change))}
 
 @dataclass(frozen=True)
 class Remark:
-    """What a pass did, or looked at and left.
+    """A decision of a pass.
 
     Attributes:
         maker: the pass.
         kind: ``MADE``, ``DONE`` or ``REFUSED``.
-        about: the optimisation that it is about; empty where it is about none.
-        place: the line; None for what is about an operation, which has one itself, or about no line.
-        text: in words.
-        edit: what the author can change so that what was refused is done.
-        facts: the same as data.
-        change: the edit as data, where a tool can make it.
+        about: the optimisation; empty if the remark is not about one.
+        place: the line; None for a remark on an operation, which has its own location, and for one that is about no line.
+        text: the decision in words.
+        edit: the change to the author's text that makes a refused optimisation possible.
+        facts: the decision as data.
+        change: the edit as data, if a tool can make it.
     """
 
     maker: str
@@ -208,29 +234,29 @@ class Remark:
     change: Change | None = None
 
 
-def as_data(given: Remark) -> dict[str, Any]:
-    """A remark as JSON; what is as usual is left out."""
-    found = {name: _plain(value) for name, usual in _USUAL if (value := getattr(given, name)) != usual}
-    for name in _OF_A_KIND:
+def remark_as_data(given: Remark) -> dict[str, Any]:
+    """A remark as JSON data, without the fields that have their default."""
+    found = {name: _plain(value) for name, default in _PLAIN_DEFAULTS if (value := getattr(given, name)) != default}
+    for name in _DATA_FIELDS:
         if (value := getattr(given, name)) is not None:
             found[name] = {"is": type(value).__name__, **_plain(value)}
     return found
 
 
-_OF_A_KIND = ("facts", "change")
-_USUAL = [(each.name, getattr(Remark(""), each.name)) for each in fields(Remark) if each.name not in _OF_A_KIND]
+_DATA_FIELDS = ("facts", "change")
+_PLAIN_DEFAULTS = [(each.name, getattr(Remark(""), each.name)) for each in fields(Remark) if each.name not in _DATA_FIELDS]
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _plain(given: Any) -> Any:
-    """Data as JSON has it. A kernel has thousands of remarks, and ``asdict`` copies each number in them."""
+    """A value as JSON data. Not ``asdict``, which copies each number, and a kernel has thousands of remarks."""
     if isinstance(given, tuple):
         return tuple([_plain(each) for each in given])
-    names = _names(given.__class__)
+    names = _field_names(given.__class__)
     return {name: _plain(getattr(given, name)) for name in names} if names else given
 
 
@@ -240,7 +266,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _read(kind: Any, given: Any) -> Any:
-    """What ``_plain`` made JSON of, by its type."""
+    """The value of a type of which ``_plain`` made the data."""
     if kind in (Facts | None, Change | None):
         return None if given is None else _read(_KINDS[given["is"]], given)
     if get_origin(kind) is UnionType:
@@ -256,7 +282,7 @@ def _read(kind: Any, given: Any) -> Any:
 
 @irdl_attr_definition
 class RemarkAttr(Data[tuple[Remark, ...]]):
-    """Remarks as metadata of a location: one of an operation, all those of a module."""
+    """The remarks of an operation or a module, as the metadata of its location."""
 
     name = "tile.remark"
 
@@ -267,78 +293,85 @@ class RemarkAttr(Data[tuple[Remark, ...]]):
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(json.dumps([as_data(each) for each in self.data]))
+            printer.print_string_literal(json.dumps([remark_as_data(each) for each in self.data]))
 
 
-def _carried(op: Operation) -> tuple[Remark, ...]:
+def _remarks_on(op: Operation) -> tuple[Remark, ...]:
     where = op.location
     return where.metadata.data if isinstance(where, FusedLoc) and isinstance(where.metadata, RemarkAttr) else ()
 
 
-def _carry(op: Operation, said: tuple[Remark, ...]) -> None:
-    inner: Attribute = place(op.location)
-    op.location = FusedLoc(ArrayAttr([inner]), RemarkAttr(said))
+def _store(op: Operation, found: tuple[Remark, ...]) -> None:
+    inner: Attribute = strip_remarks(op.location)
+    op.location = FusedLoc(ArrayAttr([inner]), RemarkAttr(found))
 
 
-def remark(op: Operation, said: Remark) -> None:
-    """Let an operation carry a remark, in place of one that it may have."""
-    _carry(op, (said,))
+def set_remark(op: Operation, remark: Remark) -> None:
+    """Sets the remark of an operation, in place of all that it has."""
+    _store(op, (remark,))
 
 
 def remark_of(op: Operation) -> Remark | None:
-    """The remark that an operation carries about itself."""
-    return next((said for said in _carried(op) if _place_of_event(said) is None), None)
+    """The remark of an operation about itself; None if it has none."""
+    return next((remark for remark in _remarks_on(op) if _event_position(remark) is None), None)
 
 
 def remarks_of(op: Operation) -> tuple[Remark, ...]:
-    """All remarks that an operation carries: about itself, and about the events that it takes."""
-    return _carried(op)
+    """All remarks of an operation: about itself, and about the events among its operands."""
+    return _remarks_on(op)
 
 
 def remarks_of_events(op: Operation) -> dict[int, Remark]:
-    """The remarks that an operation carries about the events that it takes, by their place in its ``sync_related_args``."""
-    return {place: said for said in _carried(op) if (place := _place_of_event(said)) is not None}
+    """The remarks of an operation about the events among its operands, by position in its ``sync_related_args``."""
+    return {position: remark for remark in _remarks_on(op) if (position := _event_position(remark)) is not None}
 
 
-def _place_of_event(said: Remark) -> int | None:
-    return said.facts.place if isinstance(said.facts, Waits) else None
+def _event_position(remark: Remark) -> int | None:
+    return remark.facts.place if isinstance(remark.facts, Waits) else None
 
 
-def tell(op: Operation, said: Remark) -> None:
-    """Let a module carry one remark more, about something that has no operation; or an operation, about an event it takes."""
-    _carry(op, (*_carried(op), said))
+def add_remark(op: Operation, remark: Remark) -> None:
+    """Adds a remark to a module, about something without an operation, or to an operation, about an event of it."""
+    _store(op, (*_remarks_on(op), remark))
 
 
-def told(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:
-    """What a module carries, in the order in which it was said; with kinds, what has facts of one of them."""
-    for each in _carried(module):
+def module_remarks(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:
+    """The remarks of a module, in the order in which they were added; with ``kinds`` only those with such facts."""
+    for each in _remarks_on(module):
         if not kinds or isinstance(each.facts, kinds):
             yield each
 
 
-def done(module: ModuleOp, name: str, where: Location | None, text: str, facts: Facts | None = None, maker: str = "") -> None:
-    """Say what an optimisation did.
+def record_done(module: ModuleOp, name: str, where: Location | None, text: str, facts: Facts | None = None,
+                maker: str = "") -> None:
+    """Adds a remark to a module about something that an optimisation did.
 
     Args:
-        module: what it was done to.
+        module: the module.
         name: the optimisation.
-        where: the line that it is about.
+        where: the line.
         text: what was done.
         facts: the same as data.
-        maker: the pass, where it has another name.
+        maker: the pass, if its name differs from the optimisation's.
     """
-    tell(module, Remark(maker or name, DONE, name, where, text, facts=facts))
+    add_remark(module, Remark(maker or name, DONE, name, where, text, facts=facts))
 
 
-def refused(module: ModuleOp, name: str, where: Location | None, text: str, edit: str, facts: Facts | None = None,
+def record_refusal(module: ModuleOp, name: str, where: Location | None, text: str, edit: str, facts: Facts | None = None,
             maker: str = "", change: Change | None = None) -> None:
-    """Say what an optimisation looked at and left: the arguments are those of ``done``, the text is why, with sizes, and
-    ``edit`` the change to the author's text with which it is done, ``change`` the same as data."""
-    tell(module, Remark(maker or name, REFUSED, name, where, text, edit, facts, change))
+    """Adds a remark to a module about something that an optimisation considered and refused.
+
+    Args:
+        module, name, where, facts, maker: as for :func:`record_done`.
+        text: the reason, with sizes.
+        edit: the change to the author's text that makes the optimisation possible.
+        change: the same as data.
+    """
+    add_remark(module, Remark(maker or name, REFUSED, name, where, text, edit, facts, change))
 
 
-def place(location: LocationAttr) -> LocationAttr:
-    """A location without the remarks that may be in it."""
+def strip_remarks(location: LocationAttr) -> LocationAttr:
+    """A location without its remarks."""
     if not (isinstance(location, FusedLoc) and isinstance(location.metadata, RemarkAttr)):
         return location
     assert isinstance(location.locations, ArrayAttr)
@@ -346,15 +379,15 @@ def place(location: LocationAttr) -> LocationAttr:
     return inner
 
 
-def collected(module: ModuleOp) -> str:
-    """The remarks of a module as text, by the numbers of their operations in it; the module itself is the first."""
-    found = {number: [as_data(each) for each in _carried(op)] for number, op in enumerate(module.walk())}
-    return json.dumps({number: said for number, said in found.items() if said})
+def remarks_as_json(module: ModuleOp) -> str:
+    """All remarks in a module as JSON text, by the numbers of their operations in ``walk`` order; the module is number 0."""
+    found = {number: [remark_as_data(each) for each in _remarks_on(op)] for number, op in enumerate(module.walk())}
+    return json.dumps({number: remarks for number, remarks in found.items() if remarks})
 
 
-def restore(module: ModuleOp, text: str) -> None:
-    """Give a module that was printed and read again the remarks that it had."""
-    said = json.loads(text)
+def restore_remarks(module: ModuleOp, text: str) -> None:
+    """Gives a module that was printed and parsed the remarks of which :func:`remarks_as_json` made ``text``."""
+    found = json.loads(text)
     for number, op in enumerate(module.walk()):
-        if str(number) in said:
-            _carry(op, tuple(_read(Remark, each) for each in said[str(number)]))
+        if str(number) in found:
+            _store(op, tuple(_read(Remark, each) for each in found[str(number)]))

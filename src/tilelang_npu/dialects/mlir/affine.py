@@ -1,4 +1,4 @@
-"""affine: the ops that evaluate a map, as LLVM 19 writes them; ``affine.max``, which xDSL lacks; rules of loops and accesses."""
+"""affine: the ops that evaluate a map, as LLVM 19 writes them; ``affine.max``, which xDSL lacks; rules of other ops."""
 
 from __future__ import annotations
 
@@ -101,9 +101,7 @@ class MaxOp(DialectOp):
 
 
 _FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
-ApplyOp = replace_rules(affine.ApplyOp, _verify_apply, **_FORM)
-MinOp = replace_rules(affine.MinOp, _verify_operand_count, **_FORM)
-ForOp = replace_rules(affine.ForOp, _verify_for)
-LoadOp = replace_rules(affine.LoadOp, _verify_access)
-StoreOp = replace_rules(affine.StoreOp, _verify_access)
-Affine = extend_dialect(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)
+Affine = extend_dialect(
+    affine.Affine, MaxOp, replace_rules(affine.ApplyOp, _verify_apply, **_FORM),
+    replace_rules(affine.MinOp, _verify_operand_count, **_FORM),
+    rules={affine.ForOp: _verify_for, affine.LoadOp: _verify_access, affine.StoreOp: _verify_access})

@@ -184,4 +184,5 @@ def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str],
 
 Bufferization = extend_dialect(
     bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
-    replace_rules(bufferization.AllocTensorOp, _verify_alloc_tensor), replace_rules(bufferization.CloneOp, accept_all, input=MEMREF, output=MEMREF))
+    replace_rules(bufferization.CloneOp, accept_all, input=MEMREF, output=MEMREF),
+    rules={bufferization.AllocTensorOp: _verify_alloc_tensor})

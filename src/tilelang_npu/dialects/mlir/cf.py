@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import cf
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules, require
+from tilelang_npu.dialects.ir.declaration import extend_dialect, require
 
 
 def _verify_successors(op: Any, *groups: Sequence[SSAValue]) -> None:
@@ -39,5 +39,6 @@ def _verify_switch(op: Any) -> None:
     _verify_successors(op, op.default_operands, *cases)
 
 
-Cf = extend_dialect(cf.Cf, replace_rules(cf.BranchOp, verify_branch), replace_rules(cf.ConditionalBranchOp, verify_conditional_branch),
-               replace_rules(cf.SwitchOp, _verify_switch))
+Cf = extend_dialect(
+    cf.Cf,
+    rules={cf.BranchOp: verify_branch, cf.ConditionalBranchOp: verify_conditional_branch, cf.SwitchOp: _verify_switch})

@@ -27,14 +27,14 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, operation, replace_rules
 from tilelang_npu.dialects.mlir.linalg_rules import (
-    broadcasts,
-    elementwise,
-    generic,
-    product,
-    reduces,
+    input_count,
+    matrix_product,
+    verify_broadcast,
+    verify_elementwise,
+    verify_generic,
     verify_index,
-    takes,
-    transposes,
+    verify_reduce,
+    verify_transpose,
 )
 from tilelang_npu.dialects.mlir.named_ops import NUMBERS, define_named_op
 from tilelang_npu.dialects.text.reader import TextParser
@@ -59,11 +59,11 @@ class TypeFnAttr(EnumAttr, name="linalg.type_fn", cases={"cast_signed": 0, "cast
 
 
 _NAMED = (
-    define_named_op("linalg.elemwise_unary", "A function of each element.", rules=[elementwise],
+    define_named_op("linalg.elemwise_unary", "A function of each element.", rules=[verify_elementwise],
                     properties={"fun?": UnaryFnAttr, "cast?": TypeFnAttr}),
-    define_named_op("linalg.elemwise_binary", "A function of each pair of elements.", rules=[elementwise],
+    define_named_op("linalg.elemwise_binary", "A function of each pair of elements.", rules=[verify_elementwise],
                     properties={"fun?": BinaryFnAttr, "cast?": TypeFnAttr}),
-    *(define_named_op(f"linalg.{name}", doc, rules=[takes(2), product(batches=batches, transposed=transposed)],
+    *(define_named_op(f"linalg.{name}", doc, rules=[input_count(2), matrix_product(batches=batches, transposed=transposed)],
                       properties={"cast?": TypeFnAttr}) for name, batches, transposed, doc in (
         ("matmul", 0, "", "A product, added to the destination."),
         ("matmul_transpose_a", 0, "a", "A product, with the first operand transposed."),
@@ -71,14 +71,15 @@ _NAMED = (
         ("batch_matmul", 1, "", "A product per batch."),
         ("batch_matmul_transpose_a", 1, "a", "A product per batch, with the first operand transposed."),
         ("batch_matmul_transpose_b", 1, "b", "A product per batch, with the second operand transposed."))),
-    *(define_named_op(f"linalg.{name}", doc, rules=[takes(count), elementwise]) for name, count, doc in (
+    *(define_named_op(f"linalg.{name}", doc, rules=[input_count(count), verify_elementwise]) for name, count, doc in (
         ("abs", 1, "The absolute value of each element."), ("ceil", 1, "Each element, rounded up."),
         ("floor", 1, "Each element, rounded down."), ("negf", 1, "Each element, negated."),
         ("reciprocal", 1, "The reciprocal of each element."), ("round", 1, "Each element, rounded, halves away from zero."),
         ("rsqrt", 1, "The reciprocal of the square root of each element."), ("square", 1, "The square of each element."),
         ("tanh", 1, "The hyperbolic tangent."), ("erf", 1, "The error function."),
         ("div", 2, "The quotient of each pair of elements."),
-        ("div_unsigned", 2, "The quotient of each pair of unsigned elements."), ("powf", 2, "The power of each pair of elements."),
+        ("div_unsigned", 2, "The quotient of each pair of unsigned elements."),
+        ("powf", 2, "The power of each pair of elements."),
         ("select", 3, "Selects the second or the third input by the first."))))
 
 
@@ -200,7 +201,7 @@ def _abbreviation(body: Region, *, accumulates: bool) -> Operation | None:
     return ops[0] if fits and ops[0].results[0].type == arguments[0].type else None
 
 
-@operation(rules=[reduces], reads=("src",), writes=("dst",))
+@operation(rules=[verify_reduce], reads=("src",), writes=("dst",))
 class ReduceOp(_WithPayload):
     """Reduces axes with a body, starting from the old values of the destinations."""
 
@@ -238,7 +239,7 @@ class GenericOp(_Generic):
 
     def verify_(self) -> None:
         super().verify_()
-        generic(self)
+        verify_generic(self)
 
 
 class _WithAttributes:
@@ -261,14 +262,14 @@ class BroadcastOp(_WithAttributes, _Broadcast):
     """A tensor repeated along new axes."""
 
     def verify_(self) -> None:
-        broadcasts(self)
+        verify_broadcast(self)
 
 
 class TransposeOp(_WithAttributes, _Transpose):
     """The axes of a tensor in another order."""
 
     def verify_(self) -> None:
-        transposes(self)
+        verify_transpose(self)
 
 def _print_attributes_first(base: type[NamedOperation]) -> type[NamedOperation]:
     """Returns an op of xDSL that prints the attributes first, as MLIR does."""
@@ -283,11 +284,11 @@ _XDSL_BINARY = ("add", "sub", "mul", "max", "min")
 
 
 def _with_rules(name: str, kind: Any) -> Any:
-    counted = takes(2 if name in _XDSL_BINARY else 1)
+    counted = input_count(2 if name in _XDSL_BINARY else 1)
 
     def check(op: Any) -> None:
         counted(op)
-        elementwise(op)
+        verify_elementwise(op)
 
     return replace_rules(kind, check, PRINT_ATTRS_IN_FRONT=True)
 

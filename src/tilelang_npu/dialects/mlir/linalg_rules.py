@@ -27,7 +27,7 @@ def element_of(type_: Attribute) -> Attribute:
     return type_.element_type if isinstance(type_, (TensorType, MemRefType)) else type_
 
 
-def groups(op: Any) -> tuple[list[SSAValue], list[SSAValue]]:
+def ins_and_outs(op: Any) -> tuple[list[SSAValue], list[SSAValue]]:
     """The inputs and the destinations of an op, whatever its fields are called."""
     for reads, writes in (("src", "dst"), ("inputs", "outputs"), ("input", "init")):
         if hasattr(op, reads) and hasattr(op, writes):
@@ -42,7 +42,7 @@ def _as_list(values: SSAValue | Sequence[SSAValue]) -> list[SSAValue]:
 
 def writes_its_outs(op: Any) -> None:
     """Rule: destinations are tensors or buffers, and the results have the types of the destinations that are tensors."""
-    outs = groups(op)[1]
+    outs = ins_and_outs(op)[1]
     require(outs, "expected at least one output")
     kinds = {type(operand.type) for operand in op.operands}
     require(not {TensorType, MemRefType} <= kinds, "expected to have pure tensor or buffer semantics")
@@ -100,7 +100,7 @@ def verify_body(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
     last = block.last_op
     require(last is not None and last.name == "linalg.yield", "expected the body to end in linalg.yield")
     given = [] if last is None else [value.type for value in last.operands]
-    wanted = [element_of(out.type) for out in groups(op)[1]]
+    wanted = [element_of(out.type) for out in ins_and_outs(op)[1]]
     require(len(given) == len(wanted), f"expected number of yield values ({len(given)}) to match the number of inits / outs"
                                        f" operands of the enclosing op ({len(wanted)})")
     for number, (one, other) in enumerate(zip(given, wanted, strict=True), 1):
@@ -108,26 +108,26 @@ def verify_body(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
                               f" ('{other}')")
 
 
-def takes(count: int) -> Any:
+def input_count(count: int) -> Any:
     """Returns the rule that an op has so many inputs and one destination."""
 
     def check(op: Any) -> None:
-        inputs, outs = groups(op)
+        inputs, outs = ins_and_outs(op)
         require((len(inputs), len(outs)) == (count, 1),
                 f"expected {count} inputs and 1 output, got {len(inputs)} and {len(outs)}")
 
     return check
 
 
-def elementwise(op: Any) -> None:
+def verify_elementwise(op: Any) -> None:
     """Rule: all operands have the shape of the destination, or rank 0."""
     writes_its_outs(op)
-    loops = len(shape_of(groups(op)[1][0].type))
+    loops = len(shape_of(ins_and_outs(op)[1][0].type))
     maps = [AffineMap.identity(loops) if shape_of(value.type) else AffineMap(loops, 0, ()) for value in op.operands]
     verify_maps(op, maps, loops)
 
 
-def product(*, batches: int = 0, transposed: str = "") -> Any:
+def matrix_product(*, batches: int = 0, transposed: str = "") -> Any:
     """Returns the rule of a matrix product.
 
     Args:
@@ -151,17 +151,17 @@ def product(*, batches: int = 0, transposed: str = "") -> Any:
     return check
 
 
-def generic(op: Any) -> None:
+def verify_generic(op: Any) -> None:
     """Rule of ``linalg.generic``."""
     writes_its_outs(op)
     verify_maps(op, [map_.data for map_ in op.indexing_maps], len(op.iterator_types))
     verify_body(op, op.body.block, op.operands)
 
 
-def reduces(op: Any) -> None:
+def verify_reduce(op: Any) -> None:
     """Rule: the destinations have the axes of the inputs that are not reduced."""
     writes_its_outs(op)
-    inputs, inits = groups(op)
+    inputs, inits = ins_and_outs(op)
     require(len(inputs) == len(inits), "expected as many inits as inputs")
     axes = list(op.dimensions.get_values())
     shape, kept = _one_shape(inputs, "input"), _one_shape(inits, "init")
@@ -180,10 +180,10 @@ def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
     return next(iter(shapes))
 
 
-def transposes(op: Any) -> None:
+def verify_transpose(op: Any) -> None:
     """Rule: the destination has the axes of the input, permuted."""
     writes_its_outs(op)
-    inputs, inits = groups(op)
+    inputs, inits = ins_and_outs(op)
     order, shape, target = list(op.permutation.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
     require(sorted(order) == list(range(len(order))), "permutation is not valid")
     require(len(shape) == len(target), f"input rank {len(shape)} does not match init rank {len(target)}")
@@ -194,10 +194,10 @@ def transposes(op: Any) -> None:
     verify_body(op, op.regions[0].block, op.operands)
 
 
-def broadcasts(op: Any) -> None:
+def verify_broadcast(op: Any) -> None:
     """Rule: the destination has the axes of the input and the added axes."""
     writes_its_outs(op)
-    inputs, inits = groups(op)
+    inputs, inits = ins_and_outs(op)
     added, shape, target = list(op.dimensions.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
     require(len(shape) + len(added) == len(target), f"input rank plus added dimensions does not match init rank. input rank:"
                                                     f" {len(shape)}, dimensions size: {len(added)}, init rank: {len(target)}")

@@ -191,8 +191,11 @@ def _innermost(type_: Attribute) -> Attribute:
 
 
 def _verify_constant_type(number: Any, type_: Attribute) -> None:
-    """Verifies that a number fits a type: an integer its own type, an index any integer type, a float its own type or the integer
-    type of its width, by which LLVM represents some floats."""
+    """Verifies that a number fits a type.
+
+    An integer fits its own type, and an index any integer type. A float fits its own type and the integer type of its width, by
+    which LLVM represents some floats.
+    """
     if is_float(number):
         fits = type_ in (number, IntegerType(number.bitwidth))
         require(fits, f"attribute and type have different float semantics: '{number}' vs. '{type_}'")

@@ -27,4 +27,5 @@ def _with_rules(kind: Any) -> Any:
     return replace_rules(kind, verify_one_type, **kinds)
 
 
-Math = extend_dialect(math.Math, *(_with_rules(kind) for kind in math.Math.operations if kind.name not in ("math.isnan", "math.sincos")))
+Math = extend_dialect(math.Math, *(
+    _with_rules(kind) for kind in math.Math.operations if kind.name not in ("math.isnan", "math.sincos")))

@@ -414,20 +414,13 @@ def _verify_metadata(op: Any) -> None:
     require(fits, f"inferred type(s) '{base}' and {1 + 2 * rank} of 'index' are incompatible with return type(s) of operation")
 
 
-_VIEWS = (
-    replace_rules(memref.SubviewOp, _verify_subview), replace_rules(memref.CollapseShapeOp, _verify_collapse_shape), replace_rules(memref.ExpandShapeOp, _verify_expand_shape),
+MemRef = extend_dialect(
+    memref.MemRef, GlobalOp, ReshapeOp, replace_rules(memref.RankOp, accept_all, source=ANY),
+    replace_rules(memref.ReinterpretCastOp, _verify_reinterpret_cast, source=ANY),
+    replace_rules(memref.CopyOp, _verify_copy, source=ANY, destination=ANY),
     replace_rules(memref.CastOp, _verify_cast, source=ANY, dest=ANY),
     replace_rules(memref.MemorySpaceCastOp, _verify_space_cast, source=ANY, dest=ANY),
-    replace_rules(memref.ExtractStridedMetaDataOp, _verify_metadata))
-
-
-ReinterpretCastOp = replace_rules(memref.ReinterpretCastOp, _verify_reinterpret_cast, source=ANY)
-ViewOp = replace_rules(memref.ViewOp, _verify_view)
-GetGlobalOp = replace_rules(memref.GetGlobalOp, _verify_get_global)
-RankOp = replace_rules(memref.RankOp, accept_all, source=ANY)
-LoadOp = replace_rules(memref.LoadOp, _verify_access)
-StoreOp = replace_rules(memref.StoreOp, _verify_access)
-CopyOp = replace_rules(memref.CopyOp, _verify_copy, source=ANY, destination=ANY)
-MemRef = extend_dialect(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp, LoadOp, StoreOp, CopyOp,
-                   replace_rules(memref.AllocOp, _verify_allocation), replace_rules(memref.AllocaOp, _verify_allocation), replace_rules(memref.DimOp, _verify_dim),
-                   *_VIEWS)
+    rules={memref.ViewOp: _verify_view, memref.GetGlobalOp: _verify_get_global, memref.LoadOp: _verify_access,
+           memref.StoreOp: _verify_access, memref.AllocOp: _verify_allocation, memref.AllocaOp: _verify_allocation,
+           memref.DimOp: _verify_dim, memref.SubviewOp: _verify_subview, memref.CollapseShapeOp: _verify_collapse_shape,
+           memref.ExpandShapeOp: _verify_expand_shape, memref.ExtractStridedMetaDataOp: _verify_metadata})

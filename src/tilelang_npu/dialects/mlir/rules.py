@@ -1,4 +1,4 @@
-"""Rules of MLIR on types that several dialects share: kinds of element types, shapes, layouts, slices, verify_regrouping axes."""
+"""Rules of MLIR on types that several dialects share: kinds of element types, shapes, layouts, slices, regrouped axes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def may_have_same_shape(one: Attribute, other: Attribute) -> bool:
 
 
 def verify_one_type(op: Any) -> None:
-    """Rule ``SameOperandsAndResultType``: results have the type of the first operand, and other operands a type that may be equal."""
+    """Rule ``SameOperandsAndResultType``: all types may be equal, and results have exactly the type of the first operand."""
     first = op.operand_types[0]
     for type_ in op.operand_types[1:]:
         require(_element(type_) == _element(first) and same_shape(first, type_), "requires the same type for all operands")

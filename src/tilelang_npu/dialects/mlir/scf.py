@@ -22,7 +22,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 
-from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation, replace_rules
+from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)
@@ -382,12 +382,14 @@ def _verify_for(op: Any) -> None:
 
 def _verify_while(op: Any) -> None:
     before, after = op.before_region.block, op.after_region.block
-    _verify_types("the initial values do not have the types of the arguments of the 'before' region", op.arguments.types, before.arg_types)
+    _verify_types("the initial values do not have the types of the arguments of the 'before' region", op.arguments.types,
+                  before.arg_types)
     condition = before.last_op
     if not isinstance(condition, scf.ConditionOp):
         fail("expects the 'before' region to end with 'scf.condition'")
     else:
-        _verify_types("the condition does not pass the types of the arguments of the 'after' region", condition.operand_types[1:], after.arg_types)
+        _verify_types("the condition does not pass the types of the arguments of the 'after' region",
+                      condition.operand_types[1:], after.arg_types)
         _verify_types("the condition does not pass the types of the results", condition.operand_types[1:], op.result_types)
     if not isinstance(after.last_op, scf.YieldOp):
         fail("expects the 'after' region to end with 'scf.yield'")
@@ -445,4 +447,4 @@ def _arrow_types(parser: Parser) -> list[Attribute]:
 
 Scf = extend_dialect(
     scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, IndexSwitchOp,
-    replace_rules(ExecuteRegionOp, _verify_execute_region), replace_rules(scf.ForOp, _verify_for), replace_rules(WhileOp, _verify_while))
+    rules={ExecuteRegionOp: _verify_execute_region, scf.ForOp: _verify_for, WhileOp: _verify_while})

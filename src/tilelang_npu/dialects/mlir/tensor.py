@@ -369,13 +369,10 @@ class UnpackOp(DialectOp):
     assembly_format = f"$source (`outer_dims_perm` `=` $outer_dims_perm^)? {_TILES}"
 
 
-ExpandShapeOp = replace_rules(tensor.ExpandShapeOp, _verify_expand_shape)
-CollapseShapeOp = replace_rules(tensor.CollapseShapeOp, _verify_collapse_shape)
-PadOp = replace_rules(tensor.PadOp, _verify_pad)
-ReshapeOp = replace_rules(tensor.ReshapeOp, _verify_reshape, source=_ANY, result=_ANY)
 Tensor = extend_dialect(
-    tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
-    ParallelInsertSliceOp, PackOp, UnpackOp, replace_rules(tensor.EmptyOp, _verify_empty), replace_rules(tensor.CastOp, _verify_cast),
-    replace_rules(tensor.DimOp, _verify_dim),
-    replace_rules(tensor.ExtractOp, _verify_access), replace_rules(tensor.InsertOp, _verify_access), replace_rules(tensor.FromElementsOp, _verify_from_elements),
-    replace_rules(tensor.ExtractSliceOp, _verify_extract_slice), replace_rules(tensor.InsertSliceOp, _verify_insert_slice))
+    tensor.Tensor, RankOp, GenerateOp, BitcastOp, GatherOp, ParallelInsertSliceOp, PackOp, UnpackOp,
+    replace_rules(tensor.ReshapeOp, _verify_reshape, source=_ANY, result=_ANY),
+    rules={tensor.ExpandShapeOp: _verify_expand_shape, tensor.CollapseShapeOp: _verify_collapse_shape,
+           tensor.PadOp: _verify_pad, tensor.EmptyOp: _verify_empty, tensor.CastOp: _verify_cast, tensor.DimOp: _verify_dim,
+           tensor.ExtractOp: _verify_access, tensor.InsertOp: _verify_access, tensor.FromElementsOp: _verify_from_elements,
+           tensor.ExtractSliceOp: _verify_extract_slice, tensor.InsertSliceOp: _verify_insert_slice})

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefT
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.ir.declaration import extend_dialect, replace_rules, require
+from tilelang_npu.dialects.ir.declaration import extend_dialect, require
 from tilelang_npu.dialects.mlir.rules import is_float
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
@@ -212,9 +212,10 @@ def _verify_transfer_write(op: Any) -> None:
 
 
 Vector = extend_dialect(
-    vector.Vector, replace_rules(vector.LoadOp, _verify_load), replace_rules(vector.StoreOp, _verify_store),
-    replace_rules(vector.MaskedLoadOp, _verify_masked_load), replace_rules(vector.MaskedStoreOp, _verify_masked_store),
-    replace_rules(vector.BroadcastOp, _verify_broadcast), replace_rules(vector.ExtractOp, _verify_extract), replace_rules(vector.InsertOp, _verify_insert),
-    replace_rules(vector.ShuffleOp, _verify_shuffle), replace_rules(vector.BitcastOp, _verify_bitcast),
-    replace_rules(vector.PrintOp, _verify_source), replace_rules(vector.CreateMaskOp, _verify_create_mask), replace_rules(vector.ReductionOp, _verify_reduction),
-    replace_rules(vector.TransferReadOp, _verify_transfer_read), replace_rules(vector.TransferWriteOp, _verify_transfer_write))
+    vector.Vector,
+    rules={vector.LoadOp: _verify_load, vector.StoreOp: _verify_store, vector.MaskedLoadOp: _verify_masked_load,
+           vector.MaskedStoreOp: _verify_masked_store, vector.BroadcastOp: _verify_broadcast,
+           vector.ExtractOp: _verify_extract, vector.InsertOp: _verify_insert, vector.ShuffleOp: _verify_shuffle,
+           vector.BitcastOp: _verify_bitcast, vector.PrintOp: _verify_source, vector.CreateMaskOp: _verify_create_mask,
+           vector.ReductionOp: _verify_reduction, vector.TransferReadOp: _verify_transfer_read,
+           vector.TransferWriteOp: _verify_transfer_write})

@@ -1,7 +1,7 @@
 """Parses modules from text and prints them.
 
-``parse_module`` parses and verifies. Errors are a TileError with the line and column: T601 where the text is not MLIR, T602 where
-an op breaks a rule of its dialect. ``print_module`` prints the text that MLIR itself would print.
+``parse_module`` parses and verifies. Errors are a TileError with the line and column: T601 where the text is not MLIR, T602
+where an op breaks a rule of its dialect. ``print_module`` prints the text that MLIR itself would print.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.ir import remarks
 from tilelang_npu.dialects.text.reader import BrokenOp, TextParser
 from tilelang_npu.dialects.text.refusals import (
+    cache_lines,
+    describe_exception,
     first_line,
     improve_message,
     is_empty,
-    describe_exception,
     reject_invalid_text,
-    cache_lines,
 )
 from tilelang_npu.dialects.text.toolchains import require_writable
 from tilelang_npu.dialects.text.writer import TextPrinter
 from tilelang_npu.errors import Location, TileError
 
-_PARSE_FAILURES = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
-             NotImplementedError, OverflowError, RecursionError, MemoryError, struct.error)
+_PARSE_FAILURES = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError,
+                   AssertionError, NotImplementedError, OverflowError, RecursionError, MemoryError, struct.error)
 """The exceptions that xDSL raises on text whose tokens are valid but that describes no valid op or attribute."""
 
 _UNDEFINED = re.compile(r"values used but not defined: \[%([^\],]+)")

@@ -1,7 +1,7 @@
 """A bit-exact parser of numbers and of tensors of numbers in MLIR text.
 
-A float in hexadecimal is its bits: ``dense<0xFF800000> : tensor<2xf32>`` is minus infinity twice. xDSL parses it as the value of
-the number, does not pack bits of ``i1``, has no ``sparse``, and keeps only the name of a ``dense_resource``.
+A float in hexadecimal is its bits: ``dense<0xFF800000> : tensor<2xf32>`` is minus infinity twice. xDSL parses it as the value
+of the number, does not pack bits of ``i1``, has no ``sparse``, and keeps only the name of a ``dense_resource``.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class NumberParser(Parser):
         """The bytes of a float; the number, or the pair of a complex number, of an integer type."""
         parts = 1 if not isinstance(element, ComplexType) else _PAIR
         if len(literal.parts) != parts:
-            self._refuse(f"{literal.span.text} is {'not a' if parts == _PAIR else 'a'} complex number, in a tensor of {element}",
+            self._refuse(f"{literal.span.text} is {'not ' if parts == _PAIR else ''}a complex number, in a tensor of {element}",
                          literal.span)
         inner = element.element_type if isinstance(element, ComplexType) else element
         if isinstance(inner, AnyFloat):
@@ -226,7 +226,8 @@ class NumberParser(Parser):
         sizes = list(type_.get_shape())
         count = prod(sizes)
         if count > _MAX_SPARSE_ELEMENTS:
-            self._refuse(f"sparse of {count} elements: it is expanded to a dense tensor of at most {_MAX_SPARSE_ELEMENTS}", place)
+            self._refuse(f"sparse of {count} elements: it is expanded to a dense tensor of at most {_MAX_SPARSE_ELEMENTS}",
+                         place)
         places = self._places(indices, sizes, place)
         given, shape = values
         if shape and shape != [len(places)]:

@@ -34,14 +34,16 @@ def reject_invalid_text(text: str, filename: str) -> None:
                   "save the file as UTF-8 without one")
     if is_empty(text):
         what = "has only comments" if text.strip() else "is empty"
-        raise _text_error(text, filename, 0, f"the text {what}: a module or a function was expected", "an empty module is `module {}`")
+        raise _text_error(text, filename, 0, f"the text {what}: a module or a function was expected",
+                          "an empty module is `module {}`")
     depth = 0
     for found in _BRACKET.finditer(text):
         if found[0] in "([{<":
             depth += 1
             if depth > MAX_NESTING:
-                raise _text_error(text, filename, found.start(), f"{depth} brackets are open here; at most {MAX_NESTING} are allowed",
-                          "move the inner part into a function of its own, or define an alias for it: #name = ...")
+                raise _text_error(text, filename, found.start(),
+                                  f"{depth} brackets are open here; at most {MAX_NESTING} are allowed",
+                                  "move the inner part into a function of its own, or define an alias for it: #name = ...")
         elif found[0] in ")]}>":
             depth = max(depth - 1, 0)
 

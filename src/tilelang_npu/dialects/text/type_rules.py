@@ -1,7 +1,7 @@
 """MLIR's rules for builtin types that xDSL does not check: element types of memrefs, tensors and vectors, and ranks of layouts.
 
-The parser applies them to every type in a text. MLIR applies them when it constructs the type, so a violation is an error of the
-text and not of an op.
+The parser applies them to every type in a text. MLIR applies them when it constructs the type, so a violation is an error of
+the text and not of an op.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class TextPrinter(Printer):
             self._parts.append(f"  // {note}")
 
     def _print_custom(self, op: Operation) -> bool:
-        """Prints an op in its custom form; prints nothing and returns False where it has none, or where that omits an attribute."""
+        """Prints an op in its custom form; returns False, and prints nothing, if it has none or if that omits an attribute."""
         upstream = format_of(type(op))
         if not has_custom_form(type(op)):
             return False

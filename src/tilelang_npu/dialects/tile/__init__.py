@@ -1,13 +1,12 @@
-"""The tile dialect: what a kernel says, before anything is decided about cores, memories, addresses or waits.
+"""The tile dialect: a kernel as its author wrote it, before cores, memories, addresses and waits are chosen.
 
-Buffers are memrefs. A buffer whose memory the user fixed has the HIVM address space (``#hivm.address_space<ub>``,
-``gm`` for arguments); one that is still open has ``#tile.scope<shared>`` (L1 or UB) or ``#tile.scope<fragment>`` (L0C
-or UB); ``#tile.scope<local>`` is scalar storage. Loops and branches are ``scf``, scalars ``arith`` and ``index``,
-element accesses ``memref.load`` and ``memref.store``; flags and barriers that the user wrote are the ``hivm`` ops
-themselves.
+Buffers are memrefs. A buffer whose memory the author chose has the HIVM address space (``#hivm.address_space<ub>``, ``gm`` for
+arguments). A buffer whose memory is still to be inferred has ``#tile.scope<shared>`` (L1 or UB) or ``#tile.scope<fragment>``
+(L0C or UB); ``#tile.scope<local>`` is scalar storage. Loops and branches are ops of ``scf``, scalars of ``arith``, element
+accesses ``memref.load`` and ``memref.store``. Flags and barriers of the author are the ops of ``hivm``.
 
-A region of a global tensor may reach beyond it: ``tile.copy`` moves what lies inside, pads what it loads and drops
-the rest of what it stores.
+A region of a global tensor may extend beyond the tensor: ``tile.copy`` moves the part inside; a load pads the rest, and a store
+drops it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tilelang_npu.dialects.tile.buffers import (
     shape_of,
     shape_text,
 )
-from tilelang_npu.dialects.tile.calls import TELLING, CallOp, DumpOp, PrintfOp, PrintOp
+from tilelang_npu.dialects.tile.calls import DEBUG_OUTPUT_OPS, CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
     CROSS_INTERVAL,
@@ -47,7 +46,7 @@ from tilelang_npu.dialects.tile.structure import (
     stages_of,
     statement_name,
     statement_of,
-    without_statement,
+    strip_statement,
 )
 
 Tile = Dialect(
@@ -79,13 +78,13 @@ Tile = Dialect(
 __all__ = [
     "ATOMIC",
     "CROSS_INTERVAL",
+    "DEBUG_OUTPUT_OPS",
     "DIALECT",
     "NUM_STAGES",
     "ORDER",
     "SCHEDULE",
     "SCRATCH",
     "STAGE",
-    "TELLING",
     "UNROLL",
     "WORKSPACE",
     "AllocOp",
@@ -117,5 +116,5 @@ __all__ = [
     "stages_of",
     "statement_name",
     "statement_of",
-    "without_statement",
+    "strip_statement",
 ]

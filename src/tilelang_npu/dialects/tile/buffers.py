@@ -1,4 +1,4 @@
-"""Buffers of the tile dialect: where they are, and the rectangles and shapes in which operations see them."""
+"""Buffers of the tile dialect: their memories, allocations, and views as regions and in other shapes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, op_with_effects
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text.names import escape_name
 
 
 class OpenMemory(StrEnum):
-    """A memory that the user left open."""
+    """The kind of memory of a buffer whose author left the memory to the compiler."""
 
     SHARED = "shared"
     FRAGMENT = "fragment"
@@ -50,7 +50,7 @@ class OpenMemory(StrEnum):
 
 @irdl_attr_definition
 class ScopeAttr(EnumAttribute[OpenMemory]):
-    """``#tile.scope<shared>``: the memory space of a buffer whose place is still to be inferred."""
+    """``#tile.scope<shared>``: the memory space of a buffer whose memory is still to be inferred."""
 
     name = "tile.scope"
 
@@ -65,7 +65,7 @@ class ScopeAttr(EnumAttribute[OpenMemory]):
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Shape of a memref value, with -1 for a dimension known only at run time."""
+    """The shape of a memref value, with -1 for a dynamic dimension."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     return tuple(-1 if dim == DYNAMIC_INDEX else dim for dim in kind.get_shape())
@@ -80,8 +80,8 @@ def shape_text(shape: tuple[int, ...]) -> str:
 class AllocOp(EffectsOp):
     """An on-chip buffer of static shape.
 
-    ``label`` is the user's name for it; ``address`` a byte address that the user fixed; ``slots`` the number of
-    copies that the iterations of the loop around it take in turn.
+    ``label`` is the author's name; ``address`` a byte address that the author chose; ``slots`` the number of slots of a
+    multi-buffer, which successive iterations of the enclosing loop use in turn.
     """
 
     name = "tile.alloc"
@@ -97,7 +97,7 @@ class AllocOp(EffectsOp):
         if address is not None:
             properties["address"] = IntegerAttr(address, i64)
         super().__init__(properties=properties, result_types=[result_type])
-        self.result.name_hint = written(label)
+        self.result.name_hint = escape_name(label)
 
     def verify_(self) -> None:
         shape = shape_of(self.result)
@@ -107,7 +107,7 @@ class AllocOp(EffectsOp):
 
 @op_with_effects()
 class TensorOp(EffectsOp):
-    """A kernel argument whose shape is known only at run time, in its shape: rows without gaps behind a flat argument."""
+    """A flat kernel argument as a tensor in row-major order, whose shape is dynamic."""
 
     name = "tile.tensor"
     source = operand_def(MemRefType)
@@ -132,7 +132,7 @@ class TensorOp(EffectsOp):
         )
 
     def mixed_sizes(self) -> list[SSAValue | int]:
-        """Sizes per axis, constants as ints."""
+        """The sizes per axis, constants as ints."""
         return mixed_values(self.static_sizes, self.sizes)
 
     def verify_(self) -> None:
@@ -143,9 +143,9 @@ class TensorOp(EffectsOp):
 
 @op_with_effects()
 class RegionOp(EffectsOp):
-    """A rectangle of a buffer: offsets and sizes per axis; unit axes may be missing from the result type.
+    """A rectangular region of a buffer, by offsets and sizes per axis; the result may drop axes of size 1.
 
-    Unlike ``memref.subview`` it may reach beyond a global tensor (see the module's text).
+    Unlike ``memref.subview`` the region may extend beyond a global tensor (see the docstring of the package).
     """
 
     name = "tile.region"
@@ -172,7 +172,7 @@ class RegionOp(EffectsOp):
         sizes: Sequence[SSAValue | int],
         kept: Sequence[int] | None = None,
     ):
-        """``kept`` lists the source axes that the result has; the others must have size 1. By default all are kept."""
+        """Makes the region; ``kept`` lists the source axes that the result has, by default all. The others have size 1."""
         static_offsets, dynamic_offsets = split_dynamic_index_list(offsets, DYNAMIC_INDEX)
         static_sizes, dynamic_sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
         axes = tuple(range(len(offsets))) if kept is None else tuple(kept)
@@ -187,11 +187,11 @@ class RegionOp(EffectsOp):
         )
 
     def mixed_offsets(self) -> list[SSAValue | int]:
-        """Offsets per source axis, constants as ints."""
+        """The offsets per source axis, constants as ints."""
         return mixed_values(self.static_offsets, self.offsets)
 
     def mixed_sizes(self) -> list[SSAValue | int]:
-        """Sizes per source axis, constants as ints."""
+        """The sizes per source axis, constants as ints."""
         return mixed_values(self.static_sizes, self.sizes)
 
     def verify_(self) -> None:
@@ -212,7 +212,7 @@ class RegionOp(EffectsOp):
 
 
 def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
-    """A list of which the constants stand in an attribute and the rest in operands."""
+    """The values of a list whose constants are in an attribute, and whose other values are operands."""
     values = iter(dynamic)
     return [next(values) if value == DYNAMIC_INDEX else int(value) for value in static.get_values()]
 
@@ -220,7 +220,7 @@ def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue
 def region_type(
     source: SSAValue, offsets: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], kept: Sequence[int]
 ) -> MemRefType[Attribute]:
-    """Type of the rectangle ``offsets``/``sizes`` of ``source`` with the axes ``kept``."""
+    """The type of a region of ``source``, which has the axes ``kept``."""
     kind = source.type
     assert isinstance(kind, MemRefType)
     strides = kind.get_strides() or [None] * len(sizes)
@@ -232,9 +232,10 @@ def region_type(
 
 @op_with_effects()
 class ViewOp(EffectsOp):
-    """The same elements in the same order under another shape, with no data moved; both sides are dense or differ in
-    unit axes. Of another element type it has the bits of the source: with another width, both sides are one dense axis of as
-    many bytes.
+    """The same elements in the same order in another shape, without moving data.
+
+    Source and result are dense, or differ only in axes of size 1. A result with another element type has the bits of the
+    source. If the widths differ too, source and result each are one dense axis, of equally many bytes.
     """
 
     name = "tile.view"
@@ -248,23 +249,24 @@ class ViewOp(EffectsOp):
 
     def verify_(self) -> None:
         before, after = shape_of(self.source), shape_of(self.result)
-        one, two = (_width(value) for value in (self.source, self.result))
-        lines = len(before) == len(after) == 1 and min(*before, *after) > 0
-        if one != two and not (lines and one * before[0] == two * after[0]):
-            fail(f"{shape_text(before)} of {one} bytes and {shape_text(after)} of {two} bytes an element are not single axes "
-                 "of as many bytes")
+        width, new_width = (_element_bytes(value) for value in (self.source, self.result))
+        is_flat = len(before) == len(after) == 1 and min(*before, *after) > 0
+        if width != new_width and not (is_flat and width * before[0] == new_width * after[0]):
+            fail(f"{shape_text(before)} of {width} bytes and {shape_text(after)} of {new_width} bytes an element are not single"
+                 " axes "
+                 "of equally many bytes")
 
 
-def _width(value: SSAValue) -> int:
-    """Bytes of an element of a memref."""
+def _element_bytes(value: SSAValue) -> int:
+    """The bytes of an element of a memref."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     return dtype_of(kind.element_type).nbytes
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """The allocation or argument that a view chain starts from."""
-    while type(owner := value.owner) in _VIEWS:  # of an abstract class, isinstance takes longer than all else here
+    """The allocation or argument at the start of a chain of views."""
+    while type(owner := value.owner) in _VIEWS:  # isinstance of an abstract class would take most of the time
         value = cast(Operation, owner).operands[0]
     return value
 

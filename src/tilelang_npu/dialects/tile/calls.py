@@ -1,4 +1,4 @@
-"""What the tile dialect does through entries of the op table that are not computed element by element, and debug output."""
+"""Tile ops for the entries of the op table that are not elementwise, and for debug output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _attribute(value: Fact) -> Attribute:
 
 
 def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
-    """Attributes as Python values."""
+    """The attributes that are integers, bools, strings or lists of integers, as Python values."""
     found: dict[str, Fact] = {}
     for name, value in attributes.items():
         if isinstance(value, IntegerAttr):
@@ -47,7 +47,7 @@ def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
 
 @op_with_effects(reads={"inputs": "vector"}, writes={"outputs": "vector"})
 class CallOp(EffectsOp):
-    """A structured entry of the op tables: ``outputs = fn(inputs)``. Attributes are the entry's facts (an axis, a mode)."""
+    """A call of a structured entry of the op table: ``outputs = fn(inputs)``. Attributes are its facts (an axis, a mode)."""
 
     name = "tile.call"
     fn = prop_def(StringAttr)
@@ -78,17 +78,17 @@ class CallOp(EffectsOp):
         self.entry()
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """What is among the inputs, too, is read."""
+        """Whether the destination is also an input."""
         return root_of(target) in {root_of(value) for value in self.inputs}
 
     def writes_partially(self) -> bool:
-        """As the op table says."""
+        """Whether the op table says so of the entry."""
         return self.entry().partial
 
 
 @op_with_effects(untouched=("values",), side_effects=True)
 class PrintfOp(EffectsOp):
-    """Print a text with numbers in it; ``format`` has a conversion of C for each, and is printed as it stands otherwise."""
+    """Prints ``format`` with values; the format has a C conversion for each value."""
 
     name = "tile.printf"
     format = prop_def(StringAttr)
@@ -101,7 +101,7 @@ class PrintfOp(EffectsOp):
 
 @op_with_effects(reads={"value": "dump"}, side_effects=True)
 class DumpOp(EffectsOp):
-    """Print the first ``count`` elements of a buffer in row-major order, as ``shape`` where that is not empty."""
+    """Prints the first ``count`` elements of a buffer in row-major order, in ``shape`` if that is not empty."""
 
     name = "tile.dump"
     value = operand_def(MemRefType)
@@ -117,7 +117,7 @@ class DumpOp(EffectsOp):
 
 @op_with_effects(reads={"value": "scalar"}, side_effects=True)
 class PrintOp(EffectsOp):
-    """Print a scalar or the elements of a buffer, with a text in front."""
+    """Prints a text, and a scalar or the elements of a buffer."""
 
     name = "tile.print"
     value = operand_def(AnyAttr())
@@ -130,5 +130,5 @@ class PrintOp(EffectsOp):
             "prefix": StringAttr(prefix), "hexadecimal": UnitAttr() if hexadecimal else None})
 
 
-TELLING = (PrintfOp, PrintOp, DumpOp)
-"""Ops that tell the kernel's author what is there when a core comes by: no pass changes when that is, or who comes by."""
+DEBUG_OUTPUT_OPS = (PrintfOp, PrintOp, DumpOp)
+"""The ops of debug output. No pass changes the core that executes them, or moves them past accesses of their operands."""

@@ -1,4 +1,4 @@
-"""What the tile dialect does with tiles: copies, gemm, elementwise work, reductions, fills, broadcasts."""
+"""Tile ops that compute or move tiles: copies, gemm, elementwise ops, reductions, fills, broadcasts."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 @op_with_effects(reads={"source": "copy-source"}, writes={"target": "copy-target"}, untouched=("pad",))
 class CopyOp(EffectsOp):
-    """Move a tile; another element type at the destination is a cast (``round_mode``), ``transpose`` swaps the last
-    two axes.
+    """Copies a tile. A different element type at the destination makes it a cast (``round_mode``).
 
-    Source and destination have equal shapes (run-time sizes are equal by construction). What of a global source lies
-    beyond the tensor arrives as ``pad`` (zero without it); what of a global destination lies beyond it is not
-    written. A global source may be smaller than the destination, whose rest is ``pad`` then. ``atomic`` adds to a global
-    destination, indivisibly per element. With ``halves`` the destination is a buffer of each of two Vector cores, the first of
-    which gets the upper half of the rows of a matrix and the second the lower one.
+    Source and destination have equal shapes (dynamic sizes are equal by construction). Elements of a global source beyond the
+    tensor are ``pad`` (by default zero); elements of a global destination beyond the tensor are not written. A global source
+    may be smaller than the destination, whose other elements are ``pad`` then. ``transpose`` swaps the last two axes.
+    ``atomic`` adds to a global destination, indivisibly per element. With ``halves`` the destination is a buffer of each of
+    two Vector cores: the first core gets the upper half of the rows of a matrix, the second the lower half.
     """
 
     name = "tile.copy"
@@ -63,17 +62,8 @@ class CopyOp(EffectsOp):
         " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)? attr-dict `:` type($source) `to` type($target)"
     )
 
-    def __init__(
-        self,
-        source: SSAValue,
-        target: SSAValue,
-        pad: SSAValue | None = None,
-        *,
-        transpose: bool = False,
-        relu: bool = False,
-        round_mode: str | None = None,
-        atomic: bool = False,
-    ):
+    def __init__(self, source: SSAValue, target: SSAValue, pad: SSAValue | None = None, *, transpose: bool = False,
+                 relu: bool = False, round_mode: str | None = None, atomic: bool = False):
         super().__init__(
             operands=[source, target, [pad] if pad is not None else []],
             properties={
@@ -97,14 +87,14 @@ class CopyOp(EffectsOp):
             fail(f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """An atomic copy adds to what is there."""
+        """An atomic copy adds to the destination."""
         return self.atomic is not None
 
 
 @op_with_effects(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
 class GemmOp(EffectsOp):
-    """``C (+)= A @ B`` on the Cube core; ``init`` true overwrites C. A is M x K (K x M if transposed), B is K x N (N
-    x K).
+    """``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true. A is M x K (K x M if transposed), B is K x N
+    (N x K if transposed).
     """
 
     name = "tile.gemm"
@@ -119,9 +109,8 @@ class GemmOp(EffectsOp):
         " `:` type($a) `,` type($b) `into` type($c)"
     )
 
-    def __init__(
-        self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False, transpose_b: bool = False
-    ):
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False,
+                 transpose_b: bool = False):
         super().__init__(
             operands=[a, b, c, init],
             properties={
@@ -131,7 +120,7 @@ class GemmOp(EffectsOp):
         )
 
     def sizes(self) -> tuple[int, int, int]:
-        """M, K and N as the shapes give them, with -1 where only run time knows."""
+        """M, K and N by the shapes, with -1 for a dynamic size."""
         a, b = shape_of(self.a), shape_of(self.b)
         m, k = (a[1], a[0]) if self.transpose_a is not None else (a[0], a[1])
         n = b[0] if self.transpose_b is not None else b[1]
@@ -143,20 +132,21 @@ class GemmOp(EffectsOp):
             fail(f"gemm takes matrices; A is {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}")
         m, k, n = self.sizes()
         other = b[1] if self.transpose_b is not None else b[0]
-        for what, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
+        for name, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
             if left != right and -1 not in (left, right):
-                fail(f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})")
+                fail(f"{name} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """The product is added to what is there, unless it surely overwrites it."""
+        """The product is added to the accumulator, unless ``init`` is known to be true."""
         return not is_known_true(self.init)
 
 
 @op_with_effects(reads={"inputs": "vector"}, writes={"target": "vector"})
 class ElementwiseOp(EffectsOp):
-    """An elementwise entry of the op tables: ``target = fn(inputs)``. An input is a memref of the target's rank,
-    whose axes are the target's or 1, or a scalar where the entry allows one. ``clauses`` are the entry's attributes
-    that differ from default.
+    """An elementwise entry of the op table: ``target = fn(inputs)``.
+
+    An input is a memref of the target's rank, whose sizes are the target's or 1, or a scalar where the entry allows one. The
+    attributes are the clauses of the entry that differ from their default.
     """
 
     name = "tile.elementwise"
@@ -195,19 +185,20 @@ class ElementwiseOp(EffectsOp):
                 fail(f"{entry.name}: input {position} has shape {found}, destination {shape_text(target)}")
         known = {clause.name for clause in entry.clauses}
         for name in self.attributes:
-            if name not in known and "." not in name:  # a dialect's own may stand on any op
+            if name not in known and "." not in name:  # an attribute of a dialect may be on any op
                 fail(f"{entry.name} has no clause {name!r}")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """As the op table says."""
+        """Whether the entry accumulates."""
         entry = self.entry()
         return isinstance(entry, ops.Composite) and entry.accumulates
 
 
 @op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class ReduceOp(EffectsOp):
-    """A reduction entry of the op tables along ``dims``; the target has the source's rank with size 1 there. Without
-    ``clear`` the result is combined with what the target holds; with ``absolute`` absolute values are reduced.
+    """A reduction of the op table along ``dims``, where the target has size 1; the ranks are equal.
+
+    With ``accumulate`` the result is combined with the old values of the target; with ``absolute`` absolute values are reduced.
     """
 
     name = "tile.reduce"
@@ -251,13 +242,13 @@ class ReduceOp(EffectsOp):
                  f"destination is {shape_text(target)}")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """An accumulating one combines with what is there."""
+        """Whether the result is combined with the old values of the target."""
         return self.accumulate is not None
 
 
 @op_with_effects(writes={"target": "fill"}, untouched=("value",))
 class FillOp(EffectsOp):
-    """Write one scalar to every element of a buffer."""
+    """Writes a scalar to every element of a buffer."""
 
     name = "tile.fill"
     value = operand_def(AnyAttr())
@@ -270,7 +261,7 @@ class FillOp(EffectsOp):
 
 @op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class BroadcastOp(EffectsOp):
-    """Repeat the source along its unit axes until it has the target's shape; the ranks are equal."""
+    """Repeats the source along its axes of size 1 to the target's shape; the ranks are equal."""
 
     name = "tile.broadcast"
     source = operand_def(MemRefType)

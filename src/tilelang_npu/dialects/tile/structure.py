@@ -1,4 +1,4 @@
-"""The frame of a kernel in the tile dialect: the launch, cores, parallel loops, and what loops are asked for."""
+"""The structure of a kernel in the tile dialect: the launch, cores, parallel loops, and attributes of loops."""
 
 from __future__ import annotations
 
@@ -40,16 +40,15 @@ from tilelang_npu.dialects.tile.buffers import mixed_values
 
 @op_with_effects()
 class LaunchOp(EffectsOp):
-    """The kernel body, run once per block of the grid: one ``index`` argument per grid axis, then the sub-block if
-    asked for.
+    """The kernel body, executed once per block of the grid, with one ``index`` argument per grid axis.
 
-    With ``spread`` the compiler divides the Vector work between the sub-blocks.
+    ``sub_blocks`` is the number of Vector cores of a block that execute the body (1 or 2). With ``explicit_sub_block`` the
+    author uses the number of the Vector core (``vid``), which is then the last argument. With ``spread`` the compiler divides
+    the Vector work between the Vector cores.
 
-    With ``panel`` blocks go through the first two axes of the grid by panels of so many rows (of the second axis), down a
-    panel's columns, every other panel backwards; with ``upright`` panels are of columns. Neighbours then share what they load.
-
-    ``sub_blocks`` is the number of Vector cores that execute the body side by side (1 or 2); with
-    ``explicit_sub_block`` the user wrote the sub-block index (``vid``) and it is the last block argument.
+    ``panel`` changes the order in which blocks traverse the first two axes of the grid, so that consecutive blocks load the
+    same data: the grid is divided into panels of so many rows (the second axis), each panel is traversed column by column, and
+    every other panel backwards. With ``upright`` the panels are of columns.
     """
 
     name = "tile.launch"
@@ -87,14 +86,14 @@ class LaunchOp(EffectsOp):
         if self.sub_blocks.value.data not in (1, 2):
             fail(f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores")
         if self.panel is not None and self.panel.value.data <= 0:
-            fail(f"a panel of {self.panel.value.data} rows")
+            fail(f"a panel has {self.panel.value.data} rows; it must have at least one")
         if self.upright is not None and self.panel is None:
-            fail("upright says how panels lie, and there is no panel")
+            fail("upright needs a panel")
 
 
 @op_with_effects()
 class OnCoreOp(EffectsOp):
-    """``T.Scope``: the body belongs to one core, whatever its operations are. ``core`` is ``cube`` or ``vector``."""
+    """``T.Scope``: one core executes the whole body. ``core`` is ``cube`` or ``vector``."""
 
     name = "tile.on_core"
     core = prop_def(StringAttr)
@@ -112,7 +111,7 @@ class OnCoreOp(EffectsOp):
 
 @op_with_effects()
 class ByCoreOp(EffectsOp):
-    """A number that the cores have from different places: on the Cube core the first operand, on the Vector core the second."""
+    """A number that each core computes in its own way: the Cube core has the first operand, the Vector core the second."""
 
     name = "tile.by_core"
     KIND: ClassVar = VarConstraint("KIND", AnyAttr())
@@ -128,10 +127,10 @@ class ByCoreOp(EffectsOp):
 
 @op_with_effects()
 class ParallelOp(EffectsOp):
-    """``T.Parallel``: the body once for each point of a box, statement by statement over all points; one index per
-    axis.
+    """``T.Parallel``: executes each statement of the body for all points of a box, before the next statement.
 
-    The body holds scalar operations, ``memref.load`` and ``memref.store``, ``scf.if``, and ``tile.copy``.
+    The body has one index argument per axis. It contains scalar operations, ``memref.load`` and ``memref.store``, ``scf.if``,
+    and ``tile.copy``.
     """
 
     name = "tile.parallel"
@@ -151,7 +150,7 @@ class ParallelOp(EffectsOp):
         )
 
     def mixed_extents(self) -> list[SSAValue | int]:
-        """Extents per axis, constants as ints."""
+        """The extents per axis, constants as ints."""
         return mixed_values(self.static_extents, self.extents)
 
     def verify_(self) -> None:
@@ -162,35 +161,35 @@ class ParallelOp(EffectsOp):
 
 @op_with_effects()
 class YieldOp(EffectsOp):
-    """Optional end of a tile region."""
+    """The optional terminator of the body of a tile op."""
 
     name = "tile.yield"
     traits = traits_def(IsTerminator())
     assembly_format = "attr-dict"
 
 
-NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
-SCHEDULE = "tile.schedule"  # attribute of scf.for: the number of the loop in the locations of its statements' ops
-STAGE = "tile.stage"  # attribute of scf.for beside SCHEDULE: for each statement how many iterations it is behind
-ORDER = "tile.order"  # attribute of scf.for beside SCHEDULE: for each statement its place
-CROSS_INTERVAL = "tile.cross_interval"  # attribute of scf.for: iterations that T.Pipelined wanted to share a flag
-SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
-WORKSPACE = "tile.workspace"  # argument attribute, beside SCRATCH: nobody sees the tensor but this kernel
-UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
-DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
+NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the num_stages of T.Pipelined
+SCHEDULE = "tile.schedule"  # attribute of scf.for: the number of the loop in the locations of the ops of its statements
+STAGE = "tile.stage"  # attribute of scf.for with SCHEDULE: by statement, the number of iterations by which it is delayed
+ORDER = "tile.order"  # attribute of scf.for with SCHEDULE: by statement, its position in the new order
+CROSS_INTERVAL = "tile.cross_interval"  # attribute of scf.for: the cross_interval of T.Pipelined, iterations per flag
+SCRATCH = "tile.scratch"  # argument attribute: a tensor that is allocated for the kernel, uninitialised
+WORKSPACE = "tile.workspace"  # argument attribute, with SCRATCH: only this kernel accesses the tensor
+UNROLL = "tile.unroll"  # attribute of scf.for: the loop is a T.unroll
+DIALECT = "tile.dialect"  # attribute of the function: the dialect of the language, "npuir" or "ascendc"
 
 
 def statement_name(loop: int, statement: int) -> StringAttr:
-    """What stands in the locations of the ops of a statement of a loop that has a schedule: their numbers."""
+    """The name in the locations of the ops of a statement of a loop with a schedule."""
     return StringAttr(f"tile.statement {loop} {statement}")
 
 
 def statement_of(op: Operation, loop: Operation) -> int | None:
-    """Which statement of a loop that has a schedule an op is of, by its location; None where it does not say."""
+    """The number of the statement of a loop with a schedule that an op belongs to, by its location; None if it has none."""
     number = loop.attributes.get(SCHEDULE)
     where: Attribute = op.location
     while isinstance(where, (FusedLoc, NameLoc)) and isinstance(number, IntegerAttr):
-        if isinstance(where, FusedLoc):  # remarks are in it
+        if isinstance(where, FusedLoc):  # a location with remarks
             assert isinstance(where.locations, ArrayAttr)
             where = where.locations.data[0]
             continue
@@ -201,8 +200,8 @@ def statement_of(op: Operation, loop: Operation) -> int | None:
     return None
 
 
-def without_statement(where: LocationAttr) -> LocationAttr:
-    """A location that says of no statement any more."""
+def strip_statement(where: LocationAttr) -> LocationAttr:
+    """A location without the name of a statement."""
     while (isinstance(where, NameLoc) and where.desc.data.startswith("tile.statement ")
            and isinstance(where.location, LocationAttr)):
         where = where.location
@@ -210,6 +209,6 @@ def without_statement(where: LocationAttr) -> LocationAttr:
 
 
 def stages_of(loop: Operation) -> int:
-    """Pipeline depth that the user asked for at ``loop``; 1 where none was asked for."""
+    """The ``num_stages`` that the author asked for at a loop; 1 by default."""
     value = loop.attributes.get(NUM_STAGES)
     return value.value.data if isinstance(value, IntegerAttr) else 1

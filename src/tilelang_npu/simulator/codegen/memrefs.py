@@ -15,7 +15,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
@@ -213,7 +213,7 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
     said = remark_of(op)
-    base = em.on_chip(memory, spoken(op.results[0]),
+    base = em.on_chip(memory, author_name(op.results[0]),
                       said.facts if said is not None and isinstance(said.facts, Placed) else None)
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]

@@ -12,7 +12,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.ir.remarks import Placed
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import TRUTH, Interval
 from tilelang_npu.simulator.codegen.buffer_numbers import BufferNumbers
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
@@ -119,11 +119,11 @@ class Values(Definitions, ABC):
         """A kernel argument; arguments of other blocks are set by the op that owns them."""
         index = ssa.index
         kind = ssa.type
-        called = spoken(ssa, f"arg{index}")  # any text, where the module comes from a file: it must not become code
+        called = author_name(ssa, f"arg{index}")  # any text, where the module comes from a file: it must not become code
         name = f"a{index}_{called}" if called.isidentifier() else f"a{index}"
         if isa(kind, MemRefType):
             element = element_of(kind)
-            check_argument(self, kind, spoken(ssa, f"arg{index}"))
+            check_argument(self, kind, author_name(ssa, f"arg{index}"))
             self.launch.line(f"{name} = arrays[{index}]")
             shape = kind.get_shape()
             sizes = []
@@ -134,7 +134,7 @@ class Values(Definitions, ABC):
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
                     sizes.append(self.atom(f"{name}_{axis}", self.launch, Interval(0, WORD)))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
-            return StridedView(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
+            return StridedView(Base("gm", index, name, known, author_name(ssa)), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
         if isinstance(kind, (IndexType, IntegerType)):
             self.launch.line(f"{name} = scalars[{index}]")

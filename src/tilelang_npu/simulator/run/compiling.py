@@ -17,7 +17,7 @@ from xdsl.utils.hints import isa
 from tilelang_npu.dialects.hacc import ArgTypeAttr
 from tilelang_npu.dialects.ir.effects import EffectsOp
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
@@ -105,10 +105,11 @@ def parameters(function: FuncOp) -> list[FunctionParameter]:
         role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
         shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
         if isinstance(argument.type, UnrankedMemRefType):
-            raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
+            raise TileError(f"argument {author_name(argument, str(index))} is a buffer without a rank: {argument.type}",
+                            code="T501",
                             location=location_of(function), help="declare it with open sizes: memref<?xf16>")
         element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
-        made.append(FunctionParameter(index, spoken(argument, f"arg{index}"), role, shape, element))
+        made.append(FunctionParameter(index, author_name(argument, f"arg{index}"), role, shape, element))
     return made
 
 

@@ -203,9 +203,9 @@ class Program:
         return frozenset(position for position, index in enumerate(users) if index in self.written)
 
     def __reduce__(self) -> tuple[object, ...]:
-        from tilelang_npu.dialects.text import to_keep
+        from tilelang_npu.dialects.text import serialise_module
 
-        return _program, (to_keep(self.module), self.chip, self.name)
+        return _program, (serialise_module(self.module), self.chip, self.name)
 
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
@@ -510,9 +510,9 @@ class Program:
 
 def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
     """A program of another process."""
-    from tilelang_npu.dialects.text import read_back
+    from tilelang_npu.dialects.text import deserialise_module
 
-    return Program(read_back(kept), chip, entry=name)
+    return Program(deserialise_module(kept), chip, entry=name)
 
 
 def _behind_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:

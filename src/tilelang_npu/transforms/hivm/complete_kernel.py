@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hacc, hivm
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.transforms.hivm.host_functions import TASK_TYPES, own_task_type_function, task_type_function
 from tilelang_npu.transforms.ir.treated import begins, is_finished, release
 
@@ -54,7 +54,8 @@ class CompleteKernel(ModulePass):
                 last, end = kernel.body.block.last_op, hivm.PipeBarrierOp("ALL")
                 assert last is not None
                 end.location = kernel.location
-                remark(end, Remark(self.name, text="the kernel ends when all is done", facts=Waits(source="ALL", target="ALL")))
+                set_remark(end, Remark(self.name, text="the kernel ends when all is done",
+                                       facts=Waits(source="ALL", target="ALL")))
                 Rewriter().insert_op(end, InsertPoint.before(last))
             name, core = kernel.sym_name.data, _core_type(kernel)
             told = own_task_type_function(op, name) is not None  # by whoever wrote the module

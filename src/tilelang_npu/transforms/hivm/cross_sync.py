@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.transforms.hivm.sync.counted_on import count_on
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, colour
@@ -165,11 +165,11 @@ class _FlagWriter:
     def _set(self, event: EventPair, why: Remark) -> None:
         core, pipe = _split(event.source)
         ffts = toolchain_argument(self.function, FFTS)
-        remark(self.emit.insert(hivm.SyncBlockSetOp(core_type(core), pipe, "S", event.id, ffts=ffts)), why)
+        set_remark(self.emit.insert(hivm.SyncBlockSetOp(core_type(core), pipe, "S", event.id, ffts=ffts)), why)
 
     def _wait(self, event: EventPair, why: Remark) -> None:
         pipe, core = _split(event.source)[1], _split(event.target)[0]
-        remark(self.emit.insert(hivm.SyncBlockWaitOp(core_type(core), pipe, "S", event.id)), why)
+        set_remark(self.emit.insert(hivm.SyncBlockWaitOp(core_type(core), pipe, "S", event.id)), why)
 
     def _exchange(self, exchange: Exchange) -> None:
         """Set a flag and wait for it behind a branch or loop, where that does not run."""

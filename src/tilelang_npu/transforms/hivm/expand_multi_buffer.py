@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.remarks import Placed, remark, remark_of
+from tilelang_npu.dialects.ir.remarks import Placed, remark_of, set_remark
 from tilelang_npu.transforms.hivm.insert_sync import iteration_modulo
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.locations import refuse, stand_in
@@ -40,7 +40,7 @@ def _expand(emit: OpBuilder, cast: hivm.PointerCastOp) -> None:
             slot = emit.insert(hivm.PointerCastOp([address], kind))
             stand_in(cast, slot)
             if said is not None and isinstance(said.facts, Placed):
-                remark(slot, replace(said, facts=replace(said.facts, slot=position)))
+                set_remark(slot, replace(said, facts=replace(said.facts, slot=position)))
             slot.results[0].name_hint = f"{name}_{position}" if name else None
             slots.append(slot.results[0])
     with emit.before(cast):

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.sync.event_ids import free_numbers
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name
@@ -32,7 +32,7 @@ def _holds(op: Operation) -> bool:
 
 
 def _is_bare(op: Operation) -> bool:
-    return isinstance(op, hivm.MmadL1Op) and not any(event in op.HALVES for event, _ in op.passed())
+    return isinstance(op, hivm.MmadL1Op) and not any(event in op.HALVES for event, _ in op.shared_events())
 
 
 def _guard(function: func.FuncOp) -> None:
@@ -43,10 +43,10 @@ def _guard(function: func.FuncOp) -> None:
     halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):
-            remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half(number))
+            set_remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half(number))
     for number in reversed(halves):
         with emit.after(holders[-1]):
-            remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half(number))
+            set_remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half(number))
     for macro in macros:
         _pass_on(emit, macro, halves)
 
@@ -61,7 +61,7 @@ def _pass_on(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> N
         unused = emit.constant(hivm.NO_EVENT, i64)
         counter = emit.as_i64(iteration(emit, loop)) if isinstance(loop, scf.ForOp) else unused
         halves = {event.place: emit.constant(number, i64) for event, number in zip(macro.HALVES, numbers, strict=True)}
-        macro.pass_on({macro.COUNTER: counter, **halves}, unused)
+        macro.set_sync_arguments({macro.COUNTER: counter, **halves}, unused)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.remarks import remark, tell
+from tilelang_npu.dialects.ir.remarks import add_remark, set_remark
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.branches import into_branches
 from tilelang_npu.transforms.hivm.sync.counted_on import counted_on, forget_counted_on
@@ -217,7 +217,7 @@ class _EventWriter:
             if fence.around:  # of a branch, which has no tokens of its own to take back, at its end
                 with self.emit.after(body.loop or body.items[-1].op):
                     barrier = self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
-                    remark(barrier, fence_remark(NAME, body, [fence], behind=True))
+                    set_remark(barrier, fence_remark(NAME, body, [fence], behind=True))
         for index, content in sorted(gaps.items()):
             self._gap(body, index, content)
 
@@ -235,20 +235,20 @@ class _EventWriter:
                     self._flag(body, event, hivm.WaitFlagOp, number, consumer)
                 for pipe in sorted({fence.pipe for fence in content.fences}):
                     fences = [fence for fence in content.fences if fence.pipe == pipe]
-                    remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
+                    set_remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
 
     def _set_in_branch(self, body: BlockItems, event: EventPair, early: Early, number: int | SSAValue) -> None:
         """Set an event in both arms of a branch: behind an item of one, at once in the other."""
         branch, producer = body.items[event.set_after].op, early.arm.items[early.set_after]
         with self.emit.after(producer.op):
-            remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+            set_remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
         (other,) = (region for region in branch.regions if not region.blocks or region.block is not early.arm.block)
         if not other.blocks:
             other.add_block(Block([scf.YieldOp()]))
         first = other.block.first_op
         assert first is not None
         with self.emit.before(first):
-            remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+            set_remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
 
     def _flag(self, body: BlockItems, event: EventPair, kind: type[hivm.SetFlagOp | hivm.WaitFlagOp], number: int | SSAValue,
               item: Item | None) -> None:
@@ -256,14 +256,14 @@ class _EventWriter:
         takes = (item.sets if kind is hivm.SetFlagOp else item.waits) if item is not None else {}
         passed = takes.get((event.source, event.target))
         if item is None or passed is None:
-            remark(self.emit.insert(kind(event.source, event.target, number)), event_remark(NAME, body, event))
+            set_remark(self.emit.insert(kind(event.source, event.target, number)), event_remark(NAME, body, event))
             return
         op = item.op
         assert isinstance(op, hivm.MmadL1Op)
-        assert passed.place not in {taken.place for taken, _ in op.passed()}, "of two events there one is idle"
+        assert passed.place not in {taken.place for taken, _ in op.shared_events()}, "of two events there one is idle"
         value = self.emit.constant(number, i64) if isinstance(number, int) else number
-        op.pass_on({passed.place: value}, self.emit.constant(hivm.NO_EVENT, i64))
-        tell(op, event_remark(NAME, body, event, place=passed.place))
+        op.set_sync_arguments({passed.place: value}, self.emit.constant(hivm.NO_EVENT, i64))
+        add_remark(op, event_remark(NAME, body, event, place=passed.place))
 
     def _around(self, body: BlockItems, event: EventPair) -> None:
         """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
@@ -273,11 +273,12 @@ class _EventWriter:
             raise InternalError(msg)
         for number in range(event.id, event.id + event.slots):
             with self.emit.before(event.primed.op if event.primed is not None else loop):
-                remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+                set_remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)),
+                           event_remark(NAME, body, event))
         for number in reversed(range(event.id, event.id + event.slots)):
             with self.emit.after(loop):
                 taken_back = self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
-                remark(taken_back, event_remark(NAME, body, event, behind=True))
+                set_remark(taken_back, event_remark(NAME, body, event, behind=True))
 
     def _id(self, body: BlockItems, event: EventPair) -> int | SSAValue:
         """The event's number: a constant, or the first plus the iteration modulo the slots."""

@@ -36,8 +36,8 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.ir.changes import Smaller
-from tilelang_npu.dialects.ir.remarks import Held, Placed, Remark, Scoped, done, refused, remark
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.ir.remarks import Held, Placed, Remark, Scoped, record_done, record_refusal, set_remark
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import met, round_of, starts
@@ -322,12 +322,12 @@ def _tell(module: ModuleOp, life: Life, slots: int, room: int, *, quiet: bool) -
     if quiet:
         return
     where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
-    name = spoken(life.value, "") or f"a temporary of {line_of(life.op)}"
+    name = author_name(life.value, "") or f"a temporary of {line_of(life.op)}"
     if slots < life.slots:
         logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
                        f"{where.file}:{where.line}: " if where is not None else "", name, left, life.slots,
                        name_of(life.space))
-        refused(module, "multi-buffer", where, f"{name} has {left} instead of {life.slots}: a slot takes "
+        record_refusal(module, "multi-buffer", where, f"{name} has {left} instead of {life.slots}: a slot takes "
                 f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
                 "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory",
                 Smaller((where,)))
@@ -378,7 +378,7 @@ def _rewrite(emit: OpBuilder, op: memref.AllocOp, addresses: list[int], said: Re
         values = [emit.constant(address, i64) for address in addresses]
         made = emit.insert(hivm.PointerCastOp(values, op.memref.type))
         if said is not None:
-            remark(made, said)
+            set_remark(made, said)
     made.results[0].name_hint = op.memref.name_hint
     for use in list(op.memref.uses):
         if isinstance(use.operation, annotation.MarkOp):
@@ -497,14 +497,14 @@ class PlanMemory(ModulePass):
         lives, name = list(layout.addresses), name_of(layout.space)
         for life in lives:
             if life.slots > 1 and (loop := _loop_around(life.op)) is not None:
-                done(module, "multi-buffer", location_of(life.op),
-                     f"{life.label} has {life.slots} slots in the loop at {line_of(loop)}", maker=self.name)
+                record_done(module, "multi-buffer", location_of(life.op),
+                            f"{life.label} has {life.slots} slots in the loop at {line_of(loop)}", maker=self.name)
         if self.banks and self.reuse and layout.space == "ub":
             chip = chips.chip(self.chip)
             around, begins = round_of(chip), starts(layout.function, lives, chip)
             apart = {life: layout.addresses[life][0] % around == begin for life, begin in begins.items() if begin}
             if names := [life.label for life in lives if apart.get(life)]:
-                done(module, "banks", None, f"{', '.join(names)} in the second half of the banks", maker=self.name)
+                record_done(module, "banks", None, f"{', '.join(names)} in the second half of the banks", maker=self.name)
             if beside := met(layout.function, layout.addresses, chip):
                 self._tell_banks(module, layout, beside, around)
         needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
@@ -512,15 +512,17 @@ class PlanMemory(ModulePass):
             shared, plain = _sharing(layout.addresses, layout.wait), _Plan(layout.space)
             some = f"of {len(lives)} buffers in {name} share bytes"
             if not shared:
-                done(module, "keep-apart", None, f"{len(_sharing(layout.addresses))} {some}, and nothing waits longer for it",
-                     maker=self.name)
+                record_done(module, "keep-apart", None,
+                                   f"{len(_sharing(layout.addresses))} {some}, and nothing waits longer for it",
+                            maker=self.name)
                 return
             more = _sharing(_addresses(lives, plain, layout.room, reuse=True, overlay=self.overlay))
             if len(shared) < len(more) and plain.used <= layout.room:
-                done(module, "keep-apart", None, f"{len(shared)} {some} and wait for each other, in place of {len(more)}",
-                     maker=self.name)
+                record_done(module, "keep-apart", None,
+                                   f"{len(shared)} {some} and wait for each other, in place of {len(more)}",
+                            maker=self.name)
             largest = max(shared, key=lambda life: life.nbytes)
-            refused(module, "keep-apart", location_of(largest.op),
+            record_refusal(module, "keep-apart", location_of(largest.op),
                     f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: else the "
                     f"buffers in {name} take {_spaced(layout.needed)} bytes, and {_spaced(layout.room)} are there",
                     f"shrink the tiles to {layout.room * 100 // layout.needed} % or less, if more of them cost less than the "
@@ -539,8 +541,9 @@ class PlanMemory(ModulePass):
         elif not _pinned(layout):
             change = Smaller(tuple(dict.fromkeys(location_of(life.op) for life in layout.addresses)))
             edit = "shrink the tiles, if more of them cost less"
-        refused(module, "banks", location_of(beside[0].op), f"{', '.join(labels)} in the banks of what is read beside: {why}",
-                edit, Held(labels, layout.space), self.name, change)
+        record_refusal(module, "banks", location_of(beside[0].op),
+                              f"{', '.join(labels)} in the banks of what is read beside: {why}",
+                       edit, Held(labels, layout.space), self.name, change)
 
     def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
         """Where the pass puts the allocations of a module.

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects.ir.remarks import place
+from tilelang_npu.dialects.ir.remarks import strip_remarks
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -67,7 +67,7 @@ class OpBuilder:
     def before(self, op: Operation) -> Iterator[None]:
         """Emit before an operation, with its location, for a while."""
         saved, where = self.point, self.location
-        self.point, self.location = InsertPoint.before(op), place(op.location)
+        self.point, self.location = InsertPoint.before(op), strip_remarks(op.location)
         yield
         self.point, self.location = saved, where
 
@@ -75,7 +75,7 @@ class OpBuilder:
     def after(self, op: Operation) -> Iterator[None]:
         """Emit after an operation, with its location, for a while."""
         saved, where = self.point, self.location
-        self.point, self.location = InsertPoint.after(op), place(op.location)
+        self.point, self.location = InsertPoint.after(op), strip_remarks(op.location)
         yield
         self.point, self.location = saved, where
 

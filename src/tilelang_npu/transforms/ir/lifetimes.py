@@ -22,7 +22,7 @@ from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.destination_style import flatten
 from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.ops import dtype
 
 MULTI_BUFFER = "hivm.multi_buffer"
@@ -76,7 +76,7 @@ class Life:
 
     @property
     def label(self) -> str:
-        return spoken(self.op.memref, "scratch")
+        return author_name(self.op.memref, "scratch")
 
     def as_remote(self, end: int) -> Life:
         """The same among those of the other core's function, whose positions end at ``end``."""

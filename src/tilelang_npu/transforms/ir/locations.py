@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
-from tilelang_npu.dialects.ir.remarks import place
+from tilelang_npu.dialects.ir.remarks import strip_remarks
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 
@@ -37,7 +37,7 @@ def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (),
 def stand_in(op: Operation, *made: Operation) -> None:
     """Give operations that a pass made for ``op`` its source location."""
     for new in made:
-        new.location = place(op.location)
+        new.location = strip_remarks(op.location)
 
 
 __all__ = ["line_of", "lines_of", "location_of", "refuse", "stand_in"]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringA
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import name_of
@@ -114,7 +114,7 @@ def lower_dump(lowering: KernelLowering, op: tile.DumpOp) -> None:
     for each in made:
         lowering.emit.insert(each)
         if isinstance(each, hivm.PipeBarrierOp):
-            remark(each, Remark("lower-to-hivm", text="T.dump_tensor waits for all that is before and behind it",
+            set_remark(each, Remark("lower-to-hivm", text="T.dump_tensor waits for all that is before and behind it",
                                 facts=Waits(source="ALL", target="ALL")))
         if core != "either" and isinstance(each, hivm.PipeBarrierOp):
             say_core(each, core, lowering.chip)

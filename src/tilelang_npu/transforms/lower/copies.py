@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
@@ -165,7 +165,7 @@ def _fill_between(lowering: KernelLowering, op: tile.CopyOp, target: View) -> No
 def _barrier(lowering: KernelLowering, op: tile.CopyOp, why: str) -> None:
     facts = Waits(source="ALL", target="ALL", before=location_of(op))
     barrier = lowering.emit.insert(hivm.PipeBarrierOp("ALL"))
-    remark(barrier, Remark("lower-to-hivm", text=why, facts=facts))
+    set_remark(barrier, Remark("lower-to-hivm", text=why, facts=facts))
     if (core := core_of(op)) != "either":
         say_core(barrier, core, lowering.chip)
 

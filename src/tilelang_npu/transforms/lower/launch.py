@@ -33,7 +33,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, core_of_function
@@ -257,7 +257,7 @@ def _bind_arguments(lowering: KernelLowering, emit: OpBuilder, block: Block, arg
         elif isinstance(argument.type, MemRefType):
             shape = argument.type.get_shape()
             lowering.views[argument] = whole(
-                LoweredBuffer(given[argument], "gm", tuple(shape), spoken(argument, f"argument {position}")))
+                LoweredBuffer(given[argument], "gm", tuple(shape), author_name(argument, f"argument {position}")))
         else:
             lowering.values[argument] = given[argument]
 

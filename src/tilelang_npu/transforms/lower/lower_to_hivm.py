@@ -39,7 +39,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.text.names import written
+from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.ops import DType
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of
 from tilelang_npu.transforms.ir.cores import forget_core
@@ -187,7 +187,7 @@ class KernelLowering:
         kind = dtype_of(element)
         if space == "gm":
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
-            ring.results[0].name_hint = written(label)
+            ring.results[0].name_hint = escape_name(label)
             return LoweredBuffer(ring.results[0], space, tuple(shape), label)
         if chips.is_fractal(space) and len(shape) >= 2:
             physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
@@ -198,9 +198,9 @@ class KernelLowering:
             physical_nd = [*shape[:-1], pitch] if wide else shape
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
             if wide:
-                made.memref.name_hint = written(label)
+                made.memref.name_hint = escape_name(label)
                 return LoweredBuffer(self._narrow(made, shape, element, memory), space, tuple(shape), label)
-        made.results[0].name_hint = written(label)
+        made.results[0].name_hint = escape_name(label)
         return LoweredBuffer(made.results[0], space, tuple(shape), label)
 
     def _narrow(self, made: memref.AllocOp, shape: list[int], element: Attribute, memory: Attribute) -> SSAValue:
@@ -328,7 +328,7 @@ class KernelLowering:
         shape, element = tuple(kind.get_shape()), kind.element_type
         count = math.prod(shape) * dtype_of(element).nbytes
         made = emit.insert(memref.AllocOp([], [], MemRefType(IntegerType(8), [count], memory_space=kind.memory_space)))
-        made.memref.name_hint = written(label)
+        made.memref.name_hint = escape_name(label)
         return self._elements(LoweredBuffer(made.memref, "ub", shape, label, bytes=made.memref), element, shape)
 
     def _elements(self, buffer: LoweredBuffer, element: Attribute, shape: tuple[int, ...]) -> LoweredBuffer:
@@ -337,7 +337,7 @@ class KernelLowering:
         assert source is not None and isinstance(source.type, MemRefType)
         kind = MemRefType(element, shape, memory_space=source.type.memory_space)
         made = self.emit.insert(memref.ViewOp(source, self.emit.value(buffer.shift), [], kind)).results[0]
-        made.name_hint = written(buffer.label)
+        made.name_hint = escape_name(buffer.label)
         return replace(buffer, value=made, shape=shape, start=0)
 
     def _mark(self, op: tile.AllocOp, owner: Operation) -> None:

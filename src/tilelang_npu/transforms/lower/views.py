@@ -29,7 +29,7 @@ from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
@@ -426,7 +426,7 @@ def _ends(offset: Value, size: int, extent: int) -> bool:
 
 
 def _shown(value: Value) -> str:
-    return str(value) if isinstance(value, int) else spoken(value, "(known when it runs)")
+    return str(value) if isinstance(value, int) else author_name(value, "(known when it runs)")
 
 
 def _divisible(emit: OpBuilder, value: Value, unit: int) -> bool:

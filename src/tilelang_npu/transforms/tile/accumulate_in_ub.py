@@ -23,7 +23,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.ir.remarks import refused
+from tilelang_npu.dialects.ir.remarks import record_refusal
 from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of
 from tilelang_npu.transforms.ir.locations import location_of
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -125,7 +125,7 @@ class AccumulateInUb(ModulePass):
                 loops = [each for each in chain if isinstance(each, scf.ForOp) and ranges.trip_count(each).low < 1]
                 kept = not_started(next(iter([*loops, *chain[-1:]]), None))
                 text = f"products are added to {sized(root_of(fill.target))} in UB, where it is cleared: {kept.why}"
-                refused(module, "fold-accumulator-clear", location_of(fill), text, kept.edit, maker=self.name)
+                record_refusal(module, "fold-accumulator-clear", location_of(fill), text, kept.edit, maker=self.name)
 
 
 def _on_core(op: Operation) -> bool:

@@ -29,7 +29,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import Unpinned
 from tilelang_npu.dialects.ir.effects import Effect, effects_of
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import Held, done, refused
+from tilelang_npu.dialects.ir.remarks import Held, record_done, record_refusal
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, put_core
@@ -115,9 +115,9 @@ class _Division:
         for buffer, kept in self.kept.items():
             assert isinstance(buffer.owner, tile.AllocOp)
             if buffer.owner.label.data != MADE:
-                refused(module, BindSubBlocks.name, location_of(buffer.owner),
-                        f"{sized(buffer)} is not divided between the Vector cores: {kept.why}", kept.edit,
-                        Held((buffer.owner.label.data,), space_of(buffer)), change=kept.change)
+                record_refusal(module, BindSubBlocks.name, location_of(buffer.owner),
+                               f"{sized(buffer)} is not divided between the Vector cores: {kept.why}", kept.edit,
+                               Held((buffer.owner.label.data,), space_of(buffer)), change=kept.change)
 
     def _check(self, op: Operation) -> None:
         """Take back the operands of an operation that it cannot compute by halves."""
@@ -498,7 +498,7 @@ def _is_open(launch: tile.LaunchOp) -> bool:
 
 def _told(launch: tile.LaunchOp) -> Operation | None:
     """Where an author says what a core does or when."""
-    told = (tile.OnCoreOp, *tile.TELLING)
+    told = (tile.OnCoreOp, *tile.DEBUG_OUTPUT_OPS)
     return next((op for op in walk(launch.body.block) if isinstance(op, told) or op.name.startswith("hivm.")), None)
 
 
@@ -522,7 +522,7 @@ class BindSubBlocks(ModulePass):
             if asked or (self.mixed and _is_open(launch) and told is None):
                 self._bind(op, launch, asked=asked)
             elif self.mixed and self.divide and _is_open(launch) and told is not None and _has_vector_work(launch):
-                refused(op, self.name, location_of(told),
+                record_refusal(op, self.name, location_of(told),
                         f"one Vector core does all work: {line_of(told)} prints, or its author orders it or puts it on a core",
                         "leave order and cores to the compiler, or ask for both Vector cores: T.Kernel(..., threads=2)")
 
@@ -537,11 +537,11 @@ class BindSubBlocks(ModulePass):
             launch.sub_blocks = IntegerAttr(2, i64)
             owners = [buffer.owner for buffer in division.divided]
             names = sorted({owner.label.data for owner in owners if isinstance(owner, tile.AllocOp)})
-            done(module, self.name, None, f"each Vector core has half of the rows of {', '.join(names)}")
+            record_done(module, self.name, None, f"each Vector core has half of the rows of {', '.join(names)}")
             _Binding(division).run()
             return
         if self.divide and kept is not None:
             where, why = kept
-            refused(module, self.name, location_of(where), f"one Vector core does all work: {why.why}", why.edit)
+            record_refusal(module, self.name, location_of(where), f"one Vector core does all work: {why.why}", why.edit)
         if asked and not _has_cube_work(launch):
             _first_core_alone(launch)

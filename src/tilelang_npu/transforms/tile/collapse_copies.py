@@ -26,7 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import OwnBuffer, Stages
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.ir.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
@@ -131,11 +131,13 @@ class CollapseCopies(ModulePass):
             if _is_candidate(copy, accumulators):
                 kept = _kept(copy)
                 if kept is None:
-                    done(op, self.name, location_of(copy), f"{_label(copy.source)} and {_label(copy.target)} are one buffer")
+                    record_done(op, self.name, location_of(copy),
+                                f"{_label(copy.source)} and {_label(copy.target)} are one buffer")
                     _merge(copy)
                 elif _label(copy.source) != MADE:
-                    refused(op, self.name, location_of(copy), f"{sized(copy.source)} is copied to {_label(copy.target)}: "
-                            f"{kept.why}", kept.edit, change=kept.change)
+                    record_refusal(op, self.name, location_of(copy),
+                                          f"{sized(copy.source)} is copied to {_label(copy.target)}: "
+                                   f"{kept.why}", kept.edit, change=kept.change)
 
 
 def _merge(copy: tile.CopyOp) -> None:

@@ -28,9 +28,9 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops.spec import Composite
 from tilelang_npu.target import BLOCK
@@ -197,7 +197,7 @@ def _stride(row: _OneRow) -> int:
 
 
 def _label(value: SSAValue) -> str:
-    return spoken(root_of(value), "the tile")
+    return author_name(root_of(value), "the tile")
 
 
 class _AllRows:
@@ -302,10 +302,10 @@ class CollapseRows(ModulePass):
             label, place = _label(rows.work[0].target), location_of(rows.loop)
             kept = _kept(rows) or self._crowded(op, rows)
             if kept is not None:
-                refused(op, self.name, place, f"rows of {label} are done one by one: {kept.why}", kept.edit)
+                record_refusal(op, self.name, place, f"rows of {label} are done one by one: {kept.why}", kept.edit)
                 continue
             assert rows.rows is not None
-            done(op, self.name, place, f"the {rows.rows} rows of {label} are done at once")
+            record_done(op, self.name, place, f"the {rows.rows} rows of {label} are done at once")
             _AllRows(rows, rows.rows).write()
 
     def _crowded(self, module: ModuleOp, rows: _RowLoop) -> Refusal | None:

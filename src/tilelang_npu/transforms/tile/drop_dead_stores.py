@@ -20,7 +20,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import EffectsOp
-from tilelang_npu.dialects.ir.remarks import done
+from tilelang_npu.dialects.ir.remarks import record_done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import line_of
@@ -62,8 +62,8 @@ class DropDeadStores(ModulePass):
             if following is not None:
                 assert isinstance(buffer.owner, tile.AllocOp)
                 label = buffer.owner.label.data
-                done(op, self.name, location_of(store),
-                     f"what is written to {label} is overwritten at {line_of(following)}, and left out")
+                record_done(op, self.name, location_of(store),
+                            f"what is written to {label} is overwritten at {line_of(following)}, and left out")
                 Rewriter.erase_op(store)
 
 

@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, with_space
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before
 
@@ -38,7 +38,7 @@ def expand_tensor_fill(op: tile.FillOp, *, by_hand: bool) -> None:
     shape, kind = tile.shape_of(op.target), op.target.type
     assert isinstance(kind, MemRefType)
     steps = _strip(shape, dtype_of(kind.element_type).nbytes)
-    strip = tile.AllocOp(f"{spoken(root_of(op.target), 'tensor')}_fill",
+    strip = tile.AllocOp(f"{author_name(root_of(op.target), 'tensor')}_fill",
                          with_space(MemRefType(kind.element_type, steps), "ub"))
     insert_before(op, strip)
     _barrier(op, by_hand)

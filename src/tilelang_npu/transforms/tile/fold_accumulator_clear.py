@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, done, refused, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, record_done, record_refusal, set_remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.cores import has_core, put_core
@@ -60,7 +60,7 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
     def multiply(kept: Refusal) -> None:
         if fold:
             text = f"{sized(buffer)} is cleared by a product of zeros, between full barriers: {kept.why}"
-            refused(module, NAME, where, text, kept.edit)
+            record_refusal(module, NAME, where, text, kept.edit)
         _multiply_zeros(fill, label)
         _drop(fill)
 
@@ -98,7 +98,7 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
     else:
         _insert(either, follower, fill)
         follower.operands[3] = either.result
-    done(module, NAME, where, f"the clear is the start of the gemm at {line_of(follower)}")
+    record_done(module, NAME, where, f"the clear is the start of the gemm at {line_of(follower)}")
     _drop(fill)
 
 
@@ -131,7 +131,7 @@ def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
                ahead, tile.GemmOp(left.result, right.result, fill.target, true.result), behind):
         _insert(op, fill, fill)
     for barrier in (ahead, behind):
-        remark(barrier, Remark(NAME, text=f"{label} is cleared by a product of zeros, apart from all else",
+        set_remark(barrier, Remark(NAME, text=f"{label} is cleared by a product of zeros, apart from all else",
                                facts=Waits(source="ALL", target="ALL")))
 
 

@@ -30,7 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.locations import lines_of, stand_in
@@ -229,17 +229,17 @@ class FuseFixpipe(ModulePass):
             if way is None:
                 shared = _shared(store, products)
                 if shared is not None:
-                    refused(op, self.name, where, shared.why, shared.edit)
+                    record_refusal(op, self.name, where, shared.why, shared.edit)
             if way is None or not way.steps or way.product is None:
                 continue
             kept = _kept(way)
             if kept is not None:
-                refused(op, self.name, where, f"{kept.why}; it is {sized(way.product)}", kept.edit)
+                record_refusal(op, self.name, where, f"{kept.why}; it is {sized(way.product)}", kept.edit)
                 continue
             names = [one.label.data for one in way.between if one.label.data != MADE]
             said = [f"as {way.types[0]}"] * (len(set(way.types)) > 1) + ["with relu"] * way.relu
             without = [f"without {', '.join(names)}"] if names else []
-            done(op, self.name, where, " ".join(["the product goes to GM by the fixpipe", *said, *without]))
+            record_done(op, self.name, where, " ".join(["the product goes to GM by the fixpipe", *said, *without]))
             _fuse(way)
 
 

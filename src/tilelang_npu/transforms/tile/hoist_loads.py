@@ -31,7 +31,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.ir.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
@@ -218,7 +218,7 @@ class HoistLoads(ModulePass):
                     Rewriter().insert_op(one, InsertPoint.before(loop))
                 for mask in masks:
                     text = f"a tile of the numbers of rows and columns is computed once, before the loop at {line_of(loop)}"
-                    done(op, self.name, location_of(mask), text)
+                    record_done(op, self.name, location_of(mask), text)
 
     def _hoist(self, module: ModuleOp, load: tile.CopyOp, crowded: Mapping[str, Refusal], ranges: Ranges) -> None:
         """Take a load out of as many loops as can be."""
@@ -231,11 +231,11 @@ class HoistLoads(ModulePass):
             kept = _kept(load, loop, ranges) or crowded.get(space_of(buffer))
             if kept is not None:
                 text = f"{sized(buffer)} is loaded alike in each iteration of the loop at {line_of(loop)}: {kept.why}"
-                refused(module, self.name, location_of(load), text, kept.edit,
-                        change=kept.change or InFront(location_of(load), location_of(loop)))
+                record_refusal(module, self.name, location_of(load), text, kept.edit,
+                               change=kept.change or InFront(location_of(load), location_of(loop)))
                 return
-            done(module, self.name, location_of(load), f"{buffer.owner.label.data} is loaded once, before the loop at "
-                 f"{line_of(loop)}")
+            record_done(module, self.name, location_of(load), f"{buffer.owner.label.data} is loaded once, before the loop at "
+                        f"{line_of(loop)}")
             for one in (*needed, load):
                 one.detach()
                 Rewriter().insert_op(one, InsertPoint.before(loop))

@@ -29,8 +29,8 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import Effect, effects_of
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import DONE, Remark, Scoped, tell
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Scoped, add_remark
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import (
@@ -159,7 +159,7 @@ def _add(spaces: list[str], space: str) -> None:
 
 def _described(buffer: SSAValue) -> str:
     """Name, shape and element type of a buffer or a tensor of the signature."""
-    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "the tensor")
+    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else author_name(buffer, "the tensor")
     kind = buffer.type
     assert isinstance(kind, MemRefType)
     return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype_of(kind.element_type)}"
@@ -542,7 +542,7 @@ class InferScopes(ModulePass):
                 _erase(buffer)
         for buffer, place, label, own in named:
             memories = homes[buffer].by_space if buffer in homes else spaces.get(buffer, own)
-            tell(op, Remark(self.name, DONE, place=place, facts=Scoped(label, tuple(memories))))
+            add_remark(op, Remark(self.name, DONE, place=place, facts=Scoped(label, tuple(memories))))
 
 
 def _split(allocation: tile.AllocOp, spaces: list[str]) -> _Homes:

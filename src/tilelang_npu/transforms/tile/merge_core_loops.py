@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import is_pure
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -93,7 +93,7 @@ def _check(first: scf.ForOp, second: scf.ForOp, between: list[Operation], channe
     shared = _conflict(first, second) - {root for root in channels.found if space_of(root) != "gm" or is_scratch(root) or (
         stays(root, first) and stays(root, second))}
     if shared:
-        names = ", ".join(sorted(spoken(root, "a buffer") for root in shared))
+        names = ", ".join(sorted(author_name(root, "a buffer") for root in shared))
         raise refuse(first, f"this loop and {other} pass values to each other, and also share {names}", "T205",
                      help="give each core its own, or write both cores' work into one loop")
     for op in between:

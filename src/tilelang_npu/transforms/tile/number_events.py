@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.ir.remarks import Remark, Waits, remark
+from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -84,7 +84,7 @@ def _renumber(flags: list[Flag], ranges: Ranges) -> None:
             if isinstance(flag, hivm.SetFlagOp):
                 barrier = hivm.PipeBarrierOp("PIPE_ALL")
                 _replace(flag, barrier)
-                remark(barrier, Remark("number-events", text=f"in place of event {found.start}: there are {hivm.EVENT_IDS}",
+                set_remark(barrier, Remark("number-events", text=f"in place of event {found.start}: there are {hivm.EVENT_IDS}",
                                        facts=Waits(source="ALL", target="ALL")))
             else:
                 Rewriter.erase_op(flag)

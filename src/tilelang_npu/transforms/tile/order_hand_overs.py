@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.tile.channels import Channels, is_scratch, stays, uses_below
@@ -87,7 +87,7 @@ def _reorder(body: Block, certain: set[SSAValue], likely: set[SSAValue], channel
 
 
 def _name(buffer: SSAValue) -> str:
-    return buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "a tensor")
+    return buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else author_name(buffer, "a tensor")
 
 
 @dataclass(frozen=True)

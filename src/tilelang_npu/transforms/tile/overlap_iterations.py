@@ -29,7 +29,7 @@ from xdsl.passes import ModulePass
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import Rounds, Smaller
-from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, done, refused, tell
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, add_remark, record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
@@ -225,27 +225,29 @@ class OverlapIterations(ModulePass):
             by_hand = tile.SCHEDULE in loop.attributes
             found = self._skew(op, loop, ranges) if self.overlap and not by_hand else None
             if isinstance(found, Refusal):
-                refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit,
-                        change=found.change)
+                record_refusal(op, self.name, where, f"iterations follow each other: {found.why}", found.edit,
+                               change=found.change)
             if isinstance(found, _Overlap):
                 text = f"the body is {found.body.stages} stages, which work on several iterations at a time"
-                done(op, self.name, where, text)
+                record_done(op, self.name, where, text)
                 for value, count in found.rings.items():
                     ring = found.body.own[value]
-                    done(op, self.name, location_of(ring), f"{ring.label.data} is a ring of {count}, from stage to stage")
+                    record_done(op, self.name, location_of(ring),
+                                f"{ring.label.data} is a ring of {count}, from stage to stage")
                 for spared in found.run():
-                    done(op, self.name, location_of(spared),
-                         f"{spared.label.data} needs one slot: it is loaded during the longer stages")
+                    record_done(op, self.name, location_of(spared),
+                                f"{spared.label.data} needs one slot: it is loaded during the longer stages")
                     turns.remove(spared)
             elif not by_hand:
                 self._limit(op, loop, ranges)
-            tell(op, Remark(self.name, DONE, place=where, facts=Turns(
+            add_remark(op, Remark(self.name, DONE, place=where, facts=Turns(
                 stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns),
                 tuple(map(location_of, turns)))))
         for inner in op.walk():
             asked = inner.attributes.pop(tile.CROSS_INTERVAL, None)
             if isinstance(asked, IntegerAttr) and {"AIC", "AIV"} <= {core_of(each) for each in inner.walk()}:
-                refused(op, self.name, location_of(inner), f"each iteration has flags of its own between the cores, not one in "
+                record_refusal(op, self.name, location_of(inner),
+                               f"each iteration has flags of its own between the cores, not one in "
                         f"{asked.value.data} (cross_interval)", "do the work of several iterations in one, or leave it out")
             for name in (tile.NUM_STAGES, tile.SCHEDULE):
                 inner.attributes.pop(name, None)
@@ -253,7 +255,7 @@ class OverlapIterations(ModulePass):
                 for workspace in [each for each in _turns(inner) if space_of(each.result) == chips.GM]:
                     assert workspace.slots is not None
                     text = f"{workspace.label.data} has {workspace.slots.value.data} slots in the loop at {line_of(inner)}"
-                    done(op, "multi-buffer", location_of(workspace), text, maker=self.name)
+                    record_done(op, "multi-buffer", location_of(workspace), text, maker=self.name)
 
     def _skew(self, module: ModuleOp, loop: scf.ForOp, ranges: Ranges) -> _Overlap | Refusal | None:
         """How the iterations of a loop overlap, as many at a time as wins, or why they do not; None where there is nothing to
@@ -326,12 +328,12 @@ def _tell_fewer(module: ModuleOp, loop: scf.ForOp, ahead: int, cores: int, room:
     near = "one iteration apart" if ahead == 1 else f"as far apart as with num_stages={ahead}"
     text = f"the cores are {near}, as {stages} would be slower: {room.said(asked)}"
     if room.blocks > cores:
-        refused(module, OverlapIterations.name, place, text,
+        record_refusal(module, OverlapIterations.name, place, text,
                 f"launch no more blocks than there are cores, {cores}, each with a loop over its tiles, which use the same "
                 "workspaces", change=Rounds(place, cores))
     else:
-        refused(module, OverlapIterations.name, place, text, "shrink the tiles that the cores hand over",
-                change=Smaller(tuple(map(location_of, asked))))
+        record_refusal(module, OverlapIterations.name, place, text, "shrink the tiles that the cores hand over",
+                       change=Smaller(tuple(map(location_of, asked))))
 
 
 def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:

@@ -22,9 +22,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.remarks import done, refused
+from tilelang_npu.dialects.ir.remarks import record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.target import GM
 from tilelang_npu.transforms.ir.buffers import users_of, with_space
 from tilelang_npu.transforms.ir.cores import core_of
@@ -99,7 +99,7 @@ class OwnWorkspaces(ModulePass):
 
 def _take(module: ModuleOp, launch: tile.LaunchOp, tensor: _Tensor, loops: Sequence[scf.ForOp]) -> None:
     """Put a buffer in the place of a tensor, unless it passes something on from iteration to iteration."""
-    name, ranges = spoken(tensor.value, "a tensor"), Ranges()
+    name, ranges = author_name(tensor.value, "a tensor"), Ranges()
     kind = tensor.value.type
     assert isinstance(kind, MemRefType)
     buffer = tile.AllocOp(name, with_space(MemRefType(kind.element_type, tensor.shape()), GM))
@@ -117,14 +117,14 @@ def _take(module: ModuleOp, launch: tile.LaunchOp, tensor: _Tensor, loops: Seque
             Rewriter.erase_op(made)
         Rewriter.erase_op(buffer)
         loop = (carried or loops)[0]
-        refused(module, ABOUT, location_of(loop), f"{name} passes values on from iteration to iteration of the loop at "
+        record_refusal(module, ABOUT, location_of(loop), f"{name} passes values on from iteration to iteration of the loop at "
                 f"{line_of(loop)}, or between blocks: what is read of it was not surely written further up in the iteration",
                 f"write all of {name} that an iteration reads in the same iteration", maker=OwnWorkspaces.name)
         return
     for region, _ in replaced:
         Rewriter.erase_op(region)
-    done(module, ABOUT, location_of(loops[0]), f"{name} is a workspace that each iteration has for itself",
-         maker=OwnWorkspaces.name)
+    record_done(module, ABOUT, location_of(loops[0]), f"{name} is a workspace that each iteration has for itself",
+                maker=OwnWorkspaces.name)
 
 
 def _moved(region: tile.RegionOp, buffer: SSAValue, fixed: Sequence[int]) -> tile.RegionOp:

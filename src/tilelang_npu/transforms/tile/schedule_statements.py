@@ -26,9 +26,9 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.ir.effects import Effect, is_pure
-from tilelang_npu.dialects.ir.remarks import done
+from tilelang_npu.dialects.ir.remarks import record_done
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.target import GM, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
@@ -94,7 +94,7 @@ class _Schedule:
         for value, count in rings.items():
             if space_of(value.root) not in memories:
                 user = next(each.op for each in self.body.statements if value in each.touches)
-                raise refuse(user, f"{spoken(value.root, 'a scalar')} is a scalar that goes from stage to stage", "T206",
+                raise refuse(user, f"{author_name(value.root, 'a scalar')} is a scalar that goes from stage to stage", "T206",
                              help="give the statements that use it one stage, or keep it in a tile")
             slots = self.body.own[value].slots
             rings[value] = max(count, slots.value.data if slots is not None else 1)
@@ -206,7 +206,7 @@ class _Schedule:
 
     def _broken(self, first: int, second: int, value: StoredValue) -> Exception:
         one, other = self.body.statements[first].op, self.body.statements[second].op
-        name = spoken(value.root, "a buffer")
+        name = author_name(value.root, "a buffer")
         places = [self.places[index] for index in (first, second)]
         told = [f"{line_of(op)} (stage {place.stage}, place {max(place.place[0], 0)})"
                 for op, place in zip((one, other), places, strict=True)]
@@ -280,18 +280,18 @@ class ScheduleStatements(ModulePass):
                 schedule = _Schedule(loop, ranges)
                 rings, body = schedule.run({GM, *chips.chip(self.chip).memory})
                 depth = 1 + max(place.stage for place in schedule.places)
-                done(op, self.name, where, f"the statements stand in the given order, of {depth} iterations at a time")
+                record_done(op, self.name, where, f"the statements stand in the given order, of {depth} iterations at a time")
                 for value, count in rings.items():
                     ring = body.own[value]
                     space = name_of(space_of(ring.result))
-                    done(op, self.name, location_of(ring),
-                         f"{ring.label.data} has {count} slots in {space}, from stage to stage")
+                    record_done(op, self.name, location_of(ring),
+                                f"{ring.label.data} has {count} slots in {space}, from stage to stage")
             else:
                 _forget(loop)
                 del loop.attributes[tile.SCHEDULE]
         if loops:
             for inner in op.walk():
-                inner.location = tile.without_statement(inner.location)
+                inner.location = tile.strip_statement(inner.location)
 
 
 __all__ = ["ScheduleStatements"]

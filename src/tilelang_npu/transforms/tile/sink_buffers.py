@@ -32,7 +32,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import OwnBuffer, Smaller, SwitchedOn, Unpinned
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.ir.remarks import Held, done, refused
+from tilelang_npu.dialects.ir.remarks import Held, record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, touches, users_of, walk
@@ -219,9 +219,9 @@ class SinkBuffers(ModulePass):
             needed, label, place = _with_more(allocation, 1), allocation.label.data, line_of(life[0])
             if needed <= room:
                 made = give_own(allocation, life)
-                done(module, self.name, location_of(made), f"{label} from {place} on is a buffer of its own")
+                record_done(module, self.name, location_of(made), f"{label} from {place} on is a buffer of its own")
             else:
-                refused(module, self.name, location_of(allocation),
+                record_refusal(module, self.name, location_of(allocation),
                         f"{sized(buffer)} is loaded anew when {place} is done with it: a buffer of its own there would need "
                         f"{spaced(needed)} of the {spaced(room)} bytes of {name_of(space_of(buffer))}",
                         f"shrink the tiles, so that {label} from {place} on has room for {slots} slots of its own",
@@ -236,8 +236,9 @@ class SinkBuffers(ModulePass):
             taken = lives[part - 1::parts]
             made = give_own(allocation, [statement for life in taken for statement in life])
             firsts = lines_of([life[0] for life in taken])
-            done(module, self.name, location_of(made), f"{allocation.label.data} from {firsts} on is a buffer of its own: "
-                 f"each has {left} of the {left * parts} slots")
+            record_done(module, self.name, location_of(made),
+                               f"{allocation.label.data} from {firsts} on is a buffer of its own: "
+                        f"each has {left} of the {left * parts} slots")
 
     def _sink(self, allocation: tile.AllocOp, ranges: Ranges) -> list[tile.AllocOp]:
         """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""
@@ -296,7 +297,7 @@ def _tell_split(module: ModuleOp, allocation: tile.AllocOp) -> None:
     """Say which loop has a buffer of its own, or what is around it, whose loops have further ones."""
     loop = next((loop for user in users_of(allocation.result) if (loop := _loop_around(user)) is not None), None)
     around = f"in the loop at {line_of(loop)}" if loop is not None else f"at {line_of(users_in_order(allocation)[0])}"
-    done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} {around} is a buffer of its own")
+    record_done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} {around} is a buffer of its own")
 
 
 def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
@@ -304,7 +305,7 @@ def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
     loop = _loop_around(allocation)
     if loop is None or allocation.slots is None:
         around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
-        done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} lives in {around}")
+        record_done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} lives in {around}")
 
 
 def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, made: SinkBuffers) -> None:
@@ -330,8 +331,8 @@ def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, ma
         carried = _carried(label, buffer, user)
         about = SinkBuffers.name
         kept = Refusal(carried.why, f"{carried.edit}: that frees its bytes meanwhile, and wins no time where there is room")
-    refused(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit,
-            Held((label,), space_of(buffer), bytes_alone=about == SinkBuffers.name), SinkBuffers.name, kept.change)
+    record_refusal(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit,
+                   Held((label,), space_of(buffer), bytes_alone=about == SinkBuffers.name), SinkBuffers.name, kept.change)
 
 
 def _pipeline_that_moves(op: Operation, buffer: SSAValue) -> scf.ForOp | None:

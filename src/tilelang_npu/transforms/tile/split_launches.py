@@ -24,7 +24,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.transforms.ir.buffers import root_of, walk
 from tilelang_npu.transforms.ir.launch_names import names_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
@@ -86,7 +86,7 @@ def _needed(launch: tile.LaunchOp) -> set[Operation]:
         if owner is None or launch.is_ancestor(owner) or owner is launch.parent_op() or owner in found:
             continue
         if owner.parent_block() is not launch.parent_block() or isinstance(owner, tile.LaunchOp):
-            raise refuse(user, f"{spoken(value, 'this value')} belongs to another T.Kernel, which has ended", "T160",
+            raise refuse(user, f"{author_name(value, 'this value')} belongs to another T.Kernel, which has ended", "T160",
                          help="what two of them share is a tensor, or a scalar that is computed above both")
         found.add(owner)
         left += [(owner, operand) for operand in owner.operands]
@@ -108,7 +108,7 @@ def _check_reads(launches: Sequence[tile.LaunchOp]) -> None:
                 behind |= written_by(op)
             root = root_of(op.memref) if isinstance(op, memref.LoadOp) and op in needed else None
             if isinstance(root, BlockArgument) and root.index in behind:
-                name = spoken(root, "a tensor")
+                name = author_name(root, "a tensor")
                 raise refuse(op, f"this element of {name} is read outside T.Kernel, and overwritten before the T.Kernel at "
                              f"{line_of(launch)} uses it", "T160", help="read it inside the T.Kernel that uses it")
             op = op.prev_op

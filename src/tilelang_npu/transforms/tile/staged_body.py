@@ -26,7 +26,7 @@ from tilelang_npu.transforms.ir.sizes import nbytes_of
 from tilelang_npu.transforms.tile.channels import uses_below
 from tilelang_npu.transforms.tile.first_writes import is_dead_after, reads_earlier
 
-LEFT_ALONE = (tile.OnCoreOp, *tile.TELLING, scf.WhileOp)
+LEFT_ALONE = (tile.OnCoreOp, *tile.DEBUG_OUTPUT_OPS, scf.WhileOp)
 _MOST_STAGES = 16
 
 

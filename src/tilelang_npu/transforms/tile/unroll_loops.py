@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, tell
+from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, add_remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -81,6 +81,6 @@ class UnrollLoops(ModulePass):
             elif (count := ranges.trip_count(loop).constant) in (0, 1) and not loop.attributes.keys() & _ASKED:
                 stages = loop.attributes.get(tile.NUM_STAGES)
                 if isinstance(stages, IntegerAttr):
-                    tell(op, Remark(self.name, DONE, place=location_of(loop), text=_TOO_FEW[count],
+                    add_remark(op, Remark(self.name, DONE, place=location_of(loop), text=_TOO_FEW[count],
                                     facts=Turns(stages.value.data, (), ())))
                 _write(loop, [loop.lb][:count])

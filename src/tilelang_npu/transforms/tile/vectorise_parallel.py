@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.ir.remarks import Points, done, refused
+from tilelang_npu.dialects.ir.remarks import Points, record_done, record_refusal
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
@@ -454,10 +454,10 @@ class VectoriseParallel(ModulePass):
 
         def vector(first: Operation | None, detours: list[Between], rows: int = 0) -> None:
             names = _names(first, loop)
-            done(module, self.name, where, ", ".join(names) or "copies and fills",
-                 replace(points, ops=names, rows=rows,
-                         unaligned=tuple(dict.fromkeys(one for each in detours for one in each.told)),
-                         rearranged=tuple(dict.fromkeys(one for each in detours for one in each.moved))))
+            record_done(module, self.name, where, ", ".join(names) or "copies and fills",
+                        replace(points, ops=names, rows=rows,
+                                unaligned=tuple(dict.fromkeys(one for each in detours for one in each.told)),
+                                rearranged=tuple(dict.fromkeys(one for each in detours for one in each.moved))))
 
         try:
             if not self.vectorise:
@@ -482,7 +482,7 @@ class VectoriseParallel(ModulePass):
             if rows is not None:
                 vector(rows, told, at_once)
             else:
-                refused(module, self.name, where, str(reason), reason.edit, points)
+                record_refusal(module, self.name, where, str(reason), reason.edit, points)
                 _serialise(loop)
         Rewriter.erase_op(loop)
 

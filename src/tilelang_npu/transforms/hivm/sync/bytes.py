@@ -19,7 +19,7 @@ from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.hivm.sync.boxes import Box, apart, box_of
@@ -105,7 +105,7 @@ class OperandBytes:
     @cached_property
     def text(self) -> str:
         """For reports: ``x_ub, bytes 0..8191``."""
-        return f"{spoken(self.root, self.space)}, bytes {self.low}..{self.high - 1}"
+        return f"{author_name(self.root, self.space)}, bytes {self.low}..{self.high - 1}"
 
 
 def place_of(value: SSAValue) -> OperandBytes:

@@ -64,8 +64,8 @@ class Item:
     fence: str | None = None
     blocks: list[BlockItems] = field(default_factory=list)
     goes_on: bool = False
-    waits: dict[Pipes, hivm.PassedEvent] = field(default_factory=dict)
-    sets: dict[Pipes, hivm.PassedEvent] = field(default_factory=dict)
+    waits: dict[Pipes, hivm.SharedEvent] = field(default_factory=dict)
+    sets: dict[Pipes, hivm.SharedEvent] = field(default_factory=dict)
     first: int = 0
     last: int = 0
 
@@ -172,7 +172,7 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
 
 def _steps(op: hivm.MmadL1Op, count: list[int]) -> list[Item]:
     """A macro as an item for each of its steps; what a pipe does in one comes behind what the pipe of the step before did."""
-    taken = {event.place for event, _ in op.passed()}
+    taken = {event.place for event, _ in op.shared_events()}
     found = {one.role: Touch(one.pipe, place_of(one.value), one.writes, op) for one in accesses(op)}
     steps: list[Item] = []
     for step in op.STEPS:

@@ -34,7 +34,7 @@ def flags_by_name(function: func.FuncOp) -> dict[Name, list[Flag]]:
             for each in known.numbers:
                 found[(source, target), each].append(op)
         elif isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
-            for event, value in op.passed():
+            for event, value in op.shared_events():
                 for each in ranges.of(value).meet(Interval(0, hivm.EVENT_IDS - 1)).numbers:
                     found[(event.source, event.target), each].append(op)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilelang_npu.dialects.ir.remarks import Remark, Touched, WaitReason, Waits
-from tilelang_npu.dialects.text.names import spoken
+from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch
 from tilelang_npu.transforms.hivm.sync.solve import Dependence
@@ -34,7 +34,7 @@ def _reason(hazard: object, distance: int) -> WaitReason:
 
 
 def _touched(touch: Touch) -> Touched:
-    return Touched(spoken(touch.place.root, "scratch"), location_of(touch.op), touch.writes)
+    return Touched(author_name(touch.place.root, "scratch"), location_of(touch.op), touch.writes)
 
 
 __all__ = ["event_remark", "fence_remark"]
