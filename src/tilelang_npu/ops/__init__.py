@@ -1,7 +1,7 @@
-"""The op tables: what every operation is called, takes, means and costs.
+"""The op table: the name, the operands, the meaning and the cost of every operation.
 
-One entry per operation; the language functions, the dialect classes, the verifiers, the lowering, the simulator, the
-cost model and the documentation look it up here and nowhere else. This package imports neither xDSL nor the front end.
+There is one entry per operation. The language functions, the dialect classes, the verifiers, the lowering, the simulator, the
+cost model and the documentation all read it. This package imports neither xDSL nor the front end.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ __all__ = [
     "computed_in", "dtype", "elementwise", "operation", "operations", "seen_as",
 ]
 
-# importing the package takes element types alone
+# Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
     **dict.fromkeys(("Clause", "Composite", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured",
                      "computed_in", "seen_as"), "spec"),

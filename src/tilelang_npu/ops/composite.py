@@ -1,6 +1,6 @@
-"""Elementwise operations that HIVM has no op for, written in other entries of the table.
+"""Elementwise operations without a HIVM op, as expansions into other entries of the op table.
 
-They are expanded by the pass ``expand-composites``; their temporaries are planned like any other buffer.
+The pass ``expand-composites`` expands them; their temporaries are planned like any other buffer.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.ops.spec import Composite, declare, steps
+from tilelang_npu.ops.spec import Composite, declare, parse_steps
 from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
 from tilelang_npu.target.dtypes import DType, dtype
 
 
 def composite(name: str, inputs: int, expansion: str, meaning: Callable[..., Any], cost: str, doc: str, *aliases: str,
               dtypes: tuple[DType, ...] = FLOAT, scalar: tuple[int, ...] = (), **facts: Any) -> Composite:
-    """Declare an operation by its expansion; ``meaning`` takes the inputs (and the destination last where it is read)."""
+    """Declares an operation by its expansion; ``meaning`` takes the inputs, and the destination last if it is read."""
     return declare(Composite(name=name, aliases=aliases, inputs=inputs, dtypes=dtypes, hivm="", meaning=meaning, cost=cost,
-                             doc=doc, expansion=steps(expansion), scalar=frozenset(scalar), **facts))
+                             doc=doc, expansion=parse_steps(expansion), scalar=frozenset(scalar), **facts))
 
 
 sigmoid = composite(

@@ -1,4 +1,4 @@
-"""The error function of whole arrays, which NumPy has not."""
+"""The error function on arrays, which NumPy does not have."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 _STEP = 1 / 512
 _END = 4.0
-"""From here on the result is 1 in float32: what is missing is less than half of the last place."""
+"""From this argument on the result rounds to 1 in float32."""
 _NODES = np.arange(0, _END + _STEP, _STEP)
 _VALUES = np.array([math.erf(node) for node in _NODES])
 _SLOPES = 2 / math.sqrt(math.pi) * np.exp(-_NODES**2)
 
 
 def erf(a: Any) -> NDArray[np.float32]:
-    """The error function of float32 numbers, rounded once from a result that is right to 13 digits.
+    """The error function on float32, rounded once from a result with 13 correct digits.
 
-    It is the Taylor series at the nearest of 2049 nodes, up to the fourth power of the distance.
+    It is computed by the Taylor series at the nearest of 2049 nodes, up to the fourth power of the distance.
     """
     given = np.asarray(a, np.float32)
     magnitude = np.fmin(np.abs(given), np.float32(_END)).astype(np.float64)

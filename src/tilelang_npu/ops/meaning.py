@@ -1,8 +1,8 @@
-"""What an entry of the op tables computes, as a function on NumPy arrays with the roundings of the hardware.
+"""The functions of the entries of the op table on NumPy arrays, with the rounding of the hardware.
 
-fp16 and bf16 are computed in f32 and rounded once, to nearest even; integers wrap; comparisons and casts have their own
-rules. A kernel writes its destination in place, whatever the strides, and is right when the destination is one of its
-inputs: NumPy buffers what overlaps.
+f16 and bf16 are computed in f32 and rounded once, to nearest even; integers wrap; comparisons and casts have their own rules. A
+kernel writes its destination in place, with any strides. The destination may be one of the inputs: NumPy buffers overlapping
+operands.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Kernel = Callable[..., None]
 
 def kernel(op: Operation, sources: Sequence[DType], target: DType,
            clauses: Mapping[str, object] = {}) -> Kernel:
-    """The function that executes an op of the tables on arrays.
+    """Returns the function that executes an entry on arrays.
 
     Args:
         op: the entry.
         sources: element types of the inputs; a scalar input has the type of its value.
         target: element type of the destination.
-        clauses: values of the op's own attributes, e.g. ``compare_mode="lt"``; what is absent has its default.
+        clauses: values of the op's clauses, e.g. ``compare_mode="lt"``; by default those of the entry.
 
     Returns:
         For an elementwise op ``f(dst, *srcs)``, where scalars are Python numbers and shapes broadcast; for a reduction
-        ``f(dst, src, axis)`` with ``axis`` a tuple. An op with several destinations takes a tuple of them.
+        ``f(dst, src, axis)`` with ``axis`` a tuple. For several destinations ``dst`` is a tuple.
 
     Raises:
         TypeError: the entry is neither elementwise nor a reduction.
@@ -40,7 +40,7 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
     if isinstance(op, Reduce):
         return _reduction(op, sources[0], target, clauses)
     if not isinstance(op, Elementwise):
-        msg = f"{op.name} is not evaluated element by element"
+        msg = f"{op.name} is not elementwise"
         raise TypeError(msg)
     if isinstance(op, Composite):
         return _in_steps(op, target)
@@ -61,12 +61,12 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
 
 
 def kernel_of(name: str, sources: tuple[DType, ...], target: DType, clauses: tuple[tuple[str, object], ...]) -> Kernel:
-    """As :func:`kernel`, of what tells the entry and its clauses in every process."""
+    """As :func:`kernel`, with arguments that are valid in every process: a name, and clauses that can be pickled."""
     return kernel(operation(name), sources, target, dict(clauses))
 
 
 def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:
-    """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, out=dst)``; None where a kernel is needed."""
+    """The NumPy ufunc that computes the op, called as ``ufunc(*srcs, out=dst)``; None where only a kernel does."""
     if not isinstance(op, Elementwise) or isinstance(op, Composite):
         return None
     if op.floats is not None and target == "float32" and all(source == target for source in sources):
@@ -92,7 +92,7 @@ def _computed(op: Elementwise, target: DType) -> Kernel:
 
 
 def _in_steps(op: Composite, target: DType) -> Kernel:
-    """The steps of a composite one by one, each rounded to the element type."""
+    """The function of a composite, which executes its steps and rounds the result of each to the element type."""
     steps = [(step, kernel(operations()[step.op], [target] * len(step.operands), target, dict(step.clauses)))
              for step in op.expansion]
 
@@ -108,7 +108,7 @@ def _in_steps(op: Composite, target: DType) -> Kernel:
 
 _BITWISE = frozenset({"vnot", "vand", "vor", "vxor"})
 _WRAPPING = frozenset({"vadd", "vsub", "vmul", "vmax", "vmin", "vabs"})
-"""Ops whose NumPy ufunc on integers is the hardware's."""
+"""Ops whose NumPy ufunc on integers computes the same as the hardware."""
 
 
 def _wide(value: Any) -> Any:
@@ -129,7 +129,7 @@ def _on_bits(meaning: Callable[..., Any], element: DType) -> Kernel:
 
 
 def _on_small_integers(meaning: Callable[..., Any]) -> Kernel:
-    """Arithmetic on truth values, which NumPy has none of: done in 8-bit integers."""
+    """Arithmetic on i1, in 8-bit integers, because NumPy has no arithmetic on bools."""
 
     def run(dst: Any, *srcs: Any) -> None:
         _put(dst, np.asarray(meaning(*[np.asarray(src, np.int8) for src in srcs])) != 0)
@@ -138,7 +138,7 @@ def _on_small_integers(meaning: Callable[..., Any]) -> Kernel:
 
 
 def _unsigned(element: DType) -> Callable[[Any], Any]:
-    """The function that reads an integer array or number as unsigned."""
+    """Returns the function that reinterprets an integer array or scalar as unsigned."""
     bits = np.dtype(f"u{element.nbytes}")
     mask = (1 << element.bits) - 1
 
@@ -154,7 +154,7 @@ def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
 
 
 def _on_unsigned(run: Kernel, element: DType) -> Kernel:
-    """A kernel on the same bits read as unsigned; a scalar amount stays what it is."""
+    """Returns a kernel that reinterprets arrays as unsigned; a scalar shift amount is not changed."""
     bits = np.dtype(f"u{element.nbytes}")
 
     def read(value: Any) -> Any:
@@ -164,10 +164,10 @@ def _on_unsigned(run: Kernel, element: DType) -> Kernel:
 
 
 def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
-    """Arithmetic shift right that adds half of the last place: ``round : true``, the default of ``hivm.hir.vshr``.
+    """Arithmetic shift right with rounding: ``round : true``, the default of ``hivm.hir.vshr``.
 
-    Only the instruction rounds: 64-bit elements and amounts in a buffer have none, and AscendNPU-IR's lower-to-loops makes
-    ``arith.shrsi`` of them (``test_vshr_b64``, ``test_vshr_vv1`` of its ``hivm-lower-to-loops-op.mlir``).
+    Only the instruction rounds. For 64-bit elements and for amounts in a buffer AscendNPU-IR's lower-to-loops emits
+    ``arith.shrsi`` (``test_vshr_b64``, ``test_vshr_vv1`` of its ``hivm-lower-to-loops-op.mlir``).
     """
     shifted = np.right_shift(source, amount)
     if np.ndim(amount) == 0 and dst.dtype.itemsize < 8 and amount > 0:
@@ -224,5 +224,5 @@ def _reduction(op: Reduce, source: DType, target: DType, facts: Mapping[str, obj
 
 
 def reduction(mode: str) -> Reduce | None:
-    """The reduction of that ``reduce_op``, or None."""
+    """The reduction with a ``reduce_op``; None where there is none."""
     return next((op for op in operations().values() if isinstance(op, Reduce) and op.mode == mode), None)

@@ -1,13 +1,12 @@
-"""The order in which the Cube adds up products of matrices of f16, bf16 and float8.
+"""Matrix products of f16, bf16 and float8 with the accumulation order of the Cube.
 
-It multiplies fractals of 32 bytes a side: 16 terms of f16 or bf16, or 32 of float8, enter the f32 accumulator at a time, in
-the order of K.
-Whoever adds up in this order gets the same bits whatever the tiling, so that a kernel and a library call on the same numbers
-agree exactly, as they do on a card.
+The Cube multiplies fractals of 32 bytes a side: 16 terms of f16 or bf16, or 32 of float8, are added to the f32 accumulator at
+a time, in the order of K. With this order the bits of a result do not depend on the tiling, so that a kernel and a library call
+on the same numbers agree exactly, as they do on the device.
 
-BLAS multiplies. Not all of its kernels add terms in their order: those of OpenBLAS for processors without AVX-512 add the even
-and the odd ones up apart, in some rows of the result, depending on its size. So that bits hang on no size, terms are laid apart
-there, with zeros between.
+BLAS computes the products. Some of its kernels do not add the terms in order: OpenBLAS without AVX-512 adds even and odd terms
+separately in some rows of the result, depending on the size. On such a processor zeros are inserted between the terms, so that
+the bits do not depend on the size.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEP = 16
-"""Terms of an f16 or bf16 product that enter the accumulator at once."""
+"""Number of terms of an f16 or bf16 product that are added to the accumulator at a time."""
 _TERMS = {"float16": STEP, "bfloat16": STEP, "float8_e4m3fn": 2 * STEP, "float8_e5m2": 2 * STEP}
 _BLOCK = 1 << 18
-"""Elements of a result that are worked on at a time, so that they stay in a cache."""
+"""Number of elements of a result that are computed at a time, so that they stay in the cache."""
 
 
 def terms(element: str) -> int | None:
-    """Terms of a product of this element type that enter the accumulator at once; None where the order does not show."""
+    """Number of terms of an element type that are added to the accumulator at a time; None where the order has no effect."""
     return _TERMS.get(element)
 
 
 @cache
 def apart() -> int:
-    """How far terms have to lie apart for BLAS to add them up in their order: 1, or 2 where it adds even and odd ones apart.
+    """The distance between terms with which BLAS adds them in order: 1, or 2 where it adds even and odd terms separately.
 
-    It is found out by trying. Where neither does, it is 1: sums of one size are still the same each time.
+    It is found by trying both. If neither works it is 1, with which results of one size are still reproducible.
     """
     return next((lie for lie in (1, 2) if all(_in_order(m, n, lie) for m, n in _PROBED)), 1)
 
 
 _PROBED = ((4, 128), (128, 16), (30, 33), (6, 12), (16, 16))
-"""Rows and columns of products that show in what order terms are added up."""
+"""Numbers of rows and columns of test products that reveal the order of the additions."""
 
 
 def _in_order(m: int, n: int, lie: int) -> bool:
-    """Whether BLAS adds up terms in order that lie so far apart, however the factors lie in memory."""
+    """Whether BLAS adds terms at this distance in order, for both memory layouts of both factors."""
     left, right = (np.sin(np.arange(size * STEP, dtype=np.float32)).astype(np.float16).astype(np.float32) for size in (m, n))
     left, right = left.reshape(m, STEP), right.reshape(STEP, n)
     total = np.zeros((m, n), np.float32)
@@ -56,7 +55,7 @@ def _in_order(m: int, n: int, lie: int) -> bool:
 
 
 def spread(values: NDArray[Any], axis: int, lie: int) -> NDArray[Any]:
-    """An array whose elements along one of the last two axes lie so far apart, with zeros between."""
+    """The array with zeros inserted along one of its last two axes, so that its elements have the distance ``lie``."""
     if lie == 1:
         return values
     shape = list(values.shape)
@@ -69,15 +68,15 @@ def spread(values: NDArray[Any], axis: int, lie: int) -> NDArray[Any]:
 
 def add_product(total: NDArray[Any], left: NDArray[Any], right: NDArray[Any], scratch: NDArray[Any], *, fresh: bool,
                 step: int = STEP) -> None:
-    """``total += left @ right``, or ``total = left @ right`` where it is ``fresh``, in the Cube's order.
+    """Computes ``total += left @ right``, or ``total = left @ right`` if ``fresh``, in the Cube's order.
 
     Args:
         total: f32 ``[..., m, n]``.
-        left, right: f32 ``[..., m, k]`` and ``[..., k, n]`` whose values are those of half-precision numbers, along k as far
-            apart as :func:`apart` says.
+        left, right: f32 ``[..., m, k]`` and ``[..., k, n]`` with values of a narrower type, at the distance of :func:`apart`
+            along k.
         scratch: an f32 array of the shape of ``total``.
-        fresh: whether what ``total`` holds counts for nothing.
-        step: elements along k that enter the accumulator at once.
+        fresh: whether the old values of ``total`` are ignored.
+        step: number of elements along k that are added to the accumulator at a time.
     """
     for start in range(0, left.shape[-1], step):
         a, b = left[..., start:start + step], right[..., start:start + step, :]
@@ -95,7 +94,7 @@ def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 def _product(left: NDArray[Any], right: NDArray[Any], step: int) -> NDArray[Any]:
-    """As :func:`product`, of so many elements along k at a time."""
+    """As :func:`product`, with ``step`` elements along k at a time."""
     if left.ndim == 3:
         found = np.zeros((len(left), left.shape[1], right.shape[2]), np.float32)
         most = max(1, _BLOCK // max(1, found[0].size)) if len(found) else 1

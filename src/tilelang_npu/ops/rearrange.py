@@ -1,4 +1,4 @@
-"""Vector ops that change shape or order, on arrays."""
+"""The vector ops that change the shape or the order of data, on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Array = NDArray[Any]
 
 
 class OutsideError(IndexError):
-    """Data names a position where there is no element."""
+    """An index or an offset in data is out of bounds."""
 
 
 def inside(positions: Array, count: int, what: str = "index") -> Array:
-    """``positions`` as int64.
+    """Returns ``positions`` as int64.
 
     Raises:
-        OutsideError: one is negative, or not below ``count``.
+        OutsideError: a position is negative, or not below ``count``.
     """
     found = positions.astype(np.int64)
     wrong = (found < 0) | (found >= count)
@@ -41,7 +41,7 @@ def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
 
 
 def pad(dst: Array, src: Array, low: Sequence[int], value: Any) -> None:
-    """``src`` at position ``low`` of ``dst``, which has ``value`` elsewhere."""
+    """Writes ``src`` into ``dst`` at position ``low``, and ``value`` elsewhere."""
     inside = src.copy()
     dst[...] = value
     dst[tuple(slice(start, start + size) for start, size in zip(low, src.shape, strict=True))] = inside
@@ -51,13 +51,13 @@ def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:
     """``dst[..., i, ...] = src[..., indices[..., i, ...], ...]`` along one axis.
 
     Raises:
-        OutsideError: an index does not lie in the axis.
+        OutsideError: an index is out of bounds.
     """
     dst[...] = np.take_along_axis(src, inside(indices, src.shape[axis]), axis)
 
 
 def pack(dst: Array, count: Array, src: Array, mask: Array) -> None:
-    """The elements whose mask is set, at the front of ``dst``; their number."""
+    """Writes the elements whose mask is set to the front of ``dst``, and their number to ``count``."""
     chosen = src[mask.astype(bool)]
     dst.reshape(-1)[:chosen.size] = chosen
     count[...] = chosen.size
@@ -67,7 +67,7 @@ _CUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.mi
 
 
 def cumulate(dst: Array, src: Array, kind: str, axis: int, reverse: bool) -> None:
-    """Running sum, product, maximum or minimum; f16 and bf16 are carried in f32 and rounded at the end."""
+    """Cumulative sum, product, maximum or minimum; f16 and bf16 are accumulated in f32 and rounded at the end."""
     values = np.flip(src, axis) if reverse else src
     narrow = values.dtype.itemsize < 4 and values.dtype.kind not in "iub"
     carried = np.float32 if narrow else dst.dtype if kind == "sum" else values.dtype
@@ -76,7 +76,7 @@ def cumulate(dst: Array, src: Array, kind: str, axis: int, reverse: bool) -> Non
 
 
 def sort(dst: Array, indices: Array | None, src: Array, descending: bool, axis: int) -> None:
-    """Sorted values along an axis and, if asked for, where they stood; equal elements keep their order."""
+    """Sorts values along an axis, stably; ``indices``, if given, gets their original positions."""
     values = src.astype(np.float32) if src.dtype.kind not in "iubf" else src
     if descending:
         order = src.shape[axis] - 1 - np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
@@ -88,7 +88,7 @@ def sort(dst: Array, indices: Array | None, src: Array, descending: bool, axis: 
 
 
 def multiply_extended(low: Array, high: Array, a: Array, b: Array) -> None:
-    """The halves of products of twice the width."""
+    """Writes the low and the high halves of products of twice the width."""
     bits = 8 * a.dtype.itemsize
     product = a.astype(np.int64) * b.astype(np.int64)
     low[...] = product.astype(low.dtype)

@@ -1,4 +1,4 @@
-"""Functions that functions make, each once, and what they were made from: so that a pickle can name them."""
+"""A registry of objects made by factory functions, so that a pickle can name an object by its factory and arguments."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _RECIPES: dict[int, Recipe] = {}
 
 
 def made(make: Callable[..., Any], *arguments: Hashable) -> Any:
-    """What ``make``, a function of a module, gives for these arguments: the same object each time."""
+    """Returns ``make(*arguments)``, the same object each time; ``make`` is a function of a module."""
     recipe = make, arguments
     found = _MADE.get(recipe)
     if found is None:
         found = _MADE[recipe] = make(*arguments)
-        _RECIPES[id(found)] = recipe  # it is never let go, so no other object gets its place
+        _RECIPES[id(found)] = recipe  # the object is never freed, so its id stays unique
     return found
 
 
 def recipe_of(thing: object) -> Recipe | None:
-    """What :func:`made` was given for an object; None for one of another origin."""
+    """The arguments of the call of :func:`made` that returned an object; None for any other object."""
     return _RECIPES.get(id(thing))

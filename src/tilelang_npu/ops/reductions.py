@@ -1,4 +1,4 @@
-"""Reductions along axes of a tile (PIPE_V): one entry each."""
+"""The entries of the reductions along axes of a tile (PIPE_V)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _INTEGERS = tuple(kind for kind in _REDUCIBLE if kind.is_integer)
 _TRUTHS = (dtype("i1"), *_REDUCIBLE)
 
 
-def _truth(ufunc: np.ufunc) -> Any:
+def _fold_bools(ufunc: np.ufunc) -> Any:
     def fold(source: Any, axis: tuple[int, ...]) -> Any:
         return ufunc.reduce(source != 0, axis=axis, keepdims=True).astype(np.result_type(source))
 
@@ -51,9 +51,9 @@ def _truth(ufunc: np.ufunc) -> Any:
 
 reduce_prod = declare(Reduce(name="reduce_prod", mode="prod", combine="mul", dtypes=_REDUCIBLE, meaning=_fold(np.multiply),
                              neutral=lambda _: 1, cost="cadd", doc="Product along the axes."))
-reduce_any = declare(Reduce(name="reduce_any", mode="any", combine="max", dtypes=_TRUTHS, meaning=_truth(np.logical_or),
+reduce_any = declare(Reduce(name="reduce_any", mode="any", combine="max", dtypes=_TRUTHS, meaning=_fold_bools(np.logical_or),
                             neutral=lambda _: 0, cost="cmax", doc="1 where any element along the axes is not zero, else 0."))
-reduce_all = declare(Reduce(name="reduce_all", mode="all", combine="min", dtypes=_TRUTHS, meaning=_truth(np.logical_and),
+reduce_all = declare(Reduce(name="reduce_all", mode="all", combine="min", dtypes=_TRUTHS, meaning=_fold_bools(np.logical_and),
                             neutral=lambda _: 1, cost="cmin", doc="1 where no element along the axes is zero, else 0."))
 reduce_xor = declare(Reduce(name="reduce_bitxor", mode="xori", combine="bitwise_xor", dtypes=_INTEGERS,
                             meaning=_fold(np.bitwise_xor), neutral=lambda _: 0, cost="cadd",

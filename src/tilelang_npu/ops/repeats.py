@@ -1,7 +1,7 @@
-"""Vector operations that are given by repeats and strides, as AscendC's own instructions are (PIPE_V): one entry each.
+"""The entries of the vector operations by repeats and strides, as AscendC's instructions (PIPE_V).
 
-A block is 32 bytes and a repeat is 8 blocks; strides between blocks, and between repeats, are counted in blocks unless an entry
-says otherwise, and all memory is flat. The scalars are run-time values, so what they reach is checked in the run. Sources:
+A block is 32 bytes and a repeat is 8 blocks. Strides between blocks and between repeats are counted in blocks unless an entry
+states otherwise, and buffers are flat. The scalars are run-time values, so bounds are checked when a kernel runs. Sources:
 the AscendC operator reference, sections Brcb, Gatherb, WholeReduceMax, BlockReduceMax, ReduceSum, GatherMask, Duplicate, Sum
 and BilinearInterpolation.
 """
@@ -19,9 +19,9 @@ from tilelang_npu.target import BLOCK
 from tilelang_npu.target.dtypes import DType, dtype
 
 BLOCKS = 8
-"""Of one repeat."""
+"""Number of blocks of a repeat."""
 ORDERS = ("ORDER_VALUE_INDEX", "ORDER_INDEX_VALUE", "ORDER_ONLY_VALUE")
-"""What a reduction with an index writes per repeat. ``ORDER_ONLY_INDEX`` is not modelled: chips differ in its width."""
+"""What a reduction with index writes per repeat. ``ORDER_ONLY_INDEX`` is not modelled: its width depends on the chip."""
 
 FLOAT = tuple(dtype(name) for name in ("f16", "f32"))
 HALF = FLOAT[:1]
@@ -61,11 +61,11 @@ def _check_weights(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[s
 
 
 def _check_one(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
-    """Nothing beyond the element type, which the table says."""
+    """Accepts all operands; the table checks the element type."""
 
 
 def _places(repeats: int, repeat_stride: int, block_stride: int, element: np.dtype[Any]) -> Any:
-    """Places of the elements of each repeat, in the order the instruction takes them: one row per repeat."""
+    """The positions of the elements of each repeat, in the order of the instruction: one row per repeat."""
     per_block = BLOCK // element.itemsize
     blocks = np.arange(repeats)[:, None] * repeat_stride + np.arange(BLOCKS)[None, :] * block_stride
     return (blocks[:, :, None] * per_block + np.arange(per_block)).reshape(repeats, BLOCKS * per_block)
@@ -265,6 +265,6 @@ _declare("bilinear_interpolation", ("tile.bilinear_interpolation",),
          _bilinear, _check_weights, "Sums of gathered blocks times weights.")
 
 NAMES = frozenset(_names)
-"""Names of the functions that are given by repeats and strides, or by a number of elements."""
+"""The names of the functions with repeats and strides, or with a number of elements, as arguments."""
 
 __all__ = ["BLOCKS", "NAMES", "ORDERS"]

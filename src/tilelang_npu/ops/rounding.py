@@ -1,9 +1,8 @@
-"""Conversions between element types as the Vector core makes them: every round mode, saturation, wrapping.
+"""Conversions between element types with the rules of the Vector core: round modes, saturation, wrapping.
 
-To a narrower float the modes choose among its numbers; overflow gives infinity (INF_NAN mode, the default on A2 and
-later). To an integer the modes choose the integer and what does not fit saturates; NaN gives zero. An integer
-saturates in a narrower integer under ``rint`` and wraps under ``truncwithoverflow``. (Ascend C documentation, Cast,
-table of conversion rules.)
+A conversion to a narrower float rounds by the mode, and overflow gives infinity (INF_NAN mode, the default on A2 and later). A
+conversion to an integer rounds by the mode and saturates; NaN gives zero. A conversion between integers saturates under
+``rint`` and wraps under ``truncwithoverflow``. (Ascend C documentation, Cast, table of conversion rules.)
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _INTEGRAL: dict[str, Callable[[Array], Array]] = {
 def integral(values: Array, mode: str) -> Array:
     """``values`` (f32 or f64) rounded to integers of the same float type.
 
-    ``round`` sends halves away from zero; ``odd`` sends what is between two integers to the odd one.
+    ``round`` rounds halves away from zero; ``odd`` rounds non-integers to the adjacent odd integer.
     """
     rounded = _INTEGRAL.get(mode)
     if rounded is not None:
@@ -42,7 +41,7 @@ def integral(values: Array, mode: str) -> Array:
 
 
 def _float_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
-    """Round f32 or f64 values to a narrower float type; bits of the target are stepped by magnitude."""
+    """Rounds f32 or f64 values to a narrower float type, by incrementing or decrementing the bits of the nearest value."""
     nearest = values.astype(target)
     if mode == "rint":
         return nearest
@@ -132,10 +131,10 @@ def conversion(source: DType, target: DType, mode: str = "rint", *, unsigned: bo
         source: element type of the input.
         target: element type of the result.
         mode: one of ``MODES``.
-        unsigned: read and make integers as unsigned ones of the same width (``cast = cast_unsigned``).
+        unsigned: whether integers are unsigned (``cast = cast_unsigned``).
 
     Raises:
-        ValueError: there is no such mode.
+        ValueError: the mode is unknown.
     """
     if mode not in MODES:
         msg = f"unknown round mode {mode!r}; known are {', '.join(MODES)}"
@@ -169,7 +168,7 @@ def _as(values: Array, held: np.dtype[Any]) -> Array:
 
 
 def is_plain(source: DType, target: DType, mode: str) -> bool:
-    """Whether NumPy's own assignment converts the same way, so that no intermediate array is needed."""
+    """Whether NumPy's assignment gives the same result, so that no intermediate array is needed."""
     if source.is_bool or target.is_bool or "int4" in (source, target) or source == target:
         return False
     if source.is_float and target.is_float:

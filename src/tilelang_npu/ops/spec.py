@@ -1,8 +1,7 @@
-"""What an entry of the op tables holds, and how it is declared.
+"""The entries of the op table.
 
-An entry is complete or refused at import: a vector op without a meaning, a pipe, a HIVM op and a cost cannot be
-declared. Everything else about the op (its ``T`` functions, its dialect class, its verifier, its place in the
-documentation) is derived from the entry.
+An incomplete entry is an error at import: a vector op must have a meaning, a pipe, a HIVM op and a cost. Everything else about
+the op (its ``T`` functions, its dialect class, its verifier, its documentation) is derived from the entry.
 """
 
 from __future__ import annotations
@@ -17,16 +16,17 @@ from tilelang_npu.target.dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
-Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
+    from tilelang_npu.target.chip_data import Pipe
+
 Core = Literal["AIC", "AIV", "either"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
-    """An attribute that the HIVM assembly writes behind the operands: ``compare_mode = <eq>``, ``round : true``.
+    """An attribute that the HIVM assembly prints after the operands: ``compare_mode = <eq>``, ``round : true``.
 
-    ``kind`` is ``"bool"`` or the mnemonic of a HIVM enum attribute. A clause equal to its default is not printed; one that is
-    ``optional`` is, where the op states it.
+    ``kind`` is ``"bool"`` or the mnemonic of a HIVM enum attribute. A clause equal to its default is not
+    printed, unless it is ``optional`` and the op states it.
     """
 
     name: str
@@ -38,18 +38,18 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """What every operation declares.
+    """The fields of every entry.
 
     Attributes:
-        name: the canonical name, unique in the registry.
-        aliases: names under ``T`` that mean this operation. The prefix fixes the calling convention: ``tile.*`` takes
-            the destination first, ``v*`` and ``npuir_*`` take it last.
-        pipe: the in-order queue that executes it.
-        core: the core it runs on.
-        hivm: mnemonic of the HIVM op it lowers to, without ``hivm.hir.``.
-        dtypes: element types its inputs may have.
+        name: the canonical name, unique in the table.
+        aliases: names of the operation under ``T``. The prefix determines the calling convention: ``tile.*`` has the
+            destination first, ``v*`` and ``npuir_*`` have it last.
+        pipe: the pipe that executes it.
+        core: the kind of core that executes it.
+        hivm: the mnemonic of its HIVM op, without ``hivm.hir.``.
+        dtypes: the element types of its inputs.
         meaning: the NumPy function from input arrays to the output array, on exact values.
-        cost: row of the chip's rate table (``target``) that its cycles are taken from.
+        cost: the row of the chip's rate table (``target``) with its cycles.
         doc: one sentence for the documentation.
     """
 
@@ -71,25 +71,25 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Operation):
-    """A vector op that computes each element of its destination from the same element of its inputs.
+    """A vector op that computes each element of its destination from the same element of each input.
 
     Attributes:
         inputs: number of inputs.
         result: element type of the destination: ``same`` as the inputs, ``bool`` (i1 or i8), or ``any`` (a cast).
         scalar: positions of the inputs that may be a scalar.
-        broadcast: whether an input may have size 1 where the destination has not (the ``broadcast`` clause).
+        broadcast: whether an input may have size 1 where the destination has another size (the ``broadcast`` clause).
         temp_buffer: whether the HIVM op has a ``temp_buffer`` operand.
         clauses: its further attributes, in the order of the assembly.
         in_place: whether the destination may be one of the inputs.
-        condition: whether the first input is a mask (i1 or i8) and the others have the op's types.
-        floats: the NumPy function that ``meaning`` comes down to on f32, where it tells types apart.
-        outputs: number of destinations; ``meaning`` returns a tuple where there are several.
-        dialect_dtypes: element types that the HIVM verifier takes beyond ``dtypes``, for chips that compute on them.
-        any_dtype: whether the HIVM verifier takes every element type; ``dtypes`` are those that have a meaning.
-        axes_clauses: whether the HIVM assembly writes ``broadcast`` and ``transpose``.
-        shifts: whether unsigned elements may be seen as the signed ones of ``dtypes``: the bits of the result are the same, or
-            a clause ``is_signed`` says how they are read.
-        commutes: whether its two inputs may change places: a scalar that stands first goes second.
+        condition: whether the first input is a mask (i1 or i8) and only the others have the op's types.
+        floats: the NumPy function that equals ``meaning`` on f32, if ``meaning`` depends on the type.
+        outputs: number of destinations; ``meaning`` returns a tuple if there are several.
+        dialect_dtypes: element types that the HIVM verifier accepts in addition to ``dtypes``, for other chips.
+        any_dtype: whether the HIVM verifier accepts every element type; ``dtypes`` are the types with a meaning.
+        axes_clauses: whether the HIVM assembly has ``broadcast`` and ``transpose``.
+        shifts: whether unsigned elements may be treated as the signed types of ``dtypes``, because the bits of the result are
+            the same or a clause ``is_signed`` states the signedness.
+        commutes: whether the two inputs may be swapped, so that a scalar first input becomes the second.
     """
 
     inputs: int
@@ -113,7 +113,7 @@ class Elementwise(Operation):
 
 @dataclass(frozen=True)
 class Step:
-    """One operation of a composite: ``target = op(operands)``, names and numbers; ``clauses`` as of the entry."""
+    """A step of a composite: ``target = op(operands)``, with names and numbers as operands and the clauses of ``op``."""
 
     op: str
     operands: tuple[str | float, ...]
@@ -124,18 +124,19 @@ class Step:
 _STEP = re.compile(r"(\w+) = (\w+)\((.*)\)")
 
 
-def steps(text: str) -> tuple[Step, ...]:
-    """Steps from ``t = exp(src0); dst = add(t, 1)``. Names are ``dst``, ``src0``, ``src1``, ... and those of temporaries; the
-    last operands may be clauses, ``round_mode=rint``.
+def parse_steps(text: str) -> tuple[Step, ...]:
+    """Parses steps such as ``t = exp(src0); dst = add(t, 1)``.
+
+    Names are ``dst``, ``src0``, ``src1``, ... and those of temporaries; the last operands may be clauses, ``round_mode=rint``.
 
     Raises:
-        ValueError: the text is no step.
+        ValueError: the text is not a list of steps.
     """
     found = []
     for line in text.split(";"):
         match = _STEP.fullmatch(line.strip())
         if match is None:
-            msg = f"{line.strip()!r} is no step"
+            msg = f"{line.strip()!r} is not a step"
             raise ValueError(msg)
         target, op, inside = match.groups()
         parts = [part.strip() for part in inside.split(",")]
@@ -147,12 +148,15 @@ def steps(text: str) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Composite(Elementwise):
-    """An elementwise operation without a HIVM op of its own: ``expansion`` writes it in other entries.
+    """An elementwise operation without a HIVM op of its own, which is expanded into other entries.
 
-    Only its first input may be the destination too. The last ``behind`` inputs stand behind the destination in the names
-    that take it last (``T.vclamp(src, dst, low, high)``). ``accumulates`` says that the destination is read. ``instruction``:
-    the Vector unit does all of it at once where the buffers are alike and the scalars are scalars; then it is a custom op
-    whose symbol is the entry's name, and ``cost`` is that of the instruction.
+    Attributes:
+        expansion: the steps. Only the first input may also be the destination.
+        behind: number of inputs that follow the destination in the names that have it last (``T.vclamp(src, dst, low, high)``).
+        accumulates: whether the destination is read.
+        counted: whether ``tile.*`` takes the number of elements as its last argument.
+        instruction: whether the Vector unit has an instruction for it, if all buffers have one type and shape and the scalars
+            are scalars. It then becomes a custom op whose symbol is the entry's name, and ``cost`` is that of the instruction.
     """
 
     expansion: tuple[Step, ...]
@@ -179,8 +183,11 @@ _WIDER = {"bfloat16": "float32", "float16": "float32"}
 
 
 def computed_in(op: Operation, element: DType) -> DType | None:
-    """The element type that an operation is computed in: its own where the entry has it, a wider one that holds all its
-    values where the entry has that one only (``legalise-types`` casts there and back), None where there is none."""
+    """The element type in which an operation on elements of a type is computed.
+
+    It is the type itself if the entry has it, else a wider type that holds all its values (``legalise-types`` casts to it and
+    back), else None.
+    """
     if element in op.dtypes:
         return element
     wider = _WIDER.get(str(element))
@@ -188,8 +195,7 @@ def computed_in(op: Operation, element: DType) -> DType | None:
 
 
 def seen_as(op: Operation, element: DType) -> DType | None:
-    """The signed element type that an operation sees unsigned elements as, where it has none for those; None where the elements
-    stay what they are."""
+    """The signed element type as which an operation treats unsigned elements; None where it does not need to."""
     if not isinstance(op, Elementwise) or not op.shifts or element in op.dtypes or not str(element).startswith("uint"):
         return None
     signed = DType(str(element)[1:])
@@ -198,10 +204,14 @@ def seen_as(op: Operation, element: DType) -> DType | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reduce(Operation):
-    """A vector op that folds axes of its source; ``mode`` is the ``reduce_op`` of ``hivm.hir.vreduce``.
+    """A vector op that reduces axes of its source.
 
-    ``meaning`` takes the source and ``axis=`` (a tuple) and keeps the rank; ``combine`` folds a result into an existing
-    destination (``clear=False``) and names an elementwise op; ``neutral`` is the value that padding must have.
+    ``meaning`` takes the source and ``axis=`` (a tuple) and keeps the rank.
+
+    Attributes:
+        mode: the ``reduce_op`` of ``hivm.hir.vreduce``.
+        combine: the elementwise op that combines a result with the old values of the destination (``clear=False``).
+        neutral: gives the value with which the source must be padded.
     """
 
     mode: str
@@ -214,14 +224,14 @@ class Reduce(Operation):
 
 @dataclass(frozen=True)
 class Shape:
-    """An operand as a contract sees it: its element type, and its extents (None where only run time knows one)."""
+    """The element type and the extents of an operand, for contracts; an extent is None where it is dynamic."""
 
     dtype: DType
     extents: tuple[int | None, ...]
 
     @property
     def count(self) -> int | None:
-        """Number of elements, where it is constant."""
+        """The number of elements; None where an extent is dynamic."""
         total = 1
         for size in self.extents:
             if size is None:
@@ -231,7 +241,7 @@ class Shape:
 
 
 class Refused(Exception):
-    """A contract that a call breaks: the code of the error, what is wrong, and what to do."""
+    """A call breaks the contract of its operation; has the code of the error, the problem, and the advice."""
 
     def __init__(self, code: str, problem: str, advice: str) -> None:
         super().__init__(problem)
@@ -243,18 +253,18 @@ Contract = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, object]], No
 
 @dataclass(frozen=True, kw_only=True)
 class Structured(Operation):
-    """A vector op that is not computed element by element: it moves, scans, sorts, or makes data.
+    """A vector op that is not elementwise: it moves, scans, sorts, or generates data.
 
     ``hivm`` is the mnemonic of its HIVM op, or ``custom``: then it is a ``hivm.hir.custom`` whose symbol is the entry's
     name. ``meaning(outputs, inputs, facts)`` writes the outputs; scalar inputs are numbers.
 
     Attributes:
-        inputs: names of the inputs; the last one may be repeated where ``variadic`` says so.
-        outputs: names of the outputs, likewise.
+        inputs: names of the inputs.
+        outputs: names of the outputs.
         contract: called with the outputs, the inputs that are buffers and the attributes; raises :class:`Refused`.
         in_place: whether an output may be an input.
-        partial: whether it may leave elements of its outputs what they were.
-        by_rows: whether what it does to a row along the last axis depends on that row alone.
+        partial: whether it may leave elements of its outputs unwritten.
+        by_rows: whether the result for a row along the last axis depends only on that row.
     """
 
     inputs: tuple[str, ...]
@@ -269,14 +279,14 @@ class Structured(Operation):
 
 BY_NAME: dict[str, Operation] = {}
 BY_ALIAS: dict[str, Operation] = {}
-"""What has been declared, by canonical names alone, and by these and aliases; :mod:`tilelang_npu.ops.table` reads them."""
+"""The declared entries by canonical name, and by canonical name or alias; read them by :mod:`tilelang_npu.ops.table`."""
 
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
 def declare(op: OpT) -> OpT:
-    """Enter ``op`` into the table.
+    """Adds an entry to the table and returns it.
 
     Raises:
         ValueError: its name or one of its aliases is taken.

@@ -1,7 +1,7 @@
-"""Vector operations that move, scan, sort or make data (PIPE_V): one entry each.
+"""The entries of the vector operations that move, scan, sort or generate data (PIPE_V).
 
-Those with a HIVM op have its element types (its verifier, read at 52f96a13); those without are custom ops, which follow
-AscendC: offsets are in bytes, masks are bits (bit ``i`` of byte ``i / 8``), and sorts work on pairs (value, index).
+Entries with a HIVM op have the element types of its verifier (at 52f96a13). The others are custom ops with the conventions of
+AscendC: offsets are in bytes, masks are bits (bit ``i % 8`` of byte ``i // 8``), and sorts work on pairs (value, index).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MOVABLE = (*_types("i1"), *PLAIN)
 COUNTABLE = _types("i16", "i32", "i64", "f16", "f32")
 PATTERNS = {"P0101": (0, 2), "P1010": (1, 2),
             "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4), "P1111": (0, 1)}
-"""Of ``gather_mask``: the first element that is kept, and the step to the next."""
+"""The patterns of ``gather_mask``: the first selected element, and the step to the next."""
 GROUP = 32
-"""Elements that are sorted at once."""
+"""Number of elements that are sorted as a group."""
 
 
 def entry(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,
           meaning: Meaning, contract: Contract, doc: str, **facts: Any) -> Structured:
-    """Declare one operation."""
+    """Declares a structured operation."""
     return declare(Structured(name=name, aliases=aliases, inputs=inputs, hivm=hivm, dtypes=dtypes, cost=cost, meaning=meaning,
                               contract=contract, doc=doc, **facts))
 
@@ -239,7 +239,7 @@ def _check_sort32(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
 
 
 def _check_bits(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
-    count, room = ins[0].count, outs[0].count  # of elements of any type: scripts put the bits into what they have at hand
+    count, room = ins[0].count, outs[0].count  # in elements of any type, because scripts store the bits in various types
     bits = None if room is None else room * outs[0].dtype.bits
     _require(count is None or bits is None or count <= bits, f"the mask has {bits} bits for {count} elements",
              "it has one bit per element: uint8 of an eighth as many elements")
@@ -346,13 +346,13 @@ def _gather_mask(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, An
 
 
 def _order(values: Any) -> Any:
-    """Places of the elements from the largest to the smallest; equal ones keep their order, NaN counts as largest."""
+    """The positions of the elements in descending order, stably; NaN counts as the largest."""
     keys = np.where(np.isnan(values), np.inf, values.astype(np.float64))
     return np.argsort(-keys, kind="stable")
 
 
 def _groups(count: int) -> int:
-    """A number of elements, filled up to whole groups of those that are sorted at once."""
+    """A number of elements, rounded up to whole groups."""
     return -(-count // GROUP) * GROUP
 
 

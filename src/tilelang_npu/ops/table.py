@@ -1,6 +1,6 @@
-"""The op table as the rest of the package reads it: all entries, by name, by alias and by kind.
+"""Lookups in the op table: all entries, by name, by alias and by kind.
 
-The entries are loaded when somebody first asks: they need NumPy, which importing the package does not load.
+The first lookup loads the entries, because they import NumPy, which importing the package does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilelang_npu.ops.spec import BY_ALIAS, BY_NAME, Composite, Elementwise, Ope
 
 @cache
 def _load() -> None:
-    from tilelang_npu.ops import composite, reductions, repeats, structured, vector  # noqa: F401  (their import declares the entries)
+    from tilelang_npu.ops import composite, reductions, repeats, structured, vector  # noqa: F401  importing them declares the entries
 
 
 def operations() -> Mapping[str, Operation]:
@@ -24,10 +24,10 @@ def operations() -> Mapping[str, Operation]:
 
 
 def operation(name: str) -> Operation:
-    """The operation of that canonical name or alias.
+    """The operation with a canonical name or an alias.
 
     Raises:
-        KeyError: no operation has it.
+        KeyError: there is no such operation.
     """
     _load()
     return BY_ALIAS[name]

@@ -1,7 +1,7 @@
-"""Elementwise vector operations (PIPE_V): one entry each.
+"""The entries of the elementwise vector operations (PIPE_V).
 
-Element types are those that the AscendNPU-IR verifier accepts (its ODS, read at 52f96a13). Scalar positions likewise.
-``cost`` names a row of the rate table of the chip (hardware numbers: mskpp measurements on 910B, see ``target``).
+Element types and scalar positions are those that AscendNPU-IR's verifier accepts (its ODS at 52f96a13). ``cost`` is a row of
+the chip's rate table (see ``target``).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _names(name: str, *extra: str) -> tuple[str, ...]:
 
 def unary(name: str, hivm: str, dtypes: tuple[DType, ...], meaning: Callable[..., Any], cost: str, doc: str,
           *aliases: str, **facts: Any) -> Elementwise:
-    """Declare ``dst = meaning(src)``."""
+    """Declares ``dst = meaning(src)``."""
     return declare(Elementwise(name=name, aliases=_names(name, *aliases), inputs=1, dtypes=dtypes, hivm=hivm,
                                meaning=meaning, cost=cost, doc=doc, **facts))
 
 
 def binary(name: str, hivm: str, dtypes: tuple[DType, ...], meaning: Callable[..., Any], cost: str, doc: str,
            *aliases: str, scalar: tuple[int, ...] = (1,), **facts: Any) -> Elementwise:
-    """Declare ``dst = meaning(src0, src1)``; ``scalar`` lists the sources that may be a scalar."""
+    """Declares ``dst = meaning(src0, src1)``; ``scalar`` lists the sources that may be a scalar."""
     return declare(Elementwise(name=name, aliases=_names(name, *aliases), inputs=2, dtypes=dtypes, hivm=hivm,
                                meaning=meaning, cost=cost, doc=doc, scalar=frozenset(scalar), **facts))
 
@@ -52,7 +52,7 @@ def _divide(a: Any, b: Any) -> Any:
     if not np.issubdtype(np.result_type(a, b), np.integer):
         return np.divide(a, b)
     with np.errstate(all="ignore"):
-        floored = np.floor_divide(a, b)  # 0 where the divisor is
+        floored = np.floor_divide(a, b)  # 0 where the divisor is 0
         upward = (floored * b != a) & ((np.less(a, 0)) != np.less(b, 0)) & np.not_equal(b, 0)
     return floored + upward
 
@@ -80,7 +80,7 @@ def _remainder_unsigned(a: Any, b: Any) -> Any:
 def _power(a: Any, b: Any) -> Any:
     if not np.issubdtype(np.result_type(a), np.integer):
         return np.power(a, b)
-    # A negative exponent of an integer is a quotient that truncates: 0, except for a base of 1 or -1.
+    # An integer to a negative power is a truncated quotient: 0, except for the bases 1 and -1.
     positive = np.power(a, np.where(np.asarray(b) < 0, np.asarray(b) % 2, b))
     return np.where((np.asarray(b) < 0) & (np.abs(a) != 1), 0, positive).astype(np.result_type(a))
 
@@ -151,8 +151,8 @@ cast = declare(Elementwise(
              Clause(name="cast", kind="cast", default="cast_signed")),
     doc="Conversion to the element type of the destination under a rounding mode."))
 
-# The ops below have no function in the device library: the toolchain rewrites each into the ops above. Their cost names the
-# op that dominates the rewritten form.
+# The device library has no functions for the ops below: the toolchain rewrites each into the ops above. Their cost is that of
+# the op that dominates the rewritten form.
 COMPOSED: dict[str, Any] = {"broadcast": False, "temp_buffer": False}
 ANY_TYPE: dict[str, Any] = {**COMPOSED, "any_dtype": True}
 

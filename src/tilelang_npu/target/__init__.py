@@ -73,7 +73,7 @@ __all__ = [
     "usual",
 ]
 
-# importing the package takes element types alone
+# Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
     **dict.fromkeys(("Accuracy", "accuracies", "error_of"), "accuracy"),
     **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "LaunchTimes", "Memory", "Move", "Path", "ScalarUnit", "Sync", "Traffic",

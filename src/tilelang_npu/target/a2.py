@@ -40,17 +40,17 @@ from tilelang_npu.target.chip_data import (
 )
 
 MEMORY = MappingProxyType({  # INI; starts: AscendNPU-IR's PlanMemory
-    "ub": Memory(core="AIV", spoken="UB", size=192 * KiB, align=32, starts=32, block=32,
+    "ub": Memory(core="AIV", common_name="UB", size=192 * KiB, align=32, starts=32, block=32,
                  reserved=256),  # 196 352 bytes planned: tilelang-ascend's planner
-    "cbuf": Memory(core="AIC", spoken="L1", size=512 * KiB, align=32, starts=32, block=32, fractal=True),
-    "ca": Memory(core="AIC", spoken="L0A", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
-    "cb": Memory(core="AIC", spoken="L0B", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
-    "cc": Memory(core="AIC", spoken="L0C", size=128 * KiB, align=64, starts=512, fractal=True),
-    "bt": Memory(core="AIC", spoken="BT", size=1 * KiB, align=64, starts=64),
-    "fb": Memory(core="AIC", spoken="FB", size=7 * KiB, align=64, starts=64),  # 2 + 1 + 2 + 2 KiB
+    "cbuf": Memory(core="AIC", common_name="L1", size=512 * KiB, align=32, starts=32, block=32, fractal=True),
+    "ca": Memory(core="AIC", common_name="L0A", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
+    "cb": Memory(core="AIC", common_name="L0B", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
+    "cc": Memory(core="AIC", common_name="L0C", size=128 * KiB, align=64, starts=512, fractal=True),
+    "bt": Memory(core="AIC", common_name="BT", size=1 * KiB, align=64, starts=64),
+    "fb": Memory(core="AIC", common_name="FB", size=7 * KiB, align=64, starts=64),  # 2 + 1 + 2 + 2 KiB
 })
 
-# What the fixpipe quantises to on the way: docs/hivm.md#fixpipe.
+# The conversions of fixpipe: docs/hivm.md#fixpipe.
 QUANTISED = MappingProxyType({("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"})
 
 # Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:
@@ -87,7 +87,7 @@ PATHS = table(
          move=Move(fixed=20, rate=32, floor=3, sustained=32, source="MSKPP, DOC")),
     Path("cbuf", "fb", "FIX", "AIC",
          move=Move(fixed=15, rate=32, sustained=32, source="MSKPP")),
-    Path("ub", "ub", "V", "AIV", ops=("copy",)),  # the vector unit, at its rate copy
+    Path("ub", "ub", "V", "AIV", ops=("copy",)),  # the Vector unit, at its rate for copies
     Path("gm", "ca", "MTE2", "AIC",
          move=Move(fixed=202, rate=158, sustained=158, source="MSKPP 910B3")),
     Path("gm", "cb", "MTE2", "AIC",

@@ -1,7 +1,7 @@
 """Ascend 950 (A5). Few of its numbers are measured: TPR is the theoretical table of the Ascend C documentation.
 
 PTO is PTO-ISA's A5 vector model; MSKPP its 910_95 tables (which look like a model's output, not silicon); INI
-platform_config/Ascend910_95*.ini. Where A5 has no number of its own A2's stands.
+platform_config/Ascend910_95*.ini. Where A5 has no number of its own, A2's is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATHS = table(
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
     Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
-    # What crosses between the cores goes by whole blocks of UB; into L1, row by row, by whole fractals.
+    # Data between the cores moves in whole blocks of UB, and into L1, row by row, in whole fractals.
     Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED, run=32,
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
     Path("ub", "cbuf", "MTE3", "AIV", ops=("copy",), rows=16, run=32,

@@ -1,6 +1,7 @@
-"""What a chip is described by: sizes in bytes, rates in bytes per cycle and per core, times in cycles unless a name says else.
+"""The tables that describe a chip.
 
-The tables (``a2``, ``a3``, ``a5``) hold numbers only; each carries the key of its source (the list stands in ``a2``).
+Sizes are in bytes, rates in bytes per cycle and core, and times in cycles, unless a name says otherwise. The
+modules ``a2``, ``a3`` and ``a5`` hold the numbers, each with the key of its source; ``a2`` lists the sources.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -18,13 +19,16 @@ MHz = 1_000_000
 TB = 1_000_000_000_000
 
 GM = "gm"
-"""HIVM's address space of the memory that is no row: all cores share it."""
-PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
-"""The pipes that a core of any kind may have."""
+"""HIVM's address space of global memory, which all cores share and which has no row in the tables."""
+Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
+CoreKind = Literal["AIC", "AIV"]
+"""The kinds of cores: Cube and Vector."""
+PIPES: tuple[Pipe, ...] = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+"""The pipes that cores can have."""
 
 
 class _Table:
-    """What a chip is made of. Mappings in it cannot be changed, and pickle knows no such ones by itself."""
+    """Base of the tables. Their mappings are read-only proxies, which pickle cannot serialise by itself."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in vars(self).items()}
@@ -36,22 +40,22 @@ class _Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory(_Table):
-    """One on-chip memory of one core.
+    """An on-chip memory of a core.
 
     Attributes:
         core: the kind of core that has it, ``AIC`` or ``AIV``.
-        spoken: what people call it.
+        common_name: its common name.
         size: capacity in bytes.
-        align: bytes that an address must be a multiple of.
-        starts: bytes that AscendNPU-IR lets buffers start at a multiple of.
-        block: bytes that a move or a vector instruction takes at once, and starts at a multiple of; 0 where all go by matrices
-            or tables.
-        fractal: whether matrices lie in it by fractals, and not by rows.
-        reserved: bytes at the end that the planner of the ascendc branch leaves free; that of AscendNPU-IR plans all.
+        align: the alignment of an address in bytes.
+        starts: the alignment of buffers in AscendNPU-IR, in bytes.
+        block: the granularity and alignment of moves and vector instructions, in bytes; 0 where instructions work on whole
+            matrices or tables.
+        fractal: whether matrices are stored in fractal layout, and not by rows.
+        reserved: bytes at the end that the planner of the ascendc branch leaves free; AscendNPU-IR's planner uses all.
     """
 
-    core: str
-    spoken: str
+    core: CoreKind
+    common_name: str
     size: int
     align: int
     starts: int
@@ -62,21 +66,21 @@ class Memory(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Move(_Table):
-    """Cycles of one data movement between two memories.
+    """The cycles of a data movement between two memories.
 
     A lone move of ``b`` bytes takes ``max(floor, fixed + max(b / rate, rows * row), b / sustained)`` cycles from start to
-    arrival. Its pipe takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in
-    flight side by side, but at most ``flight`` bytes of them.
+    arrival. Its pipe starts the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: several requests are
+    in flight at once, but at most ``flight`` bytes of them.
 
     Attributes:
         fixed: latency of the first byte.
-        rate: bytes per cycle behind the latency.
-        floor: least cycles of a lone move.
-        sustained: bytes per cycle of long moves and of many moves in a row.
-        issue: least cycles between the starts of two moves of the pipe.
-        row: cycles that each contiguous run of the strided side takes at least.
-        flight: bytes that may be in flight at once; 0 where that is no limit.
-        source: where the numbers are from.
+        rate: bytes per cycle after the latency.
+        floor: minimum cycles of a lone move.
+        sustained: bytes per cycle of long moves and of many consecutive moves.
+        issue: minimum cycles between the starts of two moves of the pipe.
+        row: minimum cycles of each contiguous run of the strided side.
+        flight: maximum bytes in flight; 0 where there is no limit.
+        source: the source of the numbers.
     """
 
     fixed: float
@@ -91,29 +95,28 @@ class Move(_Table):
 
 @dataclass(frozen=True)
 class Path(_Table):
-    """A way from one memory to another.
+    """A data path from one memory to another.
 
     Attributes:
-        source: where the data come from, by HIVM address space, or ``gm``.
-        target: where they go.
-        pipe: the pipe that moves them.
-        core: the kind of core whose pipe it is.
-        move: how long it takes, and the source of these numbers (from GM: what L2 does not hold); None where a unit copies, at
-            its own rate.
-        near: how long from GM what L2 holds takes; None where that is not known to differ.
-        spread: bytes that L2 could have served meanwhile by rows, for each that goes this way.
-        layout: how the matrix is laid out anew on the way (``nd2nz``, ``nz2nd``); empty where it stays as it is.
-        ops: the ops of HIVM that go this way alone, the one that the compiler takes first; empty where HIVM has none for it.
-        converts: the element types (MLIR spelling) that change on the way, and what HIVM calls that.
-        widest: bits of the widest element that goes this way.
-        rows, run: what the rows of a matrix, and the bytes of one, are a multiple of where it goes this way.
-        name: ``gm_l1_nd2nz``: what people call both memories, and the layout. ``table`` gives it.
+        source: the memory that the data come from, by HIVM address space.
+        target: the memory that the data go to.
+        pipe: the pipe that moves the data.
+        core: the kind of core that has the pipe.
+        move: the cycles (from GM: of an L2 miss) and the source of the numbers; None where a unit copies at its own rate.
+        near: the cycles of an L2 hit; None where they are not known to differ.
+        spread: the bytes that L2 could serve by rows in the time of one byte on this path.
+        layout: the layout change on the path (``nd2nz``, ``nz2nd``); empty for none.
+        ops: the ops of HIVM that use only this path, first the one that the compiler uses; empty where HIVM has none.
+        converts: the pairs of element types (MLIR spelling) that the path converts, each with HIVM's name of the conversion.
+        widest: the width of the widest element that the path moves, in bits.
+        rows, run: the granularity of the number of rows of a matrix, and of the bytes of a row.
+        name: the common names of both memories, and the layout: ``gm_l1_nd2nz``. :func:`table` sets it.
     """
 
     source: str
     target: str
-    pipe: str
-    core: str
+    pipe: Pipe
+    core: CoreKind
     move: Move | None = None
     layout: str = ""
     ops: tuple[str, ...] = ()
@@ -127,43 +130,43 @@ class Path(_Table):
 
 
 def table(memory: Mapping[str, Memory], *paths: Path) -> Mapping[str, Path]:
-    """Paths by their names, between these memories and GM; of two of one name the last counts."""
-    def called(path: Path) -> str:
-        ends = (memory[end].spoken.lower() if end in memory else end for end in (path.source, path.target))
+    """Paths by their names, between these memories and GM; the last of several paths of one name is used."""
+    def name_path(path: Path) -> str:
+        ends = (memory[end].common_name.lower() if end in memory else end for end in (path.source, path.target))
         return "_".join((*ends, path.layout) if path.layout else ends)
 
-    return MappingProxyType({called(path): replace(path, name=called(path)) for path in paths})
+    return MappingProxyType({name_path(path): replace(path, name=name_path(path)) for path in paths})
 
 
 @dataclass(frozen=True)
 class Unit(_Table):
-    """What computes on a core, and which memories it reaches.
+    """A compute unit of a core, and the memories that it accesses.
 
     Attributes:
-        pipe: the pipe that feeds it.
+        pipe: its pipe.
         core: the kind of core that has it.
-        operands: by operand the memories that may hold it; ``""`` stands for all that are not named.
-        fills: the memories that it can fill with a number.
+        operands: by operand, the memories that can hold it; ``""`` stands for all operands that are not listed.
+        fills: the memories that it can fill with a constant.
     """
 
-    pipe: str
-    core: str
+    pipe: Pipe
+    core: CoreKind
     operands: Mapping[str, tuple[str, ...]]
     fills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorRate(_Table):
-    """Cycles of one vector instruction of R repeats (256 bytes each).
+    """The cycles of a vector instruction of R repeats (256 bytes each).
 
-    Back to back: ``max(issue, slope * R)``. Until its result can be used: ``fixed + slope * R``.
+    Throughput: ``max(issue, slope * R)``. Latency of the result: ``fixed + slope * R``.
 
     Attributes:
         slope16: cycles per repeat for elements of 16 bits and less.
         slope32: cycles per repeat for elements of 32 bits and more.
         fixed: cycles of an empty pipe, from issue to the last write.
-        issue: least cycles between two instructions.
-        banked: whether the slope doubles when both sources lie in the same groups of UB banks.
+        issue: minimum cycles between two instructions.
+        banked: whether the slope doubles when both sources are in the same groups of UB banks.
     """
 
     slope16: float
@@ -175,7 +178,7 @@ class VectorRate(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Banks(_Table):
-    """How UB addresses map to banks: ``group = address // width % groups``; two reads of one group in a cycle conflict."""
+    """The mapping of UB addresses to banks: ``group = address // width % groups``; two reads of a group in a cycle conflict."""
 
     groups: int
     width: int
@@ -186,11 +189,11 @@ class Cube(_Table):
     """The matrix unit.
 
     Attributes:
-        m: rows of a fractal, also its columns.
+        m: number of rows, and of columns, of a fractal.
         k_step: depth that one cycle multiplies, by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode).
         overhead: cycles added to each MMAD in a stream of them.
         latency: cycles added to a lone MMAD until its result can be used.
-        burst: cycles that MTE1 is busy with each L1 to L0 load besides its bytes.
+        burst: cycles of MTE1 per L1 to L0 load in addition to those of its bytes.
     """
 
     m: int
@@ -202,7 +205,7 @@ class Cube(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarUnit(_Table):
-    """The scalar unit: cycles of an arithmetic instruction, a load, a store, and of handing one instruction to a pipe."""
+    """The scalar unit: cycles of an arithmetic instruction, a load, a store, and of issuing an instruction to a pipe."""
 
     alu: float
     load: float
@@ -215,15 +218,15 @@ class Sync(_Table):
     """Events and flags.
 
     Attributes:
-        event_ids: events of each ordered pair of pipes.
-        flag_ids: cross-core flags of each direction.
-        user_flag_ids: those of them that a kernel may use.
-        flag_limit: sets that may be outstanding on one flag.
-        event: cycles from a pipe's drain to the release of the waiting pipe.
-        barrier: cycles of a barrier behind the drain.
-        handoff: cycles from a cross-core set to its wait's release.
-        flag: cycles that a cross-core set takes of its pipe, until it has left the core.
-        queue: instructions that wait in front of each pipe.
+        event_ids: number of events of each ordered pair of pipes.
+        flag_ids: number of cross-core flags of each direction.
+        user_flag_ids: the flags that a kernel may use.
+        flag_limit: maximum number of outstanding sets of a flag.
+        event: cycles from the end of a pipe's earlier work to the release of the waiting pipe.
+        barrier: cycles of a barrier after the end of the earlier work.
+        handoff: cycles from a cross-core set to the release of its wait.
+        flag: cycles of a cross-core set on its pipe, until it has left the core.
+        queue: length of the instruction queue of each pipe.
     """
 
     event_ids: int
@@ -239,17 +242,17 @@ class Sync(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic(_Table):
-    """What all cores together get from global memory, in bytes per second.
+    """The bandwidth of global memory for all cores, in bytes per second.
 
     Attributes:
-        hbm_read: what L2 does not hold.
-        hbm_write: what is written for the first time (the L2 takes part of it).
-        l2_read, l2_write: what L2 holds, where it is only read, or only written.
-        l2: the same, read and written at the same time.
-        line: bytes of an L2 line, which is what comes from HBM.
-        sector: bytes that requests to L2 are multiples of. A run that starts at none of them takes whole lines, which its
-            neighbours fetch again.
-        same_line: seconds that L2 takes for an addition to a line, for which the next to the same line waits.
+        hbm_read: reads that miss L2.
+        hbm_write: first writes (L2 absorbs a part of them).
+        l2_read, l2_write: L2 hits, if all are reads or all are writes.
+        l2: L2 hits, if reads and writes are mixed.
+        line: bytes of an L2 line, the unit of transfers from HBM.
+        sector: granularity of requests to L2 in bytes. A run that is not aligned to it uses whole lines, which its neighbours
+            fetch again.
+        same_line: seconds of an atomic addition to a line in L2, during which another addition to the line waits.
     """
 
     hbm_read: float
@@ -262,14 +265,20 @@ class Traffic(_Table):
     same_line: float
 
     def l2_at(self, reads: float) -> float:
-        """The rate of L2 where that share of its bytes is read and the rest written."""
+        """The bandwidth of L2 if ``reads`` of its bytes (a share from 0 to 1) are read and the others written."""
         return min(self.l2, self.l2_read / max(reads, 1e-9), self.l2_write / max(1.0 - reads, 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchTimes(_Table):
-    """Microseconds around a kernel: its start and end with one core, what cold cores wait for (instructions, page
-    tables), each further core that takes part, of either kind, and the next block on a core."""
+    """Overheads of a launch in microseconds.
+
+    Attributes:
+        kernel_us: start and end of a kernel on one core.
+        cold_us: the wait of cold cores for instructions and page tables.
+        core_us: each further core of either kind.
+        block_us: the start of the next block on a core.
+    """
 
     kernel_us: float
     cold_us: float
@@ -279,23 +288,23 @@ class LaunchTimes(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class Chip(_Table):
-    """One chip (of an A3 package: one of its two dies, which is what a device id names).
+    """A chip (of an A3 package: one of the two dies, each of which has a device id).
 
     Attributes:
-        name: as CANN writes it, e.g. ``Ascend910B2``.
+        name: CANN's name, e.g. ``Ascend910B2``.
         family: ``A2``, ``A3`` or ``A5``.
-        aliases: other spellings of the same table, without the prefix.
-        hivm_target: the name AscendNPU-IR knows it by (``hacc.target``).
-        aic, aiv: Cube and Vector cores; a block of a mixed kernel takes one AIC and ``aiv // aic`` AIVs.
+        aliases: other names, without the prefix.
+        hivm_target: AscendNPU-IR's name (``hacc.target``).
+        aic, aiv: number of Cube and of Vector cores; a block of a mixed kernel uses one AIC and ``aiv // aic`` AIVs.
         clock: cycles per second.
-        hbm, l2: bytes.
+        hbm, l2: sizes in bytes.
         memory: on-chip memories by HIVM address space (``ub``, ``cbuf``, ``ca``, ``cb``, ``cc``) and ``bt``, ``fb``.
-        paths: the ways between memories by name, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …: what is no row does not exist.
-        units: what computes, beside the scalar units, which reach all memories of their core and GM.
-        vector: rates by cost key, the ``cost`` of the op tables.
-        estimates: figures that nobody published for the chip, by their keys (``traffic.hbm_read``, ``scalar``): taken from
-            another one, or reckoned.
-        file: where a user described it; empty for those of this package.
+        paths: all paths between memories by name: ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a`` ...
+        units: the compute units, without the scalar units, which access all memories of their core and GM.
+        vector: rates by cost key, the ``cost`` of the op table.
+        estimates: keys of figures that are not published for the chip (``traffic.hbm_read``, ``scalar``): those of another
+            chip, or estimated.
+        file: the file in which a user describes the chip; empty for the chips of this package.
     """
 
     name: str
@@ -322,16 +331,16 @@ class Chip(_Table):
 
     @property
     def aiv_per_aic(self) -> int:
-        """Vector cores beside each Cube core."""
+        """Number of Vector cores per Cube core."""
         return self.aiv // self.aic
 
     @cached_property
     def moves(self) -> Mapping[str, Move]:
-        """How long data movements take, by the name of the path."""
+        """The cycles of data movements, by the name of the path."""
         return MappingProxyType({name: path.move for name, path in self.paths.items() if path.move is not None})
 
     @cached_property
-    def pipes(self) -> Mapping[str, tuple[str, ...]]:
+    def pipes(self) -> Mapping[str, tuple[Pipe, ...]]:
         """The pipes of each kind of core."""
         rows = {("S", core) for core in ("AIC", "AIV")}
         rows |= {(path.pipe, path.core) for path in self.paths.values()} | {(unit.pipe, unit.core) for unit in self.units}
@@ -342,14 +351,14 @@ class Chip(_Table):
         return tuple(name for name, memory in self.memory.items() if memory.core == core)
 
     def paths_of(self, pipe: str, core: str) -> tuple[Path, ...]:
-        """The ways that a pipe of a kind of core moves data."""
+        """The paths of a pipe of a kind of core."""
         return tuple(path for path in self.paths.values() if (path.pipe, path.core) == (pipe, core))
 
     @cached_property
     def ways(self) -> Mapping[tuple[str, str], Path]:
-        """The path that the compiler takes from one memory to another one, where HIVM has an op for it.
+        """The path that the compiler uses between two memories, where HIVM has an op for one.
 
-        Of several, the one that leaves a matrix as its destination holds matrices: by rows or by fractals.
+        Of several paths it is the one whose layout change produces the layout of the destination: rows or fractals.
         """
         found: dict[tuple[str, str], Path] = {}
         for path in self.paths.values():
@@ -363,23 +372,23 @@ class Chip(_Table):
         return "" if first == second else "nz2nd" if first else "nd2nz"
 
     def crosses(self, path: Path) -> bool:
-        """Whether a path leads from a memory of one core to one of another core."""
+        """Whether a path connects memories of different cores."""
         return len({self.memory[end].core for end in (path.source, path.target) if end in self.memory}) > 1
 
     def through(self, pipe: str, *operands: str) -> frozenset[str]:
-        """The on-chip memories that some operands of a unit pass through, those that hold them included."""
+        """The on-chip memories that can hold some operands of a unit, and those from which these are filled."""
         held = {space for unit in self.units if unit.pipe == pipe for name in operands for space in unit.operands.get(name, ())}
         return frozenset(held | {path.source for path in self.paths.values() if path.target in held} - {GM})
 
     def converts(self, path: Path) -> bool:
-        """Whether an element type can change on a path: on the way itself, or at an end where the Vector unit works."""
+        """Whether a copy along a path can convert the element type: on the path, or by the Vector unit at one end."""
         vector = {space for unit in self.units if unit.pipe == "V" for spaces in unit.operands.values() for space in spaces}
         return bool(path.converts) or not vector.isdisjoint((path.source, path.target))
 
     def microseconds(self, cycles: float) -> float:
-        """How long so many cycles take."""
+        """The duration of a number of cycles in microseconds."""
         return cycles / self.clock * 1e6
 
     def peak_flops(self, element: str) -> float:
-        """Operations per second of all Cube cores on operands of that type (MLIR spelling): 2 per multiply-add."""
+        """Peak operations per second of all Cube cores on an element type (MLIR spelling), with 2 per multiply-add."""
         return 2.0 * self.cube.m * self.cube.m * self.cube.k_step[element] * self.aic * self.clock

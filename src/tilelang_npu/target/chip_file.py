@@ -1,4 +1,4 @@
-"""Chips that users describe: a TOML file with what differs from a chip of this package (docs/hardware.md#chips-of-your-own)."""
+"""Parses chips of users: a TOML file with the differences to a chip of this package (docs/hardware.md#chips-of-your-own)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target.chip_data import Chip
 
 Key = tuple[str, ...]
-"""A key of the file with those of the tables around it."""
+"""A key of the file, after the keys of its enclosing tables."""
 _FIXED = frozenset({"name", "family", "aliases", "hivm_target", "estimates", "file"})
-"""Fields of a chip that are no figures."""
+"""The fields of a chip that are not figures."""
 
 
 def is_file(name: object) -> bool:
-    """Whether a chip is named by a file."""
+    """Whether the name of a chip is the path of a file."""
     return isinstance(name, Path) or (isinstance(name, str) and name.lower().endswith(".toml"))
 
 
@@ -30,7 +30,7 @@ def load(path: Path, find: Callable[[str], Chip]) -> Chip:
 
     Args:
         path: the file.
-        find: gives the chips that files may start from.
+        find: returns the chip with a name, from which the file starts.
 
     Raises:
         TileError: T713 the file is wrong; the message names the key, the line, and what is allowed.
@@ -39,7 +39,7 @@ def load(path: Path, find: Callable[[str], Chip]) -> Chip:
 
 
 def figures(row: object) -> dict[str, Any]:
-    """What a table of a chip has of figures and of tables with figures, by name."""
+    """The figures of a table of a chip, and its tables that have figures, by name."""
     if isinstance(row, Mapping):
         pairs = dict(row)
     elif is_dataclass(row):
@@ -52,7 +52,7 @@ def figures(row: object) -> dict[str, Any]:
 
 
 def _is_whole(row: object, name: str) -> bool:
-    """Whether a figure of a table counts something."""
+    """Whether a figure of a table is an integer."""
     if isinstance(row, Mapping):
         return isinstance(row[name], int)
     return is_dataclass(row) and {field.name: field.type for field in fields(row)}[name] == "int"
@@ -63,14 +63,14 @@ def _is_figure(value: object) -> bool:
 
 
 class _ChipFile:
-    """A file while it is read."""
+    """A file that is parsed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: list[str] = []
 
     def chip(self, find: Callable[[str], Chip]) -> Chip:
-        """What it describes."""
+        """The chip that the file describes."""
         table = self._read()
         for needed, example in (("name", '"My910"'), ("like", '"910B3"')):
             if not isinstance(table.get(needed), str) or not table[needed]:
@@ -123,7 +123,7 @@ class _ChipFile:
                             location=where, help='a line is KEY = NUMBER, or [TABLE]') from None
 
     def _changed(self, row: Any, given: Mapping[str, Any], around: Key) -> Any:
-        """A table with other figures."""
+        """A table with the figures of the file in place of its own."""
         known = figures(row)
         new: dict[str, Any] = {}
         for name, value in given.items():
@@ -155,7 +155,7 @@ class _ChipFile:
                         location=Location(str(self.path), line, 1) if line else None)
 
     def _line(self, key: Key) -> int:
-        """The line of a key, counted from 1; 0 where it has none."""
+        """The line of a key, counted from 1; 0 where the file does not have the key."""
         table: Key = ()
         for number, line in enumerate(self.lines, 1):
             if header := re.match(r"\s*\[([^\[\]]+)\]", line):
@@ -175,7 +175,7 @@ def _parts(key: str) -> Key:
 
 
 def _given(table: Mapping[str, Any], key: str) -> bool:
-    """Whether a file has a figure of its own."""
+    """Whether the file states a figure."""
     row: Any = table
     for part in key.split("."):
         if not isinstance(row, dict) or part not in row:

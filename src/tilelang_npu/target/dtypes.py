@@ -13,14 +13,14 @@ import numpy as np
 class _Row:
     name: str
     mlir: str
-    held: Any  # what makes a NumPy dtype, or a name in ml_dtypes, which is loaded when a number of it is at hand
+    held: Any  # an argument of np.dtype, or a name in ml_dtypes, which is loaded on demand
     bits: int
     kind: str  # "float", "int", "uint" or "bool"
     aliases: tuple[str, ...] = ()
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The type of one element in an array."""
+        """The NumPy type of an element."""
         held = self.held
         if isinstance(held, str):
             import ml_dtypes
@@ -83,7 +83,7 @@ class DType(str):
         return _make(row.name)
 
     def __reduce__(self) -> tuple[type[DType], tuple[str]]:
-        return DType, (str(self),)  # the one of this process: what is pickled with it must not take its place
+        return DType, (str(self),)  # unpickling returns the instance of this process
 
     @property
     def mlir(self) -> str:
@@ -97,12 +97,12 @@ class DType(str):
 
     @property
     def bits(self) -> int:
-        """Width of one element in bits."""
+        """The width of an element in bits."""
         return self._row.bits
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one element takes in memory; sub-byte types are stored one to a byte."""
+        """The bytes of an element in memory; sub-byte types are stored one per byte."""
         return max(1, self._row.bits // 8)
 
     @property

@@ -102,7 +102,7 @@ class NumberParser(Parser):
         if self._current_token.text != ">":
             words = self.parse_optional_str_literal()
             if words is None:
-                elements, shape = self._parse_tensor_literal()
+                elements, shape = self._parse_literals()
         self.parse_punctuation(">", " in dense attribute")
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
@@ -130,6 +130,10 @@ class NumberParser(Parser):
             raw = [self._float_bits(value, span, type_) for value, span in literals]
             self.parse_punctuation(">", " in dense array")
         return DenseArrayBase(type_, BytesAttr(b"".join(raw)))
+
+    def _parse_literals(self) -> tuple[list[Any], list[int]]:
+        """Parses a tensor literal; returns its ``_Literal`` elements, of which xDSL's types know nothing, and its shape."""
+        return self._parse_tensor_literal()
 
     def _tensor(self, type_: Any, elements: list[_Literal], times: int = 1) -> DenseIntOrFPElementsAttr[Any]:
         """The tensor of a list of elements, repeated so many times."""
@@ -217,9 +221,9 @@ class NumberParser(Parser):
         indices: tuple[list[_Literal], list[int]] = [], [0]
         values: tuple[list[_Literal], list[int]] = [], [0]
         if self._current_token.text != ">":
-            indices = self._parse_tensor_literal()
+            indices = self._parse_literals()
             self.parse_punctuation(",", " in sparse attribute")
-            values = self._parse_tensor_literal()
+            values = self._parse_literals()
         self.parse_punctuation(">", " in sparse attribute")
         self.parse_punctuation(":", " in sparse attribute")
         type_: Any = self._parse_dense_literal_type()
