@@ -13,108 +13,17 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tilelang_npu.dialects.ir.effects import ATOMIC
-from tilelang_npu.dialects.tile.buffers import (
-    AllocOp,
-    OpenMemory,
-    RegionOp,
-    ScopeAttr,
-    TensorOp,
-    ViewOp,
-    region_type,
-    root_of,
-    shape_of,
-    shape_text,
-)
-from tilelang_npu.dialects.tile.calls import DEBUG_OUTPUT_OPS, CallOp, DumpOp, PrintfOp, PrintOp
-from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
-from tilelang_npu.dialects.tile.structure import (
-    CROSS_INTERVAL,
-    DIALECT,
-    NUM_STAGES,
-    ORDER,
-    SCHEDULE,
-    SCRATCH,
-    STAGE,
-    UNROLL,
-    WORKSPACE,
-    ByCoreOp,
-    LaunchOp,
-    OnCoreOp,
-    ParallelOp,
-    YieldOp,
-    stages_of,
-    statement_name,
-    statement_of,
-    strip_statement,
-)
+from tilelang_npu.dialects.ir.effects import ATOMIC as ATOMIC
+from tilelang_npu.dialects.tile import buffers, calls, compute, structure
 
-Tile = Dialect(
-    "tile",
-    [
-        LaunchOp,
-        ByCoreOp,
-        OnCoreOp,
-        AllocOp,
-        TensorOp,
-        RegionOp,
-        ViewOp,
-        CopyOp,
-        GemmOp,
-        ElementwiseOp,
-        ReduceOp,
-        FillOp,
-        BroadcastOp,
-        CallOp,
-        DumpOp,
-        PrintfOp,
-        PrintOp,
-        ParallelOp,
-        YieldOp,
-    ],
-    [ScopeAttr],
-)
+# The names of the ops and attributes are listed once, in ``__all__`` of their modules.
+from tilelang_npu.dialects.tile.buffers import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.tile.calls import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.tile.compute import *  # noqa: F403  re-exported
+from tilelang_npu.dialects.tile.structure import *  # noqa: F403  re-exported
 
-__all__ = [
-    "ATOMIC",
-    "CROSS_INTERVAL",
-    "DEBUG_OUTPUT_OPS",
-    "DIALECT",
-    "NUM_STAGES",
-    "ORDER",
-    "SCHEDULE",
-    "SCRATCH",
-    "STAGE",
-    "UNROLL",
-    "WORKSPACE",
-    "AllocOp",
-    "BroadcastOp",
-    "ByCoreOp",
-    "CallOp",
-    "CopyOp",
-    "DumpOp",
-    "ElementwiseOp",
-    "FillOp",
-    "GemmOp",
-    "LaunchOp",
-    "OnCoreOp",
-    "OpenMemory",
-    "ParallelOp",
-    "PrintOp",
-    "PrintfOp",
-    "ReduceOp",
-    "RegionOp",
-    "ScopeAttr",
-    "TensorOp",
-    "Tile",
-    "ViewOp",
-    "YieldOp",
-    "region_type",
-    "root_of",
-    "shape_of",
-    "shape_text",
-    "stages_of",
-    "statement_name",
-    "statement_of",
-    "strip_statement",
-]
+Tile = Dialect("tile", [
+    structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.RegionOp,
+    buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp, compute.FillOp,
+    compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, structure.ParallelOp, structure.YieldOp,
+], [buffers.ScopeAttr])

@@ -39,6 +39,10 @@ from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import escape_name
 
+__all__ = [
+    "AllocOp", "OpenMemory", "RegionOp", "ScopeAttr", "TensorOp", "ViewOp", "region_type", "root_of", "shape_of", "shape_text",
+]
+
 
 class OpenMemory(StrEnum):
     """The kind of memory of a buffer whose author left the memory to the compiler."""

@@ -20,6 +20,10 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
 
+__all__ = [
+    "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp",
+]
+
 Fact = int | str | bool | list[int]
 
 

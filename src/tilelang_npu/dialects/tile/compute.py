@@ -30,6 +30,10 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
+__all__ = [
+    "BroadcastOp", "CopyOp", "ElementwiseOp", "FillOp", "GemmOp", "ReduceOp",
+]
+
 
 def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(source) == len(target) and all(

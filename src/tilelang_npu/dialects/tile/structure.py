@@ -37,6 +37,11 @@ from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import mixed_values
 
+__all__ = [
+    "CROSS_INTERVAL", "DIALECT", "NUM_STAGES", "ORDER", "SCHEDULE", "SCRATCH", "STAGE", "UNROLL", "WORKSPACE", "ByCoreOp",
+    "LaunchOp", "OnCoreOp", "ParallelOp", "YieldOp", "stages_of", "statement_name", "statement_of", "strip_statement",
+]
+
 
 @op_with_effects()
 class LaunchOp(EffectsOp):
