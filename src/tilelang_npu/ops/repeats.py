@@ -237,9 +237,9 @@ _declare("brcb", ("tile.brcb", "tile.brcb_experiment"), ("src", *_REPEATS), "cus
 _declare("gatherb", ("tile.gatherb",), ("src", "offsets", *_REPEATS), "custom", WORDS, "gather", _gatherb, _check_places,
          "Blocks at byte offsets, 8 per repeat.")
 _declare("whole_reduce_max", ("tile.wholereducemax",), _REDUCED, "custom", FLOAT, "cmax", _extreme(np.argmax), _check_order,
-         "The largest of the first elements of each repeat, and its place in the repeat as bits beside it.")
+         "The largest of the first elements of each repeat, and its position in the repeat, as bits, after it.")
 _declare("whole_reduce_min", ("tile.wholereducemin",), _REDUCED, "custom", FLOAT, "cmin", _extreme(np.argmin), _check_order,
-         "The smallest of the first elements of each repeat, and its place in the repeat as bits beside it.")
+         "The smallest of the first elements of each repeat, and its position in the repeat, as bits, after it.")
 _declare("whole_reduce_sum", ("tile.wholereducesum",), _REDUCED, "custom", FLOAT, "cadd", _whole_sum, _check_alike,
          "The sum of the first elements of each repeat.")
 _BY_BLOCK = ("src", "repeats", "mask", "result_stride", "block_stride", "repeat_stride")
@@ -259,7 +259,7 @@ _declare("gather_bits", ("tile.gathermask_experiment",),
 _declare("fill_bits", ("tile.fill_experiment",), ("value", "mask", *_REPEATS), "custom", WIDE, "dup", _fill_bits, _check_one,
          "A value in the lanes of each repeat whose bit in a mask is set.", in_place=True)
 _declare("init_sort_buf", ("tile.init_sort_buf",), ("num",), "custom", WIDE, "dup", _sort_fill, _check_one,
-         "Pairs that sort behind all others: -inf, and an index with all bits set; whole groups of 64 elements.")
+         "Pairs that sort after all others: -inf, and an index with all bits set; whole groups of 64 elements.")
 _declare("bilinear_interpolation", ("tile.bilinear_interpolation",),
          ("src", "offsets", "weights", "mask", "across", "block_stride", "down_stride", "down"), "custom", HALF, "mul",
          _bilinear, _check_weights, "Sums of gathered blocks times weights.")

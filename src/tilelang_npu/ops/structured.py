@@ -160,13 +160,13 @@ def _check_pad(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, 
     assert isinstance(low, list) and isinstance(high, list)
     rank = len(ins[0].extents)
     _require(len(low) == len(high) == rank == len(outs[0].extents), f"{len(low)} and {len(high)} widths for {rank} axes",
-             "give one width before and one behind per axis")
-    for axis, (before, have, behind, want) in enumerate(zip(low, ins[0].extents, high, outs[0].extents, strict=True)):
-        for width in (before, behind):
+             "give one width before and one after per axis")
+    for axis, (before, have, after, want) in enumerate(zip(low, ins[0].extents, high, outs[0].extents, strict=True)):
+        for width in (before, after):
             _require(width is None or width >= 0, f"a width of axis {axis} is {width}", "widths are 0 or more", "T145")
-        if None not in (before, have, behind, want):
-            total = before + have + behind
-            _require(total == want, f"axis {axis}: {before} + {have} + {behind} elements, but the destination has {want}",
+        if None not in (before, have, after, want):
+            total = before + have + after
+            _require(total == want, f"axis {axis}: {before} + {have} + {after} elements, but the destination has {want}",
                      "the destination is the source and its borders")
     _require(sum(a != 0 or b != 0 for a, b in zip(low, high, strict=True)) <= 1, "more than one axis is padded",
              "HIVM pads one axis; use two steps")
@@ -424,17 +424,19 @@ entry("gather", _both("gather"), ("src", "indices"), "vgather", GATHERABLE, "gat
 entry("transpose", (*_both("transpose"), "tile.transpose"), ("src",), "vtranspose", MOVABLE, "nchwconv", _transpose,
       _check_transpose, "Two axes swapped.")
 entry("reduce_with_index", (), ("src",), "vreduce", (*INTEGERS, *FLOAT), "cmax", _reduce_with_index, _check_indexed,
-      "Largest or smallest element along an axis, and where it stands.", outputs=("dst", "indices"))
+      "Largest or smallest element along an axis, and its index.", outputs=("dst", "indices"))
 entry("cumsum", _both("cumsum"), ("src",), "vcumsum", (*COUNTABLE, dtype("i8")), "add", _cumsum, _check_scan,
-      "Sum of the elements up to each place of an axis.", in_place=True)
+      "Sum of the elements up to each position of an axis.", in_place=True)
 entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "dup", _arange, _check_arange,
       "offset + index * stride over all axes.")
 entry("interleave", _both("interleave"), ("srcs",), "vinterleave", MOVABLE, "gather", _interleave, _check_interleave,
-      "Elements of two buffers in turn along the last axis.", by_rows=True)
+      "Elements of two buffers, alternating along the last axis.", by_rows=True)
 entry("deinterleave", _both("deinterleave"), ("src",), "vdeinterleave", PLAIN, "reducev2", _deinterleave, _check_interleave,
       "The even and the odd elements of the last axis.", outputs=("dsts",), by_rows=True)
-entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat, _check_concat, "Buffers behind one another.")
-entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad, "A value before and behind one axis.")
+entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat, _check_concat,
+      "Buffers concatenated along an axis.")
+entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad,
+      "One axis padded with a value on both sides.")
 entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "The last axis reversed.")
 entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("first", "step"), "custom",
       _types("i16", "ui16", "i32", "ui32", "f16", "f32"), "dup", _progression, _check_arange,
@@ -453,7 +455,7 @@ entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4"
 entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
       "2 to 4 sorted lists of pairs as one.", partial=True)
 entry("sort32", ("tile.sort32",), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
-      "Each 32 elements sorted, as pairs of 8 bytes with an index given beside.", partial=True)
+      "Each 32 elements sorted, as pairs of 8 bytes of an element and its index.", partial=True)
 entry("compare_bits", ("tile.compare",), ("src0", "src1"), "custom", _types("i16", "i32", "f16", "f32"), "cmpv", _compare_bits,
       _check_bits, "Comparison of two elements; the result is a bit each.", partial=True)
 entry("select_bits", ("tile.select",), ("mask", "src0", "src1"), "custom", (*INTEGERS, *FLOAT, dtype("bf16")), "sel",

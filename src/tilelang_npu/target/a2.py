@@ -9,7 +9,7 @@ MSKPP  Ascend/mskpp resource910b.cpp: per-instruction tables measured on 910B1 a
 B3FIT  fits to 910B3 measurements published with PTO-ISA's cost model
 CAPY   the instruction-level pipe model in the history of hicann/pypto
 SIMP   measurements in the documentation of hw-native-sys/simpler
-CALC   arithmetic on measured figures of DOC; the figures are named beside it
+CALC   arithmetic on measured figures of DOC; with the figures in the comment
 ====== ==========================================================================================================
 """
 
@@ -165,7 +165,7 @@ TRAFFIC = Traffic(
     hbm_write=1.83 * TB,   # CALC: the rest of the same kernel double buffered, 134 MB in 73 us
     l2_read=5.2 * TB, l2_write=5.2 * TB, l2=7.0 * TB,  # DOC L2 guide: 5 to 5.2 read, about 7 read and written; write as read
     line=512, sector=128,  # INI, DOC: requests are of 128, 256 or 512 bytes
-    # CALC: 48 cores read the same lines at the same time, 384 of them each one behind the other, in 474.7 us (DOC data_copy,
+    # CALC: 48 cores read the same lines at the same time, 384 of them each one after the other, in 474.7 us (DOC data_copy,
     # scenario 7). What an addition takes is not published; it cannot be less.
     same_line=25.8e-9,
 )

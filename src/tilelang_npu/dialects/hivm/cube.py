@@ -47,7 +47,7 @@ __all__ = [
 SYNC_ARGUMENTS = 7
 """Number of the ``sync_related_args`` of mmadL1: wait A, wait B, set A, set B, loop counter, two events of the L0 halves."""
 NO_EVENT = -1
-"""The value among the ``sync_related_args`` that stands for no event and for no counter."""
+"""The value among the ``sync_related_args`` that means no event or no counter."""
 
 
 class SharedEvent(NamedTuple):

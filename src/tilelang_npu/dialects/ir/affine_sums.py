@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
+from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.linear import Linear
 
 
-def literal(value: SSAValue) -> int | None:
-    """The integer that a value is, where it stands there as one."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return int(owner.value.value.data)
-    return None
-
-
-def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = literal) -> Linear[SSAValue]:
+def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = constant_value) -> Linear[SSAValue]:
     """The linear form of an index; a value that is not a sum, difference or multiple of others is an atom.
 
     Args:

@@ -339,7 +339,7 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
 # -- ops that are rows of a table --------------------------------------------------------------------------------------
 
 Fact: TypeAlias = Attribute | str | int | bool | Sequence[int]
-"""A property for the constructor of an op of a table: an attribute, or the Python value that it stands for."""
+"""A property for the constructor of an op of a table: an attribute, or a Python value for it."""
 
 
 class TableOp(DialectOp):
@@ -408,7 +408,7 @@ _RESULTS: dict[str, Callable[..., Any]] = {"": result_def, "?": opt_result_def, 
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """A field's name, and the mark behind it."""
+    """A field's name, and its mark: ``?``, ``*`` or nothing."""
     name = spec.rstrip("?*")
     return name, spec[len(name):]
 

@@ -63,7 +63,7 @@ class Effect:
         partial: whether elements are not read but some may be left unwritten, so that they keep their values.
         pipe: the pipe that accesses the operand: ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3`` or ``FIX``. Empty for scalar
             storage, which is on no pipe, and in the tile dialect, where no pipe is chosen yet.
-        scratch: whether the op uses the operand as temporary memory, whose contents nobody reads afterwards.
+        scratch: whether the op uses the operand as temporary memory, whose contents are not read afterwards.
     """
 
     op: Operation
@@ -292,7 +292,7 @@ def declare_effects(cls: type[EffectsOp], side_effects: bool | None, fields: Map
             lists. A mapping also gives the roles of the fields.
 
     Raises:
-        TypeError: another name stands among ``fields``.
+        TypeError: ``fields`` has another name.
     """
     for name, listed in fields.items():
         if name not in ("reads", "writes", "scratch", "untouched"):

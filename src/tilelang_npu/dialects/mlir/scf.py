@@ -299,7 +299,7 @@ class IfOp(scf.IfOp):
                        f" ({', '.join(map(str, self.result_types))})")
 
 
-def _with_verify_yield(op: Any) -> Any:
+def _with_terminators(op: Any) -> Any:
     """Returns the op, after adding an empty ``scf.yield`` to each region without a terminator."""
     for region in op.regions:
         if not region.blocks:
@@ -315,7 +315,7 @@ class IndexSwitchOp(scf.IndexSwitchOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        return _with_verify_yield(super().parse(parser))
+        return _with_terminators(super().parse(parser))
 
 
 class ExecuteRegionOp(scf.ExecuteRegionOp):
