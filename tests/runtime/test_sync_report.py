@@ -146,7 +146,7 @@ def test_every_wait_of_an_example_is_one_row(path: Path, monkeypatch: pytest.Mon
 
 def test_a_macro_that_is_called_three_times_has_its_waits_three_times() -> None:
     @T.macro
-    def shared_events(A, row, tile, B):  # type: ignore[no-untyped-def]
+    def passed(A, row, tile, B):  # type: ignore[no-untyped-def]
         T.copy(A[row, 0], tile)
         T.tile.add(tile, tile, tile)
         T.tile.mul(tile, tile, tile)
