@@ -259,7 +259,7 @@ def waiting_in_front(module: ModuleOp) -> ModuleOp:
     """A module whose gemms wait for both of their operands before they read any."""
     made = module.clone()
     for op in [op for op in made.walk() if isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op))]:
-        waits = [(event, number) for event, number in op.passed() if not event.sets and event not in op.HALVES]
+        waits = [(event, number) for event, number in op.shared_events() if not event.sets and event not in op.HALVES]
         if waits:
             none = arith.ConstantOp.from_int_and_width(hivm.NO_EVENT, 64)
             for event, number in waits:

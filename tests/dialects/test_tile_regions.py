@@ -16,9 +16,9 @@ def _region(offsets: str, sizes: str, kept: str, result: str) -> str:
 
 @pytest.mark.parametrize(("offsets", "sizes", "kept", "result", "message"), [
     ("[2, 0, 0]", "[4, 1, 8]", "2", "memref<8xf32, strided<[1], offset: 64>>",
-     "axis 0 has size 4 and is not kept; the result leaves out axes of size 1 alone"),
+     "axis 0 has size 4 and is not kept; only axes of size 1 can be dropped"),
     ("[2, 0, 0]", "[1, %n, 8]", "0, 2", "memref<1x8xf32, strided<[32, 1], offset: 64>>",
-     "axis 1 has a size known at run time and is not kept"),
+     "axis 1 has a dynamic size and is not kept"),
     ("[2, 0]", "[1, 8]", "1", "memref<8xf32, strided<[1], offset: 64>>", "2 offsets and 2 sizes for a buffer of rank 3"),
     ("[2, 0, 0]", "[1, 1, 8]", "0, 2", "memref<8xf32, strided<[1], offset: 64>>", "does not follow from the offsets and sizes"),
 ])

@@ -208,9 +208,8 @@ class RegionOp(EffectsOp):
         kept = self.kept.get_values()
         for axis, size in enumerate(sizes):
             if axis not in kept and size != 1:
-                extent = "a size known at run time" if size == DYNAMIC_INDEX else f"size {size}"
-                msg = f"axis {axis} has {extent} and is not kept; the result leaves out axes of size 1 alone"
-                raise VerifyException(msg)
+                extent = "a dynamic size" if size == DYNAMIC_INDEX else f"size {size}"
+                fail(f"axis {axis} has {extent} and is not kept; only axes of size 1 can be dropped")
         if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
             fail(f"result type {self.result.type} does not follow from the offsets and sizes")
 
