@@ -174,13 +174,13 @@ def test_an_argument_on_chip_is_refused_and_was_taken_for_one_in_gm() -> None:
     body = f"    hivm.hir.vadd ins(%x, %x : {kind}, {kind}) outs(%x : {kind})"
     error = _refused(texts.module(texts.kernel("AIV", [f"%x: {kind}"], body)))
     assert error is not None
-    assert (error.code, error.message) == ("T503", "argument x of k is in UB: what a caller passes is in GM")
+    assert (error.code, error.message) == ("T503", "argument x of k is in UB: a tensor argument is in GM")
 
 
 def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> None:
     """On the 950 L0C is connected with UB, which a kernel of the Cube core alone has not."""
     text = _module("AIC", "fixpipe", ("cc", "ub")).replace("Ascend910B2", "Ascend910_9589")
-    with pytest.raises(TileError, match="fixpipe reaches into UB, which an AIV has") as raised:
+    with pytest.raises(TileError, match="fixpipe accesses UB of an AIV") as raised:
         Program(parse_module(text))
     assert raised.value.code == "T503"
 

@@ -1,8 +1,8 @@
-"""How many blocks of a Vector function make one block of the launch.
+"""The number of blocks of a Vector function for each block of the launch.
 
-The block dimension of a launch counts AI cores, each a Cube core with its Vector cores. A kernel that runs on the Vector cores
-alone and names the sub-block has a block for each of the ``n`` Vector cores of an AI core: block ``b`` is sub-block ``b % n``
-of point ``b // n`` of the grid (``transforms/lower/launch.py``). The function shows it: it uses only that remainder and
+The block dimension of a launch counts AI cores, each a Cube core with its Vector cores. A kernel that runs only on Vector cores
+and uses the sub-block index has a block for each of the ``n`` Vector cores of an AI core: block ``b`` is sub-block ``b % n`` of
+grid point ``b // n`` (``transforms/lower/launch.py``). Such a function uses its block index only in that remainder and that
 quotient.
 """
 
@@ -22,8 +22,8 @@ _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
 
 
 def blocks_per_point(function: FuncOp, vector_cores: int) -> int:
-    """Blocks of the function for each point of the grid: the Vector cores of an AI core, or 1 where the function uses its block
-    index in another way."""
+    """Returns the blocks of the function for each point of the grid: the Vector cores of an AI core, or 1 where the function
+    uses its block index in another way."""
     pending: list[SSAValue] = [op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)]
     found = 1
     while pending:

@@ -1,8 +1,8 @@
-"""Which on-chip buffer an access is to: a number for each ``hivm.hir.pointer_cast``, or for several that are slots of one
-buffer.
+"""Numbers of the on-chip buffers: one for each ``hivm.hir.pointer_cast``, or for several that are slots of one buffer.
 
-The planner has numbered the buffers that it has placed. In HIVM that is given nobody has; there each cast is a buffer. Casts
-among which an ``arith.select`` chooses, or which a loop or a branch hands on in turn, are slots of one. """
+The planner numbers the buffers that it places. In HIVM from other tools each cast is a buffer; casts between which an
+``arith.select`` chooses, or which a loop or a branch passes on alternately, are slots of one buffer.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tilelang_npu.simulator.codegen.strided import StridedView
 from tilelang_npu.simulator.machine.events import Access, OpRecord
 
 _Buffer = tuple[str, int]
-"""The memory of a buffer, and its number there."""
+"""The memory of a buffer, and the buffer's number in it."""
 
 
 class BufferNumbers:
-    """The buffers of one function. Numbers that are given here are below 0; the planner's begin at 0."""
+    """The buffers of one function. Numbers that are assigned here are negative; the planner's begin at 0."""
 
     def __init__(self) -> None:
         self._count = 0
         self._joined: dict[_Buffer, _Buffer] = {}
 
     def fresh(self) -> int:
-        """A number for another buffer."""
+        """Returns a new buffer number."""
         self._count += 1
         return -self._count
 
     def join(self, views: Iterable[StridedView]) -> None:
-        """Make the buffers of views slots of one."""
+        """Makes the buffers of views slots of one buffer."""
         buffers = sorted({self._representative((view.base.memory, view.base.owner)) for view in views
                           if view.base.owner is not None})
         for buffer in buffers[:-1]:
             self._joined[buffer] = buffers[-1]
 
     def renumbered(self, record: OpRecord) -> OpRecord:
-        """A record whose accesses have one number for all slots of a buffer."""
+        """Returns a record whose accesses have one number for all slots of a buffer."""
         accesses = tuple(map(self._renumbered, record.accesses)) if self._joined else record.accesses
         return record if accesses == record.accesses else replace(record, accesses=accesses)
 

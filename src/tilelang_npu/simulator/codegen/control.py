@@ -1,4 +1,4 @@
-"""Loops and branches, and the queries of who and where a core is."""
+"""Loops and branches, and the ops that query the block and sub-block indices."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
 from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
 
 FEW = 16
-"""Iterations up to which a loop, with the loops in it, is too short to be one that does not end."""
+"""Iterations of a loop nest up to which its loops run unguarded: it is too short to be endless."""
 
 
 class Carried:
-    """A value that a loop or a branch hands on: a variable of the generated code, or a memref that moves.
+    """A loop-carried value, or a result of a branch: a variable of the generated code, or a memref whose address changes.
 
-    Of a memref only the address may change; the rest stays as it came.
+    Only the address of a memref may change between iterations; sizes and strides may not.
     """
 
     def __init__(self, em: PythonEmitter, kind: Attribute, op: Operation) -> None:
@@ -39,8 +39,8 @@ class Carried:
         self.shape: StridedView | None = None
 
     def assignment(self, ssa: SSAValue) -> str:
-        """The expression that the variable takes its value from."""
-        if isinstance(self.kind, IndexType):  # a word again, however often it goes round
+        """Returns the expression that is assigned to the variable."""
+        if isinstance(self.kind, IndexType):  # wrapped to 64 bits, or it could grow in every iteration
             number = self.em.integer(ssa)
             return self.em.name_of(kept(self.em, number, self.kind, CARRIED))
         if not isinstance(self.kind, MemRefType):
@@ -58,7 +58,7 @@ class Carried:
         return self.em.offset_of(buffer)
 
     def value(self, scope: CodeScope) -> Value:
-        """The value behind the variable, as seen from ``scope``."""
+        """Returns the value that the variable holds, as seen from ``scope``."""
         if isinstance(self.kind, MemRefType):
             assert self.shape is not None
             offset = self.em.atom(self.name, scope, NATURAL)
@@ -71,7 +71,7 @@ class Carried:
 
 
 def _assign(em: PythonEmitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
-    """Set all variables at once."""
+    """Assigns all variables at once."""
     if not carried:
         return
     texts = [one.assignment(value) for one, value in zip(carried, values, strict=True)]
@@ -109,7 +109,7 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
         em.values[arg] = one.value(scope)
     em.depth += 1
     em.scalar_work.open_loop(body.args[0])
-    beside, em.unwatched = em.unwatched, 1
+    outer_trips, em.unwatched = em.unwatched, 1
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
     em.depth -= 1
@@ -117,9 +117,9 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
-    inside, em.unwatched = em.unwatched, beside
-    if low.known and high.known and step.known and (high.constant - low.constant) * inside <= FEW * step.constant:
-        em.unwatched = max(beside, inside * len(range(low.constant, high.constant, step.constant)))
+    inner_trips, em.unwatched = em.unwatched, outer_trips
+    if low.known and high.known and step.known and (high.constant - low.constant) * inner_trips <= FEW * step.constant:
+        em.unwatched = max(outer_trips, inner_trips * len(range(low.constant, high.constant, step.constant)))
     else:
         trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     if ahead:
@@ -136,7 +136,8 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
     carried = [Carried(em, result.type, op) for result in op.results]
     if condition.value is not None:
-        _fold_branch(em, op, branches, bool(condition.value))
+        if condition.value or len(branches) == 2:  # only the branch that runs is generated
+            _inline_block(em, op, branches[0 if condition.value else 1])
         return
     em.scalar_work.pending += 1
     em.flush()
@@ -153,7 +154,7 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
 
 
 def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> CodeScope:
-    """The lines of one branch, not yet behind its header: what they need from outside is still to come before it."""
+    """Returns the lines of one branch, not yet appended: definitions that they need may still be added before the branch."""
     outer = em.scope
     scope = em.enter("branch")
     atomic = em.atomic
@@ -166,11 +167,8 @@ def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Car
     return scope
 
 
-def _fold_branch(em: PythonEmitter, op: scf.IfOp, branches: list[Block], taken: bool) -> None:
-    """A branch whose condition is known: only what runs is generated."""
-    if not taken and len(branches) < 2:
-        return
-    block = branches[0 if taken else 1]
+def _inline_block(em: PythonEmitter, op: Operation, block: Block) -> None:
+    """Emits a block in the current scope; the results of ``op`` are the values that it yields."""
     em.emit_block(block)
     for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
         em.values[result] = em.value(value)
@@ -210,14 +208,14 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     _assign(em, carried, _terminator(after).operands, op)
     em.depth -= 1
     em.flush()
-    if em.stepwise:  # ops that come later may end it
+    if em.stepwise:  # ops that run later may end the loop
         em.line(f"{watch}.passed()", op)
     else:
-        # numbers steer the loop; of the memories count those that it takes numbers from
+        # the scalar unit's variables decide when the loop ends, and the memories that it reads numbers from
         memories = sorted((em.written & em.loaded) - storage) if em.computes else []
         variables = [*(one.name for one in carried), *sorted(em.written & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
-            em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
+            em.line("guard.check(ev, bid, sid)", op)  # other cores may change its state
         elif em.computes and not carried and not asked & em.written:
             em.line(f"{watch}.never()", op)
         else:
@@ -235,10 +233,7 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
 
 @effect(ScopeOp, scf.ExecuteRegionOp)
 def _region(em: PythonEmitter, op: Operation) -> None:
-    block = op.regions[0].block
-    em.emit_block(block)
-    for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
-        em.values[result] = em.value(value)
+    _inline_block(em, op, op.regions[0].block)
 
 
 @pure(hivm.GetBlockIdxOp)
@@ -272,11 +267,11 @@ def _system_counter(em: PythonEmitter, op: hivm.GetSysCntOp) -> None:
 
 @pure(hivm.MultiBufferCounterOp)
 def _counter(em: PythonEmitter, op: hivm.MultiBufferCounterOp) -> Value:
-    return turn(em, op)
+    return iteration_number(em, op)
 
 
-def turn(em: PythonEmitter, op: Operation) -> Int:
-    """The number of the iteration of the innermost counted loop around an op; 0 outside of loops."""
+def iteration_number(em: PythonEmitter, op: Operation) -> Int:
+    """Returns the iteration number of the innermost counted loop around an op; 0 outside of loops."""
     parent = op.parent_op()
     while parent is not None and parent not in em.turns:
         parent = parent.parent_op()
@@ -288,4 +283,3 @@ def turn(em: PythonEmitter, op: Operation) -> Int:
         return span
     return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step),
                     (span.interval // step.interval).meet(NATURAL))
-

@@ -20,7 +20,7 @@ from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess, Sorting
 SORTS = {"sort": True, "topk": True, "sort32": False}
 """The ops that sort their first source, and whether they merge its groups of 32."""
 Shown = Array | float
-"""What a kernel shows: a buffer or a number."""
+"""A value that a kernel prints: a buffer or a number."""
 
 
 @effect(hivm.CustomOp)
@@ -33,7 +33,7 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
         raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
                           "`python -m tilelang_npu ops` lists the operations that there are")
     sources: list[Buffer] = []
-    given: list[int | str] = []  # an operand in memory by its place, a number as text
+    given: list[int | str] = []  # for an operand in memory its position among the sources, for a number its text
     for ssa in op.ins():
         if isinstance(ssa.type, MemRefType):
             given.append(len(sources))
@@ -54,7 +54,7 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | Sorting:
-    """What an op's cost follows from; operand ``first`` of ``count`` is its first destination."""
+    """Returns the inputs of an op's cost; operand ``first`` of ``count`` is its first destination."""
     if entry.name in SORTS:
         return Sorting(entry.cost, 0, merged=SORTS[entry.name])
     place = 0 if entry.cost in ("cmpv", "reducev2") else first
@@ -80,7 +80,7 @@ def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[
     def show(value: Shown) -> None:
         text = _hexadecimal(value) if hexadecimal else _plain(value)
         with aside():
-            print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
+            print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201 - the kernel asks for the output
 
     return show
 

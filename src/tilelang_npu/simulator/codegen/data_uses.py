@@ -1,6 +1,6 @@
-"""What data decide in a kernel: which way a branch goes, how often a loop runs, where an op reads or writes.
+"""Data-dependent behaviour of a kernel: branches, trip counts and addresses that follow from the contents of tensors.
 
-Where they decide nothing, a kernel's ops, times and hazards are known without running it on numbers.
+Without any, a kernel's ops, times and hazards are known without running it on data.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp
 
 
 class DataUses:
-    """What depends on data in a device function.
+    """The data-dependent behaviour of a device function.
 
     Args:
         function: the function.
 
     Attributes:
-        uses: what depends on data, in program order, each once.
-        compared: constants that numbers from memory meet in arithmetic and comparisons.
-        branches: branches and open loops that depend on data, each with its number.
-        places: arguments, by position, of which data decide what parts are written.
-        differing: scalars that depend on the number of the block.
+        uses: the places where behaviour depends on data, in program order, each once.
+        compared: constants that are compared or computed with numbers from memory.
+        branches: data-dependent branches and while loops, each with its number.
+        places: positions of the arguments that are written at data-dependent places.
+        differing: scalars that depend on the block index.
     """
-
     def __init__(self, function: FuncOp) -> None:
         unknown = _unknown(function)
         self.uses = list(dict.fromkeys(_uses(function, unknown)))
@@ -50,12 +49,12 @@ class DataUses:
 
     @property
     def told(self) -> UsedData:
-        """The part of it that is told without the IR."""
+        """The result in a form that needs no IR."""
         return UsedData(tuple(self.uses), tuple(self.compared))
 
 
 def lengths_by_data(function: FuncOp) -> frozenset[Operation]:
-    """The counted loops of a device function of which data decide how often they run."""
+    """Returns the counted loops of a device function whose trip count depends on data."""
     unknown = _unknown(function)
     return frozenset(op for op in function.walk() if isinstance(op, scf.ForOp) and _has_open_length(op, unknown))
 
@@ -65,7 +64,7 @@ def _has_open_length(op: scf.ForOp, unknown: set[SSAValue]) -> bool:
 
 
 def _condition(op: Operation) -> SSAValue | None:
-    """What decides where a branch or an open loop goes."""
+    """Returns the condition of a branch or a while loop."""
     if isinstance(op, scf.IfOp):
         return op.cond
     if isinstance(op, scf.WhileOp):
@@ -79,11 +78,10 @@ def _is_storage(value: SSAValue) -> bool:
 
 
 def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue]:
-    """The scalars that depend on what is in memory, or on ``origins``: what is read, what follows from it, and what is chosen
-    by it."""
+    """Returns the scalars that depend on the contents of memory, or on ``origins``: by data flow or by control flow."""
     found: set[SSAValue] = set(origins)
     before = -1
-    while len(found) != before:  # values go round in loops and through the core's own storage
+    while len(found) != before:  # values flow around loops and through the core's own storage
         before = len(found)
         for op in function.walk():
             if isinstance(op, memref.LoadOp) and (not _is_storage(op.operands[0]) or op.operands[0] in found):
@@ -95,7 +93,7 @@ def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue
                 _through_regions(op, found)
             elif has_effect(op) and not isinstance(op, (memref.LoadOp, memref.StoreOp)):
                 if op.results and not _is_storage(op.results[0]):
-                    found.update(op.results)  # a number that an op makes
+                    found.update(op.results)  # a number that an op computes from memory
             elif not isinstance(op, memref.LoadOp) and any(
                     operand in found and not _is_storage(operand) for operand in op.operands):
                 found.update(op.results)
@@ -103,7 +101,7 @@ def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue
 
 
 def _inside_unknown(op: Operation, found: set[SSAValue], *, loops: bool = False) -> bool:
-    """Whether data decide if an op runs; with ``loops`` also, how often a counted loop around it does."""
+    """Whether data decide if an op runs; with ``loops`` also, if they decide the trip count of a counted loop around it."""
     parent = op.parent_op()
     while parent is not None:
         if _condition(parent) in found or (loops and isinstance(parent, scf.ForOp) and _has_open_length(parent, found)):
@@ -113,7 +111,7 @@ def _inside_unknown(op: Operation, found: set[SSAValue], *, loops: bool = False)
 
 
 def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
-    """Arguments that are written where data say."""
+    """Yields the arguments that are written at data-dependent places."""
     for op in function.walk():
         for access in accesses(op):
             if not access.writes:
@@ -121,7 +119,7 @@ def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
             chosen = _inside_unknown(op, unknown, loops=True) or (
                 isinstance(op, memref.StoreOp) and any(index in unknown for index in op.indices))
             pending = [access.value]
-            while pending:  # views, and choices between them
+            while pending:  # through views, and selects between them
                 value = pending.pop()
                 if isinstance(value.owner, Operation):
                     pending += [operand for operand in value.owner.operands if isinstance(operand.type, MemRefType)]
@@ -131,7 +129,7 @@ def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
 
 
 def _through_regions(op: Operation, found: set[SSAValue]) -> None:
-    """Values that loops and branches hand on."""
+    """Follows values that loops and branches pass on."""
 
     def hand(sources: Sequence[SSAValue], targets: Sequence[SSAValue], *, chosen: bool = False) -> None:
         found.update(target for source, target in zip(sources, targets, strict=False) if chosen or source in found)
@@ -178,13 +176,13 @@ def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[Use]:
 
 
 def _used_at(op: Operation) -> Location | None:
-    """The line that uses a view: views themselves stand where the compiler put them."""
+    """Returns the line of the op that uses a view: views have the line at which the compiler put them."""
     user = next(iter(op.results[0].uses), None)
     return (location_of(user.operation) if user is not None else None) or location_of(op)
 
 
 def _compared(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
-    """Constants that unknown numbers meet in arithmetic and comparisons."""
+    """Yields constants that are compared or computed with unknown numbers."""
     for op in function.walk():
         if op.dialect_name() == "arith" and any(operand in unknown for operand in op.operands):
             for operand in op.operands:

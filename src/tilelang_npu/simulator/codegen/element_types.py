@@ -1,4 +1,4 @@
-"""Element types, and the bounds of integer types."""
+"""Element types, and the ranges of integer types."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tilelang_npu.target.dtypes import DType
 
 
 def element_of(kind: Attribute) -> DType:
-    """The element type of a memref or scalar type.
+    """Returns the element type of a memref or scalar type.
 
     Raises:
-        TileError: T501, no element type of the op tables.
+        TileError: T501, the op tables have no such element type.
     """
     element = kind.element_type if isinstance(kind, MemRefType) else kind
     try:
@@ -25,7 +25,7 @@ def element_of(kind: Attribute) -> DType:
 
 
 def bounds(kind: Attribute) -> Interval:
-    """What an integer type holds; anything for ``index``, which does not overflow here."""
+    """Returns the range of an integer type; unbounded for ``index``, which does not overflow in the simulator."""
     if isinstance(kind, IntegerType):
         return Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
     return ANY

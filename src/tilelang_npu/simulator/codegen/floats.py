@@ -1,4 +1,4 @@
-"""Scalar arithmetic on floats, and constants: ``arith`` and ``math``. Every step rounds to the type of its result."""
+"""Scalar arithmetic on floats, and constants: ``arith`` and ``math``. Every op rounds to the type of its result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _literal(number: float) -> str:
 
 
 def round_f32(value: float) -> float:
-    """The nearest f32 number."""
+    """Returns the nearest f32 number."""
     return ctypes.c_float(value).value
 
 
@@ -71,7 +71,7 @@ _ROUNDERS: dict[DType, Callable[[float], float]] = {}
 
 
 def divide(a: float, b: float) -> float:
-    """IEEE division."""
+    """Returns the IEEE quotient."""
     if b:
         return a / b
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -148,7 +148,7 @@ def _to_float(em: PythonEmitter, op: Operation) -> Value:
 
 
 def saturated(value: float, low: int, high: int) -> int:
-    """The integer toward zero, kept between bounds; zero for NaN."""
+    """Returns the value rounded toward zero and clamped to bounds; zero for NaN."""
     if value != value:
         return 0
     return high if value >= high else low if value <= low else int(value)
@@ -180,7 +180,7 @@ _PACK_FLOAT = {"f16": "e", "bf16": "bf16", "f32": "f", "f64": "d"}
 
 
 def reinterpret(value: float, source: str, target: str) -> float:
-    """The bits of a number read as another type of the same width (``struct`` codes; ``bf16`` is the front of ``f``)."""
+    """Reads the bits of a number as another type of the same width (``struct`` codes; ``bf16`` is the upper half of ``f``)."""
     bits = struct.pack("<f", value)[2:] if source == "bf16" else struct.pack("<" + source, value)
     number: float
     (number,) = struct.unpack("<f", b"\0\0" + bits) if target == "bf16" else struct.unpack("<" + target, bits)

@@ -1,6 +1,6 @@
 """Scalar arithmetic on integers and truth values: ``arith``.
 
-Integers of the ``index`` type do not overflow here; narrower ones wrap, which costs nothing where bounds show they cannot.
+Integers of the ``index`` type do not overflow here. Narrower types wrap; no code is generated for it where bounds exclude it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilelang_npu.simulator.codegen.strided import Choice, StridedView, alternat
 
 
 def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """``value`` as an integer of that type: wrapped where it may not fit."""
+    """Returns ``value`` in the range of a type: wrapped where it may not fit."""
     held = bounds(kind)
     if value.interval.within(held):
         return value
@@ -33,20 +33,20 @@ def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
 INDEX_BITS = 64
 """Bits of ``index`` on the scalar unit."""
 _LARGE = 1 << 255
-"""Products of the index type are exact up to here; beyond it they are what the scalar unit keeps of them."""
+"""Products of the index type are exact up to this magnitude; larger ones wrap to 64 bits."""
 CARRIED = 1 << 64
-"""The same of what an iteration hands to the next: a sum may grow by a step each time, a product may not."""
+"""The same for loop-carried values: a sum may grow by a step in each iteration, a product may not."""
 
 
 def kept(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
-    """``value`` as an integer of that type; of the index type only where it may be beyond ``most``."""
+    """Returns ``value`` in the range of a type; for the index type only where its magnitude may exceed ``most``."""
     if not isinstance(kind, IndexType) or value.interval.within(Interval(-most, most)):
         return fitted(em, value, kind)
     return fitted(em, value, IntegerType(INDEX_BITS))
 
 
 def grouped(em: PythonEmitter, value: Int) -> str:
-    """An integer as an operand of a binding operator."""
+    """Returns an integer as an operand of an operator of high precedence."""
     text = em.spelled(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
@@ -61,9 +61,9 @@ def _operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
 
 
 def _exact_operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
-    """Both operands for an operation that needs all of their bits: an index that leaves 64 bits is wrapped.
+    """Returns both operands for an operation that needs all of their bits: an index that exceeds 64 bits is wrapped.
 
-    That happens to indices that are computed from int64 data. Sizes without an upper bound are taken not to overflow.
+    Indices that are computed from int64 data may exceed them. Sizes without an upper bound are assumed not to overflow.
     """
     def held(value: SSAValue) -> Int:
         number = em.integer(value)
@@ -92,13 +92,13 @@ def _mul(em: PythonEmitter, op: arith.MuliOp) -> Value:
 
 
 def truncated_quotient(a: int, b: int) -> int:
-    """Division that rounds toward zero, as the hardware's."""
+    """Returns the quotient rounded toward zero, as the hardware does."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def unsigned(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """The integer read as unsigned."""
+    """Returns the integer read as unsigned."""
     if value.at_least(0):
         return value
     held = Interval.of_bits(kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS, signed=False)
@@ -194,7 +194,7 @@ def _bitwise(em: PythonEmitter, op: Operation) -> Value:
 
 
 def truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
-    """A truth value (or a float) computed by an expression."""
+    """Returns a truth value (or a float) computed by an expression."""
     scope = em.scope_of(*parts)
     return ScalarExpr(em.define(text, scope, "c"), scope)
 
@@ -206,10 +206,10 @@ def _negated(em: PythonEmitter, value: ScalarExpr) -> ScalarExpr:
 
 
 def counted(count: int, width: int) -> int:
-    """The number of places of a shift.
+    """Returns the shift amount, checked.
 
     Raises:
-        TileError: T509, there are not so many bits.
+        TileError: T509, the amount is negative or not below the width.
     """
     if 0 <= count < width:
         return count
@@ -218,7 +218,7 @@ def counted(count: int, width: int) -> int:
 
 
 def _places(em: PythonEmitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
-    """By how much is shifted: the number, the text that makes sure of it, and whether it needs no looking at."""
+    """Returns a shift amount: the number, the text that checks it if needed, and whether it is known to be valid."""
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     if count.known:
         counted(count.constant, width)
@@ -285,7 +285,7 @@ def _cast(em: PythonEmitter, op: Operation) -> Value:
 
 @pure(UnrealizedConversionCastOp)
 def _resigned(em: PythonEmitter, op: UnrealizedConversionCastOp) -> Value:
-    """The same bits read with a sign or without one."""
+    """Changes the signedness of a type; the bits stay the same."""
     source, kind = op.operands[0].type, op.results[0].type
     if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
         raise unsupported(op, f"it makes {kind} of {source}")

@@ -1,8 +1,8 @@
-"""The text that is being generated: nested scopes of lines, and definitions that find their place in them.
+"""The text that is being generated: nested scopes of lines, and the definitions in them.
 
-A pure expression is written where the last thing it depends on is known: index arithmetic on kernel arguments runs once
-per launch, on the block index once per block, and only what depends on a loop's variable runs in the loop. Expressions
-with equal text in one scope are computed once.
+A pure expression is computed in the outermost scope where its operands are known: index arithmetic on kernel arguments runs
+once per launch, arithmetic on the block index once per block, and only expressions of an induction variable run in the loop.
+Expressions with equal text in one scope are computed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Kind = Literal["launch", "block", "loop", "branch"]
 
 
 class Sum(Linear[str]):
-    """An integer as it stands in a line: of names, or literals."""
+    """An integer in generated text: a sum of multiples of names or literals."""
 
     __slots__ = ()
 
@@ -31,22 +31,22 @@ class Sum(Linear[str]):
         return join(self.terms.items(), self.constant)
 
     def value(self, names: Mapping[str, int]) -> int:
-        """Its value where the names are known."""
+        """Returns its value, given the values of the names."""
         return self.constant + sum(
             (names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.terms.items())
 
 
 class MadeArray(NamedTuple):
-    """The array that a line makes over a memory.
+    """The array that a line creates over a memory.
 
     Attributes:
-        memory: the name of the bytes.
-        called: what messages call them.
-        argument: of GM, the position of the kernel argument.
-        offset: where the array begins.
+        memory: the name of the memory's bytes.
+        called: the name in messages.
+        argument: for GM, the position of the kernel argument.
+        offset: the array's byte offset.
         sizes, strides: of each axis, in elements and in bytes.
         element: bytes of an element.
-        unless: names of sizes; the array begins at 0 where one of them is 0.
+        unless: names of sizes; the offset is 0 where one of them is 0.
     """
 
     memory: str
@@ -61,7 +61,7 @@ class MadeArray(NamedTuple):
 
 @dataclass
 class Line:
-    """A generated line, and what is known of it where it fails: the op it executes, the array that it makes."""
+    """A generated line, and the facts that explain an error in it: the op that it executes, the array that it creates."""
 
     indent: int
     text: str
@@ -75,9 +75,9 @@ class CodeScope:
 
     Attributes:
         kind: ``launch`` runs once per launch and core, ``block`` once per block; ``branch`` may not run at all.
-        parent: the scope around it.
+        parent: the enclosing scope.
         indent: its indentation in levels.
-        certain: of a loop, whether it is known to run at least once.
+        certain: for a loop, whether it is known to run at least once.
     """
 
     kind: Kind
@@ -91,23 +91,24 @@ class CodeScope:
         self.depth: int = 0 if self.parent is None else self.parent.depth + 1
 
     def line(self, text: str, op: Operation | None = None, made: MadeArray | None = None) -> None:
-        """Append a line."""
+        """Appends a line."""
         self.lines.append(Line(self.indent, text, op, made))
 
     def close(self) -> None:
-        """Put the finished scope behind what the parent has so far."""
+        """Appends the finished scope to the lines of its parent."""
         assert self.parent is not None
         self.parent.lines.extend(self.lines)
 
 
 def deeper(first: CodeScope, second: CodeScope) -> CodeScope:
-    """The inner one of two scopes of one chain."""
+    """Returns the inner of two scopes of one chain."""
     return first if first.depth >= second.depth else second
 
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A name that holds an integer: where it is defined, between which bounds it lies, and how many came before it."""
+    """A name that holds an integer: the scope that defines it, the bounds of its value, and its position in definition
+    order."""
 
     name: str
     scope: CodeScope
@@ -119,13 +120,13 @@ _bounds_of = attrgetter("bounds")
 
 
 class Int(Linear[Atom]):
-    """An integer that is known at run time."""
+    """An integer that is known at run time, as a sum of multiples of atoms."""
 
     __slots__ = ()
 
     @property
     def interval(self) -> Interval:
-        """Between which bounds it lies."""
+        """The bounds of the value."""
         return self.bounds(_bounds_of)
 
     def at_least(self, bound: Bound) -> bool:
@@ -138,7 +139,7 @@ class Int(Linear[Atom]):
 
 
 def product(text: str, factor: int) -> str:
-    """``text * factor`` in Python."""
+    """Returns ``text * factor`` in Python."""
     if factor == 1:
         return text
     return f"-{text}" if factor == -1 else f"{text} * {factor}"
@@ -146,11 +147,11 @@ def product(text: str, factor: int) -> str:
 
 @dataclass(frozen=True)
 class ScalarExpr:
-    """A scalar that is not affine: a float, a truth value, or an integer behind its name.
+    """A scalar that is not affine: a float, a truth value, or an integer with a name.
 
     Attributes:
-        text: a Python expression that is a name or a literal.
-        scope: where it is known.
+        text: a Python expression, a name or a literal.
+        scope: the scope that defines it.
         value: its value where it is a constant.
     """
 
@@ -160,7 +161,7 @@ class ScalarExpr:
 
 
 def join(parts: Iterable[tuple[str, int]], const: int) -> str:
-    """The text of a sum of ``(text, factor)`` and a constant."""
+    """Returns the text of a sum of ``(text, factor)`` and a constant."""
     text = ""
     for name, factor in parts:
         term = product(name, abs(factor))

@@ -1,9 +1,9 @@
-"""Scalars that each block of several has a number of its own for: floats that it reads from memory, and what becomes of them.
+"""Scalars whose value differs between the blocks of a batch: floats that the scalar unit reads from memory, and their results.
 
-Code that runs many blocks at once has an array for such a scalar, with a number for each block. That goes for floats that are
-read from a tensor or a buffer, for what sums, products and the like make of them, for what loops, branches and scalar storage
-hand on of them, and ends where they are stored. All else that may be done with a number that is read (it is where something
-lies, how often a loop runs, what an op of a pipe takes besides) has to be one for all blocks, and they are run one by one.
+In code that runs many blocks at once such a scalar is an array with one number per block. This covers floats that are read from
+a tensor or a buffer, arithmetic on them, and values that loops, branches and scalar storage pass on; it ends where they are
+stored. Every other use (an address, a trip count, an operand of a pipe's op) needs one number for all blocks; kernels with such
+a use run block by block.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.machine.memory import Array
 
 Sources = dict[SSAValue, frozenset[Operation]]
-"""Of each such scalar, or storage of them, the loads that it comes from."""
+"""For each such scalar, or scalar storage of them, the loads that its value comes from."""
 
 _COMPUTE = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.ExtFOp, arith.TruncFOp, arith.MaximumfOp,
             arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp)
 ROUNDED = ("float16", "float32", "float64")
-"""Types to which an array is rounded as single numbers are."""
+"""Types for which arrays round exactly as single numbers do."""
 
 
 class ApartError(Exception):
-    """Blocks of a function cannot run as one."""
+    """A function cannot run several blocks at once."""
 
 
 def own_numbers(function: FuncOp) -> Sources:
-    """The scalars of a function that are arrays.
+    """Returns the scalars of a function that are arrays with one number per block.
 
     Raises:
-        ApartError: something is done with them that has to be one for all blocks.
+        ApartError: a use of them needs one number for all blocks.
     """
     found: Sources = {}
     changed = True
@@ -58,7 +58,7 @@ def own_numbers(function: FuncOp) -> Sources:
 
 
 def _handed(op: Operation, found: Sources) -> Iterator[tuple[SSAValue, frozenset[Operation]]]:
-    """What an op hands on: to which value or storage, of which loads."""
+    """Yields the values and storage that an op passes data to, with the loads that the data come from."""
     if isinstance(op, memref.LoadOp):
         yield op.results[0], found.get(op.memref, frozenset()) if _is_storage(op.memref) else frozenset({op})
     elif isinstance(op, memref.StoreOp):
@@ -82,12 +82,12 @@ def _handed(op: Operation, found: Sources) -> Iterator[tuple[SSAValue, frozenset
 
 
 def _is_storage(value: SSAValue) -> bool:
-    """Whether a memref is scalar storage of the core, not a place in a memory."""
+    """Whether a memref is scalar storage of the core, not in a memory."""
     return isinstance(value.type, MemRefType) and isinstance(value.type.memory_space, NoneAttr)
 
 
 def _may_take(op: Operation, found: Sources) -> bool:
-    """Whether an op may take such scalars that are its operands."""
+    """Whether an op may have operands that are arrays with one number per block."""
     if isinstance(op, memref.StoreOp):
         return all(index not in found for index in op.indices)
     if isinstance(op, memref.LoadOp):
@@ -102,7 +102,7 @@ def _may_take(op: Operation, found: Sources) -> bool:
 
 
 def array_rounder(kind: Attribute) -> Callable[[Array], Array]:
-    """What rounds an array of numbers to a type, as single ones are."""
+    """Returns the function that rounds an array of numbers to a type."""
     return _ROUNDERS[str(element_of(kind))]
 
 

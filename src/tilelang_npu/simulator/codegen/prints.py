@@ -1,4 +1,4 @@
-"""What a kernel prints with ``T.printf`` and ``T.dump_tensor``: custom ops, printed where the core comes by."""
+"""Output of ``T.printf`` and ``T.dump_tensor``: custom ops that print when the core runs them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _printf(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
-    """The function that prints the text with its numbers."""
+    """Returns the function that prints the text with its numbers."""
     unsigned: list[bool] = []
 
     def spelled(match: re.Match[str]) -> str:
@@ -49,7 +49,7 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
         given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
                  for value, width, bits in zip(values, widths, unsigned, strict=True)]
         with aside():
-            print(made % tuple(given), end="")  # noqa: T201  (what the kernel asks for)
+            print(made % tuple(given), end="")  # noqa: T201 - the kernel asks for the output
 
     return show
 
@@ -64,7 +64,7 @@ def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def in_rows(value: Array, held: Sequence[int]) -> Array:
-    """A matrix of so many rows and columns as such, where it lies in zN fractals: columns / c0, rows / 16, 16, c0."""
+    """Returns a matrix of ``held`` rows and columns by rows, where it is in zN fractals: columns / c0, rows / 16, 16, c0."""
     if value.ndim != len(held) + 2:
         return value
     order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
@@ -81,8 +81,8 @@ def _dumper(facts: dict[str, Any], element: str) -> Callable[[Array], None]:
         if facts["shape"]:
             flat = flat.reshape(facts["shape"])
         with aside():
-            print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201  (as above)
+            print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201 - as above
                   f"dump_size={facts['count']}")
-            print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201  (as above)
+            print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201 - the kernel asks for the output
 
     return show

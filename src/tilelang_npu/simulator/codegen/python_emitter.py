@@ -1,4 +1,4 @@
-"""Generates the Python source of one device function: its lines, op by op."""
+"""The emitter of a device function: walks over its ops and generates Python source."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PythonEmitter(Records):
 
     Attributes:
         switches: whether the function waits for other cores.
-        global_sync: whether it waits for other blocks.
-        turns: of each loop that is open its variable, lower bound and step.
-        atomic: what stores to GM do with what is there.
-        unwatched: iterations of the loops at this place, with those in them, that nobody counts.
-        axes_in_front: how many axes arrays have in front of those of their memrefs.
+        global_sync: whether the function waits for other blocks.
+        turns: for each open loop, its induction variable, lower bound and step.
+        atomic: the core's atomic mode, which says how stores to GM combine.
+        unwatched: iterations of the unguarded loops around the current place.
+        axes_in_front: number of batch axes of the arrays.
     """
 
     stepwise = False
@@ -47,10 +47,10 @@ class PythonEmitter(Records):
         self._by_data: frozenset[Operation] | None = None
 
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
-        """The results of an op without effects.
+        """Returns the results of an op without effects.
 
         Raises:
-            TileError: T501, it is not executed.
+            TileError: T501, the op is not executed.
         """
         handler = handler_of(type(op))
         if handler is None or handler.kind != "pure":
@@ -59,7 +59,7 @@ class PythonEmitter(Records):
         return made
 
     def knows_length(self, loop: Operation) -> bool:
-        """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
+        """Whether a counted loop's trip count follows from sizes and the block index, not from data."""
         if self._by_data is None:
             self._by_data = lengths_by_data(self.function)
         return loop not in self._by_data
@@ -67,55 +67,55 @@ class PythonEmitter(Records):
     # -- lines -------------------------------------------------------------------------------------------------------
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """A statement in the current scope."""
+        """Emits a statement in the current scope."""
         self.scope.line(text, op if op is not None else self.current)
 
     def over(self, text: str, *buffers: Buffer) -> None:
-        """A statement that does to each element, or to each matrix, the same whatever axes its arrays have in front of theirs,
-        where these buffers have as many axes as each other."""
+        """Emits a statement that does the same for each element, or each matrix, whatever batch axes its arrays have; requires
+        that ``buffers`` have equal ranks."""
         self.line(text)
 
     def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
-        """The matrices that an op multiplies, and whether it may have their rows whole in place of fractals."""
+        """Notes the operands of a product, and whether they may be stored row by row instead of in fractals."""
 
     def shown(self, text: str) -> None:
-        """A statement that prints for the kernel's author."""
+        """Emits a statement that prints output of the kernel."""
         self.line(text)
 
     def finish_op(self) -> None:
-        """The lines of an op are complete."""
+        """Ends the lines of an op."""
 
     def is_own(self) -> bool:
-        """Whether the number that is being made is an array, with one for each block that the code runs."""
+        """Whether the current scalar result is an array with one number per block."""
         return False
 
     def read(self, name: str, element: str) -> None:
-        """Set a variable to the number in an array of one element."""
+        """Emits the assignment of a variable from an array of one element."""
         self.line(f"{name} = {element}.item()")
 
     def decided(self, op: Operation, condition: str) -> str:
-        """The condition of a branch or an open loop, as it is written."""
+        """Returns the condition of a branch or a while loop as it is emitted."""
         return condition
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
-        """Set a flag between cores."""
+        """Emits the set of a flag between cores."""
         self.line(f"set_flag({self.spelled(flag)}, {group!r})", op)
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """Wait for a flag between cores, handing over to the other cores until it is set."""
+        """Emits the wait for a flag between cores; it yields to other cores until the flag is set."""
         self.flush()
         text = self.name_of(flag)
         self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
         self.line(f"counts[{text}] -= 1", op)
 
     def enter(self, kind: Kind, *, certain: bool = False) -> CodeScope:
-        """Open a scope inside the current one."""
+        """Opens a scope inside the current one."""
         self.flush()
         self.scope = CodeScope(kind, self.scope, self.scope.indent + 1, certain)
         return self.scope
 
     def leave(self) -> None:
-        """Close the current scope."""
+        """Closes the current scope."""
         self.flush()
         scope = self.scope
         if not scope.lines:
@@ -127,7 +127,7 @@ class PythonEmitter(Records):
     # -- blocks --------------------------------------------------------------------------------------------------------
 
     def emit_block(self, block: Block) -> None:
-        """Emit the ops of a block in their order."""
+        """Emits the ops of a block in program order."""
         self.scalar_work.arguments(block.args)
         self.homes[block] = self.scope
         for op in block.ops:

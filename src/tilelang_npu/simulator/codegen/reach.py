@@ -1,7 +1,7 @@
-"""Whether a view lies in its buffer and its memory: while code is generated where that can be told, and when it runs else.
+"""Checks that a view lies inside its buffer and its memory: at compile time where that is known, otherwise at run time.
 
-An array that is made over a memory is refused by NumPy where it reaches beyond. So a view that does not surely stay inside of
-its buffer is made over the bytes of that buffer alone.
+NumPy refuses an array that reaches beyond its memory. So a view that may leave its buffer becomes an array over the bytes of
+that buffer alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
-    """The name of the bytes of one buffer."""
+    """Returns the name of the bytes of one buffer."""
     name = em.parts.get((base, limit))
     if name is None:
         name = em.parts[base, limit] = f"{em.fresh('b')}_{base.label}"
@@ -28,7 +28,11 @@ def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
 
 
 def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) -> bool:
-    """Whether a view surely lies in its memory; one that surely does not is an error."""
+    """Whether a view is known to lie inside its memory.
+
+    Raises:
+        TileError: T502, it is known to lie outside.
+    """
     base = view.base
     reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
     for size, stride in zip(view.sizes, view.strides, strict=True):
@@ -37,7 +41,7 @@ def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) ->
         reach = reach + (size - 1) * stride.constant
     if base.memory != "gm" and base.size is not None:
         high, known = reach.interval.high, em.extents.get(base.memory, 0)
-        bounded = high <= base.size  # of no use otherwise: the buffer around the view tells more
+        bounded = high <= base.size  # otherwise the limits of the view's buffer are better bounds
         em.extents[base.memory] = max(known, int(high)) if bounded else known or base.size
     if base.size is None:
         return False
@@ -55,10 +59,10 @@ def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) ->
 
 
 def check_address(em: Values, view: StridedView) -> None:
-    """An address that is known must be aligned and leave room for the buffer.
+    """Checks the alignment of a known address, and that the buffer fits.
 
     Raises:
-        TileError: T502, no room; T510, not aligned.
+        TileError: T502, it does not fit; T510, it is not aligned.
     """
     memory = em.chip.memory[view.base.memory]
     if not view.offset.known:

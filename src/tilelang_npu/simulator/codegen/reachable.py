@@ -1,6 +1,6 @@
-"""Which memories an op of a core reaches: asked of the chip's paths and units, wherever code is made for an op.
+"""Checks that an op's core and pipe can access its operands, by the chip's paths and units.
 
-So a run, a run with the sanitizer and a check say the same of an op in the wrong core or with an operand in the wrong memory.
+All forms of generated code call them, so a run, a run with the sanitizer and a static check report the same errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_pipe(em: Values, op: Operation, pipe: str, does: str = "names") -> str:
-    """The pipe.
+    """Returns the pipe.
 
     Raises:
         TileError: T504, the core has no such pipe.
@@ -39,32 +39,32 @@ def check_pipe(em: Values, op: Operation, pipe: str, does: str = "names") -> str
 
 
 def check_argument(em: Values, kind: Attribute, name: str) -> None:
-    """A tensor that a caller passes is in GM.
+    """Checks that a tensor argument is in GM.
 
     Raises:
         TileError: T503, its type says that it is on chip.
     """
     space = space_of(kind)
     if space is not None and space in em.chip.memory:
-        raise TileError(f"argument {name} of {em.function.sym_name.data} is in {name_of(space)}: what a caller passes is in GM",
+        raise TileError(f"argument {name} of {em.function.sym_name.data} is in {name_of(space)}: a tensor argument is in GM",
                         code="T503", location=location_of(em.function),
                         help=f"give it #hivm.address_space<gm>, and load it into a buffer in {name_of(space)}")
 
 
 def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
             ends: Sequence[str] = ()) -> Path:
-    """The way that a pipe moves data from one memref to another.
+    """Returns the path by which a pipe moves data from one memref to another.
 
     Args:
-        em: makes the code.
+        em: the emitter.
         op: the op.
-        pipe: the pipe that it asks.
+        pipe: its pipe.
         source, target: the memrefs.
-        layouts: what the op may do to the layout, the best first.
+        layouts: layout changes that the op may make, the preferred first.
         ends: the memories that it may write; empty for all.
 
     Raises:
-        TileError: T503, there is no such way; T504, nor such a pipe; T501, it leads to another core.
+        TileError: T503, there is no such path; T504, the core has no such pipe; T501, the path leads to another core.
     """
     check_pipe(em, op, pipe, "runs on")
     rows = [row for layout in layouts for row in em.chip.paths_of(pipe, em.core)
@@ -75,8 +75,8 @@ def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer
         for space in spaces:
             if space != "gm" and em.chip.memory[space].core != em.core and "hivm.part_of_mix" not in em.function.attributes:
                 other = em.chip.memory[space].core
-                raise TileError(f"{op.name} reaches into {name_of(space)}, which an {other} has, and there is none beside this "
-                                f"{em.core}", code="T503", location=location_of(op),
+                raise TileError(f"{op.name} accesses {name_of(space)} of an {other}, and this {em.core} runs without one",
+                                code="T503", location=location_of(op),
                                 help="go through GM, or make both functions parts of one kernel (hivm.part_of_mix)")
         return row
     first, second = (name_of(space) for space in spaces)
@@ -93,7 +93,7 @@ def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer
 
 
 def check_operand(em: Values, op: Operation, operand: Operand) -> None:
-    """An operand must be in a memory that its pipe reaches.
+    """Checks that an operand is in a memory that its pipe can access.
 
     Raises:
         TileError: T503, it is not.
@@ -104,13 +104,13 @@ def check_operand(em: Values, op: Operation, operand: Operand) -> None:
         return
     where = f"{operand.name}{_called(operand.buffer)} of {op.name} is in {name_of(space)}"
     why = "" if space == "gm" or em.chip.memory[space].core == em.core else f"; an {em.core} has no {name_of(space)}"
-    takes = f"{operand.pipe} of {em.chip.name} takes it in {_either(allowed)}" if allowed else "a number belongs there"
+    takes = f"{operand.pipe} of {em.chip.name} takes it in {_either(allowed)}" if allowed else "the op takes a number there"
     raise TileError(f"{where}: {takes}", code="T503", location=location_of(op),
                     help=f"put it in {_either(allowed)}{why}" if allowed else f"give a number{why}")
 
 
 def _allowed(em: Values, operand: Operand) -> list[str] | None:
-    """The memories that may hold an operand; None where :func:`path_of` was asked for both ends."""
+    """Returns the memories that may hold an operand; None for ends of a move, which :func:`path_of` checks."""
     chip, core = em.chip, em.core
     if operand.into:
         return [row.source for row in chip.paths_of(operand.pipe, core) if row.target == operand.into]

@@ -1,4 +1,4 @@
-"""The records of a function's ops: who runs them, on which bytes, at which cost; and the events that name them."""
+"""Records of a function's ops: the core and pipe, the bytes that they access, and the inputs of their cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilelang_npu.simulator.machine.work import Scalars, Work
 from tilelang_npu.target import Chip, Path
 
 Costing = Callable[[Callable[[Int], Slot]], Work]
-"""Describes what the cost of an op follows from; gets the function from integers to slots."""
+"""Makes the inputs of an op's cost, given the function from integers to record entries."""
 _BY_POSITION = attrgetter("index")
 
 
@@ -32,13 +32,13 @@ class Operand(NamedTuple):
 
     Attributes:
         buffer: the memref.
-        reads, writes: what is done to it; what is only left as it was is not read.
-        pipe: the pipe that does it.
-        name: what it is called in the op.
-        scratch: whether the op only computes in it.
-        into: the memory that the pipe takes it to before it is computed with; empty where it stays.
-        path: the way of the chip that it is an end of, for ops that only move.
-        unless: a condition on which it is not read.
+        reads, writes: what the op does to it; an operand that keeps its old value is not read.
+        pipe: the pipe that accesses it.
+        name: its role in the op.
+        scratch: whether it is a temporary of the op.
+        into: the memory that the pipe loads it into before it computes; empty for none.
+        path: for moves, the chip's path that it is an end of.
+        unless: a condition under which it is not read.
     """
 
     buffer: Buffer
@@ -53,17 +53,17 @@ class Operand(NamedTuple):
 
 
 class Records(Values):
-    """What is known of the ops of one device function.
+    """The records of the ops of one device function.
 
     Args:
         function, core, chip, parallel: as for ``Values``.
 
     Attributes:
-        records: by the number in the events.
+        records: by their number in the events.
         recorded: the op of each record.
-        depth: loops around the current place.
+        depth: number of loops around the current place.
         scalar_work: the instructions of the scalar unit.
-        written, looked, loaded: names of the memories that ops write, that they read, and that the scalar unit reads from.
+        written, looked, loaded: names of the memories that ops write, that ops read, and that the scalar unit reads.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
@@ -79,7 +79,7 @@ class Records(Values):
         self.scalar_work = ScalarWork()
 
     def flush(self) -> None:
-        """Write the events of the ops emitted since the last time."""
+        """Emits the events of the ops since the last flush."""
         if self._events:
             self.scope.line(f"ev += ({', '.join(self._events)},)")
             self._events = []
@@ -88,7 +88,7 @@ class Records(Values):
             self._gm = []
 
     def slot(self, value: Int, facts: dict[str, int]) -> Slot:
-        """Where an integer of an event stands: in the record if it is constant, else among the event's facts."""
+        """Returns an integer as an entry of a record: a constant, or a fact of the event."""
         if value.known:
             return value.constant
         text = self.name_of(value)
@@ -97,17 +97,17 @@ class Records(Values):
     def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
              held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
              called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
-        """Record that an op runs here, which does to its operands what it says (``dialects/effects.py``), in their order.
+        """Records an op with the effects that its class declares (``dialects/effects.py``), in operand order.
 
         Args:
             op: the op.
             work: as for :meth:`record`.
-            pipe: the pipe that takes it, where it names none.
-            path: the way of the chip that a move goes.
-            held: by role the memrefs that an operand is, where it is not just the one that its value is.
-            into: by role the memory that an operand passes through.
-            called: what roles are called in messages that are called something else.
-            anew: the role of what is not read after all on a condition, and that: the op's text does not show its value.
+            pipe: its pipe, if the op names none.
+            path: the chip's path of a move.
+            held: by role, the memrefs of an operand, if they are not the memref of its value.
+            into: by role, the memory that an operand passes through.
+            called: by role, another name for messages.
+            anew: the role of an operand that is not read if a condition holds, and the condition.
         """
         pipes = op.pipes() if isinstance(op, EffectsOp) else ()
         pipe = pipes[0] if pipes else pipe
@@ -124,16 +124,16 @@ class Records(Values):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record that the op runs here; directly only for ops that order others, of which a pipe is an end.
+        """Records an op. Called directly only for ops that synchronise; other ops use :meth:`step`.
 
         Args:
             op: the op.
-            pipe: the pipe that takes it.
+            pipe: its pipe.
             operands: its operands in memory.
-            work: makes the description of its cost; gets the function from integers to slots.
+            work: makes the inputs of its cost.
 
         Raises:
-            TileError: T503, an operand is in a memory that the op does not reach; T504, the core has no such pipe.
+            TileError: T503, the op cannot access the memory of an operand; T504, the core has no such pipe.
         """
         facts: dict[str, int] = {}
         check_pipe(self, op, pipe, "runs on")
@@ -176,24 +176,24 @@ class Records(Values):
             scratch=operand.scratch, unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
 
     def finished_records(self) -> tuple[OpRecord, ...]:
-        """The records of the whole function: buffers of which an op takes one or the other have one number."""
+        """Returns the records of the whole function, with one number for buffers that an op chooses between."""
         return tuple(self.buffer_numbers.renumbered(record) for record in self.records)
 
     def _place_of(self, buffer: Buffer) -> str:
-        """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""
+        """As ``offset_of``, but 0 for a memref without elements, whose address may be anything."""
         place, sizes = self.offset_of(buffer), alternatives(buffer)[0].sizes
         empty = [self.name_of(size) for size in sizes if not size.at_least(1)]
         return self.define(f"{place} if {' and '.join(empty)} else 0", self.scope_of(buffer)) if empty else place
 
     def offset_of(self, buffer: Buffer) -> str:
-        """The byte offset of a memref as a name or literal."""
+        """Returns the byte offset of a memref as a name or literal."""
         if isinstance(buffer, Choice):
             text = f"{self.offset_of(buffer.true)} if {buffer.condition.text} else {self.offset_of(buffer.false)}"
             return self.define(text, self.scope_of(buffer))
         return self.name_of(buffer.offset)
 
     def ahead(self, op: Operation, count: int) -> str:
-        """The statement that records the scalar instructions which run ahead of a loop."""
+        """Returns the statement that records the scalar instructions before a loop."""
         made = OpRecord(number=len(self.records), name=op_name(op), pipe="S", core=self.core, location=location_of(op),
                         accesses=(), work=Scalars(), scalars=count, facts=(), loops=self.depth)
         self.records.append(made)
@@ -201,5 +201,5 @@ class Records(Values):
         return self.now(made)
 
     def now(self, record: OpRecord) -> str:
-        """The statement that records an op without operands, where it stands."""
+        """Returns the statement that records an op without operands."""
         return f"ev += ({record.number},)"

@@ -1,12 +1,12 @@
-"""Code that runs many blocks at once: every array has two axes in front, along which the blocks lie.
+"""Code that runs many blocks at once: every array has two batch axes, along which the blocks lie.
 
-A launch's blocks do the same to different tiles. What NumPy or BLAS would be asked for once for each block, with little to do
-every time, this code asks for once: that costs Python less, and leaves other threads the interpreter meanwhile. It records
-nothing, and takes its integers from the first of the blocks: which blocks may run so, and how their places in GM lie, is known
-from a trace (``run/stacks.py``). A float that the scalar unit reads is an array as well, where nothing follows from it but what
-is stored (``own_numbers``); a function that takes other numbers from memory has no such code.
+The blocks of a launch do the same to different tiles. Instead of one small NumPy or BLAS call per block, this code makes one
+call for all blocks: fewer Python steps, and longer calls during which other threads can run. The code records nothing, and
+takes its integers from the first block: a trace decides which blocks may run together and how their places in GM are spaced
+(``run/batched_execution.py``). A float that the scalar unit reads becomes an array if it is only computed with and stored
+(``per_block_scalars.py``); a function that uses other numbers from memory has no such code.
 
-What an op does is either said once for all axes (``over``), or done for one block after the other.
+A statement either covers all blocks at once (``over``), or runs for one block after the other.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 class StackedEmitter(PythonEmitter):
-    """As ``PythonEmitter``, for code that runs the blocks of a :class:`Stack`.
+    """As ``PythonEmitter``, for code that runs the blocks of a batch.
 
     Args:
-        flow: what is to be told of where numbers come from.
+        flow: receives the data flow on chip.
         function, core, chip, parallel: as for ``PythonEmitter``.
 
     Raises:
-        ApartError: it takes numbers from memory that need not be the same for all, or shows some.
+        ApartError: the function reads numbers from memory that may differ between blocks, or prints.
     """
 
     axes_in_front = 2
@@ -62,7 +62,7 @@ class StackedEmitter(PythonEmitter):
         self._body: list[str] | None = None
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
-        """Note which operands in GM the op has; what its handler then writes is done for each block."""
+        """Records the op and its data flow; the statements of its handler then run block by block."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self._here = {}
@@ -90,7 +90,7 @@ class StackedEmitter(PythonEmitter):
         return made
 
     def _stored(self, value: SSAValue, gm: set[int], parts: set[int]) -> None:
-        """Add what a scalar that is stored comes from; of loads that stand behind the store in a loop when they come."""
+        """Adds the sources of a stored scalar; loads that are emitted later, in a loop, are added when they are."""
         for load in self._own.get(value, ()):
             if load in self._loaded:
                 _extend((gm, parts), self._loaded[load])
@@ -98,17 +98,17 @@ class StackedEmitter(PythonEmitter):
                 self._awaited.setdefault(load, []).append((gm, parts))
 
     def is_own(self) -> bool:
-        """Whether the number is one that blocks have for themselves."""
+        """Whether the current scalar result is an array with one number per block."""
         return self.current is not None and any(result in self._own for result in self.current.results)
 
     def _part(self, view: StridedView) -> int:
-        """The part of a memory on chip that a view lies in."""
+        """Returns the part of an on-chip memory that a view lies in."""
         if view.base.holder:
             self._flow.foreign.add(view.base.memory)
         return self._flow.part(view.base.memory, *_stretch(view))
 
     def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
-        """The axes along which the blocks lie."""
+        """Returns the batch axes of a view's array."""
         on_chip = view.base.memory != "gm"
         if not on_chip:
             here = self._here.get((view.base.name, self.name_of(view.offset)))
@@ -125,7 +125,7 @@ class StackedEmitter(PythonEmitter):
         return tuple(parts[:2]), tuple(parts[2:]), shift
 
     def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
-        """Where the array over a memref begins, and its strides: over a matrix the rows may lie whole."""
+        """Returns the offset and strides of an array; a matrix may be stored row by row."""
         if not is_fractal(view.base.memory):
             return super().laid(view, element)
         part = self._part(view)
@@ -143,7 +143,7 @@ class StackedEmitter(PythonEmitter):
         return offset, tuple(Sum(0, {stride: 1}) for stride in strides)
 
     def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
-        """Tell the flow of the matrices of a product."""
+        """Adds the operands of a product to the data flow."""
         for view in (view for buffer in buffers for view in alternatives(buffer)):
             part, panels = self._part(view), None
             if rows and view.static and view.shape is not None:
@@ -153,20 +153,20 @@ class StackedEmitter(PythonEmitter):
             self._flow.matrices.append((part, panels))
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
-        """The name of the array over a memref of all blocks."""
+        """Returns the name of the array over a memref of all blocks."""
         name = super().array(buffer, element)
         self._arrays.add(name)
         return name
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """A statement: of the op that was recorded, for each block, or of the scalar unit."""
+        """Emits a statement: for each block if it belongs to a recorded op, otherwise once."""
         if self._body is None:
             super().line(text, op)
         else:
             self._body.append(text)
 
     def over(self, text: str, *buffers: Buffer) -> None:
-        """A statement for all blocks."""
+        """Emits a statement for all blocks at once."""
         if len({buffer.rank for buffer in buffers}) > 1:
             self.line(text)
             return
@@ -174,36 +174,36 @@ class StackedEmitter(PythonEmitter):
         self.scope.line(text, self.current)
 
     def shown(self, text: str) -> None:
-        """What is printed comes block by block."""
+        """Fails: blocks would print in another order."""
         raise ApartError
 
     def read(self, name: str, element: str) -> None:
-        """Each block has a number of its own."""
+        """Emits the read of one number per block."""
         if not isinstance(self.current, memref.LoadOp):
             raise ApartError
         self.over(f"{name} = {element}.astype(float)")
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
-        """The blocks set a flag together."""
+        """Emits the set of a flag by all blocks at once."""
         self.finish_op()
         super().leave_flag(flag, group, op)
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """The blocks wait for a flag together."""
+        """Emits the wait of all blocks for a flag."""
         self.finish_op()
         super().take_flag(record, flag, op)
 
     def flush(self) -> None:
-        """Nothing is recorded."""
+        """Emits no events."""
         self._events, self._gm = [], []
 
     def finish_op(self) -> None:
-        """What is done for each block is complete."""
+        """Ends the statements that run block by block."""
         self._write_body()
         self._body, self._here = None, {}
 
     def _write_body(self) -> None:
-        """Write what is done for each block: a function of its arrays, and its calls."""
+        """Emits the statements that run block by block: a function of its arrays, and the calls."""
         if not self._body:
             return
         names = sorted(self._arrays & {word for text in self._body for word in _WORDS.findall(text)})
@@ -225,7 +225,7 @@ def _extend(sources: tuple[set[int], set[int]], more: tuple[set[int], set[int]])
 
 
 def _stretch(view: StridedView) -> tuple[int, int]:
-    """The first byte of a view, and the one behind its last, as far as they are known: it lies between them."""
+    """Returns the first byte of a view and one past its last, or known bounds of them."""
     if view.static and view.shape is not None and all(stride.constant >= 0 for stride in view.strides):
         first, steps = view.offset.constant, zip(view.shape, view.strides, strict=True)
         return first, first + sum(max(size - 1, 0) * stride.constant for size, stride in steps) + view.element.nbytes

@@ -1,8 +1,7 @@
-"""Code that runs op by op under somebody else's control, for schedules other than program order.
+"""Code that yields its ops instead of running them, so that a schedule decides when each one runs.
 
-The generated function is a generator: it yields each op instead of running it, as ``(event, gm offsets, function,
-arguments, operands)``, and goes on with the next one. Arguments are bound when the op is issued, as the scalar unit does.
-Only what the scalar unit reads runs in place, when the generator is resumed.
+The generated function is a generator of ``(event, gm offsets, function, arguments, operands)``. Arguments are bound when the op
+is issued, as the scalar unit does. Reads of the scalar unit run at once, when the generator is resumed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class StepwiseEmitter(PythonEmitter):
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
-        self.scope.line("if False: yield")  # a core without ops is a generator, too
+        self.scope.line("if False: yield")  # makes the function a generator even if it has no ops
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record the op; what its handler then writes becomes a function of its own."""
+        """Records the op; the statements of its handler become a function."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self.switches = True
@@ -47,18 +46,18 @@ class StepwiseEmitter(PythonEmitter):
         return made
 
     def now(self, record: OpRecord) -> str:
-        """What is recorded is handed over like all else."""
+        """Returns the statement that yields a record without operands."""
         return f"yield {record.number}, (), None, (), ()"
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """A statement: of the op that was recorded, or of the scalar unit."""
+        """Emits a statement: of the recorded op, or of the scalar unit."""
         if self._pending is None:
             super().line(text, op)
         else:
             self._body.append(text)
 
     def finish_op(self) -> None:
-        """Write the function of the recorded op, and the yield that hands it over."""
+        """Emits the function of the recorded op, and the yield."""
         if self._pending is None:
             return
         (event, operands), self._pending = self._pending, None
@@ -72,7 +71,7 @@ class StepwiseEmitter(PythonEmitter):
         self.scope.line(f"yield {event}, {function}, ({names}), ({views})", self.current)
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
-        """Cross-core flags are the schedule's."""
+        """Emits nothing: the schedule counts flags between cores."""
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """Cross-core flags are the schedule's."""
+        """Emits nothing: the schedule counts flags between cores."""

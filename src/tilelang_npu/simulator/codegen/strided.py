@@ -1,4 +1,4 @@
-"""A memref while code is generated: where it lies, as expressions; an array is made only where an op needs one."""
+"""Memrefs during code generation: offset, sizes and strides as expressions. An array is made only where an op needs one."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tilelang_npu.target.dtypes import DType
 
 @dataclass(frozen=True)
 class Base:
-    """A memory: ``gm`` with the number of a kernel argument, or an on-chip memory.
+    """A memory: ``gm`` with the position of a kernel argument, or an on-chip memory.
 
     Attributes:
         memory: ``gm`` or the address space.
-        buffer: of GM, the position of the kernel argument.
+        buffer: for GM, the position of the kernel argument.
         name: the name of its bytes in the generated code.
-        size: bytes, where they are known.
-        label: what the user calls the buffer or tensor.
-        holder: the core of the block that has the memory, where it is not the one that the code is for.
-        owner: the number of an on-chip buffer among those of its memory (``BufferNumbers``); None of GM.
+        size: bytes, where known.
+        label: the user's name of the buffer or tensor.
+        holder: the core of the block that owns the memory, if it is not the core that the code is for.
+        owner: the number of an on-chip buffer among those of its memory (``BufferNumbers``); None for GM.
         planned: whether the planner chose its address.
     """
 
@@ -38,7 +38,7 @@ class Base:
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
-    """The same place in the memory of another Vector core of the block."""
+    """Returns the same place in the memory of another Vector core of the block."""
     def there(view: StridedView) -> StridedView:
         name = view.base.name + (f"_{sub}" if sub else "")
         return replace(view, base=replace(view.base, name=name, holder=f"AIV{sub}"))
@@ -47,12 +47,12 @@ def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
 
 
 def spoken(base: Base) -> str:
-    """What the memory is called in messages."""
+    """Returns the name of a memory in messages."""
     return name_of(base.memory)
 
 
 def called(base: Base, *, whole: bool) -> str:
-    """What the bytes of a memory, or those of one buffer in it, are called in messages."""
+    """Returns the name in messages of a memory's bytes, or of those of one buffer in it."""
     if base.memory == "gm":
         return base.label or f"arg{base.buffer}"
     return spoken(base) if whole or not base.label else base.label
@@ -60,12 +60,12 @@ def called(base: Base, *, whole: bool) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """A part of an axis that is taken, and may not be there: what it then reaches is another row.
+    """A slice of an axis that may not be inside the axis; it would then reach into another row.
 
     Attributes:
-        axis: of the buffer that it is cut from: ``axis 0``, or the rows or columns of fractals.
+        axis: the axis in messages: ``axis 0``, or the rows or columns of fractals.
         start: its first element.
-        reach: one past its last element; None where that is known to be there.
+        reach: one past its last element; None where the end is known to be inside.
         extent: elements of the axis.
     """
 
@@ -82,12 +82,12 @@ class StridedView:
     Attributes:
         base: the memory.
         element: element type.
-        origin: byte offset that the memref's pointer has.
+        origin: byte offset of the memref's base pointer.
         offset: byte offset of the first element.
         sizes: elements of each axis.
-        strides: bytes between elements of each axis.
-        limit: first byte, and one past the last, of the buffer that it is a part of, where they are known.
-        cuts: how it was cut from buffers, where that is not certain to have stayed inside of an axis.
+        strides: bytes between neighbouring elements of each axis.
+        limit: first byte, and one past the last, of the buffer that the view belongs to, where known.
+        cuts: the slices in its history that may leave their axis.
     """
 
     base: Base
@@ -105,12 +105,12 @@ class StridedView:
 
     @property
     def static(self) -> bool:
-        """Whether everything is known while code is generated."""
+        """Whether offset, sizes and strides are all constants."""
         return all(part.known for part in (self.offset, *self.sizes, *self.strides))
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The sizes where all are known."""
+        """The sizes, if all are constants."""
         if all(size.known for size in self.sizes):
             return tuple(size.constant for size in self.sizes)
         return None
@@ -118,7 +118,7 @@ class StridedView:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of two memrefs, by a condition."""
+    """One of two memrefs, selected by a condition."""
 
     condition: ScalarExpr
     true: Buffer
@@ -150,14 +150,14 @@ Buffer = StridedView | Choice
 
 
 def mapped(buffer: Buffer, change: Callable[[StridedView], StridedView]) -> Buffer:
-    """The memref with ``change`` made to each alternative."""
+    """Returns the memref with ``change`` applied to each alternative."""
     if isinstance(buffer, Choice):
         return replace(buffer, true=mapped(buffer.true, change), false=mapped(buffer.false, change))
     return change(buffer)
 
 
 def alternatives(buffer: Buffer) -> list[StridedView]:
-    """The views that the memref may be."""
+    """Returns the views that the memref may be."""
     if isinstance(buffer, Choice):
         return [*alternatives(buffer.true), *alternatives(buffer.false)]
     return [buffer]

@@ -1,7 +1,7 @@
 """Events, barriers and cross-core flags.
 
-Inside a core, values are computed in program order, so events and barriers only leave their record. Between cores a flag
-is a counter: a wait that finds none hands over to the other cores of the launch.
+Inside a core, values are computed in program order, so events and barriers are only recorded. Between cores a flag is a
+counter: a wait for a flag that is not set yields to the other cores of the launch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _wait_event(em: PythonEmitter, op: hivm.WaitFlagOp) -> None:
 
 
 def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
-    """Both pipes and the number of the event, which is there."""
+    """Returns both pipes and the number of an event, checked."""
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
@@ -82,7 +82,7 @@ def _cross_wait(em: PythonEmitter, op: hivm.SyncBlockWaitOp) -> None:
 def _right_core(em: PythonEmitter, op: _Flag) -> None:
     core = op.core()
     if core not in (em.core, "either"):
-        raise unsupported(op, f"it belongs to the {core} and stands in a function of the {em.core}")
+        raise unsupported(op, f"it belongs to the {core} but is in a function of the {em.core}")
 
 
 def _flag(em: PythonEmitter, op: _Flag) -> Int:
@@ -141,6 +141,6 @@ def _block_barrier(em: PythonEmitter, op: hivm.SyncBlockOp) -> None:
 
 @effect(hivm.CreateSyncBlockLockOp, hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp, hivm.FreeLockVarOp)
 def _lock(em: PythonEmitter, op: Operation) -> None:
-    """Blocks run one after another here, which is the order that the lock asks for."""
+    """Blocks run one after the other in the simulator, which is the order that the lock enforces."""
     if op.results:
         em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

@@ -1,7 +1,7 @@
-"""Code that only tells what its ops are: which run, in which order, on which bytes. Nothing is computed and nothing written.
+"""Code that only records ops, in order and with the bytes that they access. Nothing is computed and nothing is written.
 
-Every view is still made, so that an access beyond the end of its memory is found. Numbers that the scalar unit reads from a
-tensor or a buffer are not known: a ``Witness`` stands in for them, and notes which ways branches went that depend on them.
+Every view is still created, so that an access beyond the end of its memory is found. Numbers that the scalar unit reads from
+memory are unknown: a ``Witness`` supplies placeholders, and records the branches that depend on them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 def _numbers(op: Operation) -> Sequence[SSAValue]:
-    """The scalars that an op takes besides what tells where its operands are."""
+    """Returns the scalar operands of an op that are not part of an address."""
     if isinstance(op, (memref.LoadOp, memref.StoreOp)):
         return op.operands[:1] if isinstance(op, memref.StoreOp) else ()
     return [value for value in op.operands if not isinstance(value.type, MemRefType)]
 
 
 class TracingEmitter(PythonEmitter):
-    """As ``PythonEmitter``, for code that leaves out what its ops do.
+    """As ``PythonEmitter``, for code that omits the computations of its ops.
 
     Args:
-        data: what depends on the numbers that are read.
+        data: the data-dependent behaviour of the function.
         function, core, chip, parallel: as for ``PythonEmitter``.
     """
 
@@ -53,7 +53,7 @@ class TracingEmitter(PythonEmitter):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record the op; what its handler then writes is left out, unless it makes a number for the scalar unit."""
+        """Records the op; the statements of its handler are omitted, unless they make a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results
         texts = [self.expression(value).text for value in _numbers(op) if value in self._differing and value not in self._own]
@@ -62,31 +62,31 @@ class TracingEmitter(PythonEmitter):
         return made
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """A statement of the scalar unit; those of an op are left out."""
+        """Emits a statement of the scalar unit; those of an op are omitted."""
         if not self._inside:
             super().line(text, op)
 
     def read(self, name: str, element: str) -> None:
-        """Ask the witness for a number."""
+        """Emits the read of a placeholder."""
         self.line(f"{name} = witness.read({element})")
 
     def decided(self, op: Operation, condition: str) -> str:
-        """Note how the condition of a branch comes out that depends on data."""
+        """Returns a condition that also records its value, if it depends on data."""
         return f"witness.way({self._branches[op]}, {condition})" if op in self._branches else condition
 
     def shown(self, text: str) -> None:
-        """There are no values to print."""
+        """Emits nothing: there are no values to print."""
 
     def finish_op(self) -> None:
-        """What comes next is the scalar unit's again."""
+        """Ends the omitted statements of an op."""
         self._inside = False
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
-        """Flags are set and waited for as in a run: what is behind a wait that never ends is not reached."""
+        """Sets flags as in a run, so that ops after a wait that never ends are not reached."""
         self._inside = False
         super().leave_flag(flag, group, op)
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """See ``leave_flag``."""
+        """Waits for flags as in a run."""
         self._inside = False
         super().take_flag(record, flag, op)

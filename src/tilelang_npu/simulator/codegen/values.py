@@ -1,4 +1,4 @@
-"""What the SSA values of a function are in its generated code: integers, expressions, memrefs, and arrays over them."""
+"""The SSA values of a function in its generated code: integers, expressions, memrefs, and arrays over them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Values(Definitions, ABC):
         parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
 
     Attributes:
-        values: what is known of each value.
+        values: the representation of each value.
         extents: used bytes of each on-chip memory.
-        open_ended: memories on chip in which some op's place is only known when it runs.
+        open_ended: on-chip memories with an access whose place is only known at run time.
         parts: the names of the bytes of single buffers.
-        buffer_numbers: numbers of the buffers that no planner has numbered.
+        buffer_numbers: numbers of buffers that the planner has not numbered.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
@@ -58,10 +58,10 @@ class Values(Definitions, ABC):
 
     @abstractmethod
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
-        """The results of an op without effects."""
+        """Returns the results of an op without effects."""
 
     def value(self, ssa: SSAValue) -> Value:
-        """What an SSA value is."""
+        """Returns the representation of an SSA value."""
         found = self.values.get(ssa)
         if found is None:
             if isinstance(ssa, BlockArgument):
@@ -82,18 +82,18 @@ class Values(Definitions, ABC):
         return self.values[ssa]
 
     def integer(self, ssa: SSAValue) -> Int:
-        """The integer that an SSA value is."""
+        """Returns an SSA value as an integer."""
         value = self.value(ssa)
         if isinstance(value, Int):
             return value
-        if isinstance(value, ScalarExpr):  # a truth value in integer clothes
+        if isinstance(value, ScalarExpr):  # a truth value that is used as an integer
             if value.value is not None:
                 return Int(int(value.value))
             return self.named(f"int({value.text})", value.scope, TRUTH)
         raise unsupported(self._owner(ssa), "an integer is needed here")
 
     def expression(self, ssa: SSAValue) -> ScalarExpr:
-        """A scalar as an expression that is a name or a literal."""
+        """Returns a scalar as an expression that is a name or a literal."""
         value = self.value(ssa)
         if isinstance(value, Int):
             return ScalarExpr(self.name_of(value), self.scope_of(value), value.constant if value.known else None)
@@ -102,7 +102,7 @@ class Values(Definitions, ABC):
         raise unsupported(self._owner(ssa), "a scalar is needed here")
 
     def buffer(self, ssa: SSAValue) -> Buffer:
-        """The memref that an SSA value is."""
+        """Returns an SSA value as a memref."""
         value = self.value(ssa)
         if isinstance(value, (StridedView, Choice)):
             return value
@@ -116,10 +116,10 @@ class Values(Definitions, ABC):
         return owner if isinstance(owner, Operation) else self.function
 
     def argument(self, ssa: BlockArgument) -> Value:
-        """A kernel argument; arguments of other blocks are set by the op that owns them."""
+        """Returns a kernel argument; arguments of other blocks are set by the op that owns them."""
         index = ssa.index
         kind = ssa.type
-        called = spoken(ssa, f"arg{index}")  # any text, where the module comes from a file: it must not become code
+        called = spoken(ssa, f"arg{index}")  # arbitrary text if the module comes from a file: it must not become code
         name = f"a{index}_{called}" if called.isidentifier() else f"a{index}"
         if isa(kind, MemRefType):
             element = element_of(kind)
@@ -145,15 +145,15 @@ class Values(Definitions, ABC):
         return ScalarExpr(name, self.launch)
 
     def who(self, name: str, scope: CodeScope, bounds: Interval) -> Int:
-        """A number that the driver hands to the generated code."""
+        """Returns a number that the caller of the generated code passes."""
         found = self._who.get(name)
         if found is None:
             found = self._who[name] = self.atom(name, scope, bounds)
         return found
 
     def on_chip(self, memory: str, label: str, placed: Placed | None) -> Base:
-        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name; ``placed``:
-        what the planner has noted of its address."""
+        """Returns an on-chip memory of the core, or of the block's other core (the first Vector core), for a named buffer;
+        ``placed`` is the planner's remark about its address."""
         kind = self.chip.memory[memory].core
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
         owner = self.buffer_numbers.fresh() if placed is None else placed.number
@@ -161,7 +161,7 @@ class Values(Definitions, ABC):
                     placed is not None and not placed.pinned)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
-        """The name of the NumPy array over a memref; ``element`` replaces its element type."""
+        """Returns the name of the NumPy array over a memref; ``element`` replaces its element type."""
         if isinstance(buffer, Choice):
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
@@ -186,7 +186,7 @@ class Values(Definitions, ABC):
             offset = f"{place} - {begin}"
         for cut in buffer.cuts:
             offset = f"{offset} + {self.taken(cut, buffer)}"
-        # a tile that lies wholly beyond its tensor has no elements, and no address either
+        # a tile that lies wholly beyond its tensor has no elements, and may have no valid address either
         empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
         if empty:
             offset = f"{offset} if {' and '.join(empty)} else 0"
@@ -198,22 +198,22 @@ class Values(Definitions, ABC):
         return self.define(text, scope if inside else self.surely_run(scope), "v", made)
 
     def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
-        """Where the array over a memref begins, and its strides."""
+        """Returns the offset of the array over a memref, and its strides."""
         return self.name_of(view.offset), tuple(self.summed(stride) for stride in view.strides)
 
     def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
-        """Sizes and strides of the axes that the array over a memref has in front of its, and the name of what is added to the
-        place where it begins."""
+        """Returns sizes and strides of the batch axes of a view's array, and the name of a shift that is added to its
+        offset."""
         return (), (), ""
 
     def taken(self, cut: Cut, view: StridedView) -> str:
-        """The 0 that is added to a place where an axis has what is taken of it; the error where it has not."""
+        """Returns the call that checks a cut at run time; it adds 0 to the offset."""
         start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
         name = called(view.base, whole=False)
         return f"{self.constant(taken, 'taken')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
 
     def owner_now(self) -> Operation:
-        """The op that code is made for."""
+        """The op that code is generated for."""
         return self.current if self.current is not None else self.function
 
 

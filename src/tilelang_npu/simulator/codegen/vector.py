@@ -75,14 +75,14 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
     text = f"{kernel}({written}, {', '.join(texts)})"
     if len(targets) > 1 or entry.result == "bool" or entry.condition:
-        em.line(text)  # bits of several elements may share a byte
+        em.line(text)  # bits of several elements may share a byte, so blocks must be computed one by one
     else:
         em.over(text, *buffers, *targets)
 
 
 @custom(*(entry.name for entry in ops.composites() if entry.instruction))
 def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
-    """Emit a composite that is one instruction."""
+    """Emits a composite op that is one instruction."""
     entry = ops.operation(op.symbol)
     sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
     em.step(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
@@ -92,7 +92,7 @@ def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
-    """Rows of the sources that are one element wide where the destination is wider; 0 if there are none."""
+    """Returns the rows of the source that is broadcast along the last axis; 0 if none is."""
     goal = alternatives(target)[0]
     for source in sources:
         view = alternatives(source)[0]
@@ -117,7 +117,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         raise unsupported(op, "indices as an input")
     axes = tuple(op.dims)
     bits = 8 * source.element.nbytes
-    em.step(op, lambda slot: Fold(entry.cost, _combine_cost(entry), bits, axes))
+    em.step(op, lambda slot: Fold(entry.cost, ops.operation(entry.combine).cost, bits, axes))
     read = em.array(source)
     if "_with_index" in mode:
         left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
@@ -131,13 +131,9 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
     em.over(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
 
 
-def _combine_cost(entry: ops.Reduce) -> str:
-    return ops.operation(entry.combine).cost
-
-
 def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
            times: int = 1) -> tuple[list[str], list[str]]:
-    """Record a vector op with plain operands; the names of its arrays."""
+    """Records a vector op with plain operands, and returns the names of its arrays."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0
@@ -147,7 +143,7 @@ def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAVal
 
 def _structured(em: PythonEmitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
                 facts: dict[str, object], scalars: Sequence[str] = (), times: int = 1) -> None:
-    """Emit an op that is a structured entry of the op table: its cost, and a call of its meaning."""
+    """Emits an op that is a structured entry of the op table: its cost, and a call of its meaning."""
     entry = ops.operation(name)
     reads, writes = _lanes(em, op, entry.cost, sources, targets, times)
     call, given = em.constant(entry.meaning, name), em.constant(facts, "facts")
@@ -211,7 +207,7 @@ _Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
 
 
 def _scan_steps(em: PythonEmitter, op: _Scan) -> int:
-    """Passes over the data that a scan takes: the logarithm of the axis."""
+    """Returns the passes over the data that a scan takes: the logarithm of the axis."""
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
     return max(1, (size.constant if size.known else 1).bit_length())
 

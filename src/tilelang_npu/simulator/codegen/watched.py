@@ -1,4 +1,4 @@
-"""Code that runs its ops and shows every one that touches numbers to an observer, before and after."""
+"""Code that runs its ops and calls an observer before and after every op that accesses numbers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tilelang_npu.simulator.machine.memory import Array
 
 
 class Observer(Protocol):
-    """What the generated code calls around an op that reads or writes numbers."""
+    """Receives the ops of a run that read or write numbers."""
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """The op is about to run; what is returned comes back afterwards."""
+        """Called before the op runs; the returned object is passed to ``after``."""
 
     def after(self, kept: object) -> None:
-        """It has run."""
+        """Called after the op has run."""
 
 
 class WatchingEmitter(PythonEmitter):
-    """As ``PythonEmitter``, with calls of the observer that the code is bound with."""
+    """As ``PythonEmitter``, with calls of the observer that the code is bound to."""
 
     _watched = ""
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record the op and call the observer ahead of it; ops that have no numbers are of no interest."""
+        """Records the op and emits the call before it; ops without numbers are not observed."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         if any(not operand.scratch for operand in operands):
@@ -46,8 +46,7 @@ class WatchingEmitter(PythonEmitter):
         return "".join(f"{self.array(operand.buffer)}, " for operand in chosen if not operand.scratch)
 
     def finish_op(self) -> None:
-        """Call the observer behind the op."""
+        """Emits the call after the op."""
         if self._watched:
             self.scope.line(f"observer.after({self._watched})", self.current)
             self._watched = ""
-

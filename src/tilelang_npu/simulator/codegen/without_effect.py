@@ -1,4 +1,4 @@
-"""Ops that change neither values nor times here: what speaks to the toolchain or the card alone, and the ends of blocks."""
+"""Ops that change neither values nor times in the simulator: those for the toolchain or the card, and terminators."""
 
 from __future__ import annotations
 

@@ -1,40 +1,40 @@
-"""Whether an axis has what is taken of it, where that is known when code runs."""
+"""Checks at run time that a slice lies inside its axis. Generated code calls them where bounds are not known earlier."""
 
 from __future__ import annotations
 
 
 class LeavesAxisError(Exception):
-    """A part of an axis that is not there: what an op takes, of what, and what the axis has."""
+    """An op takes elements that an axis does not have. The message gives the slice, the axis and its extent."""
 
 
 def taken(start: int, reach: int, extent: int, axis: str, name: str) -> int:
-    """0 where an axis has what is taken of it.
+    """Returns 0 if an axis has the elements ``start`` to ``reach - 1``; generated code adds the 0 to an offset.
 
     Args:
-        start, reach: the first element that is taken, and one past the last.
+        start, reach: the first element, and one past the last.
         extent: elements of the axis.
-        axis: what it is called: ``axis 0``, or ``rows`` or ``columns`` of fractals.
+        axis: the axis in messages: ``axis 0``, or ``the rows`` or ``the columns`` of fractals.
         name: the buffer.
 
     Raises:
-        LeavesAxisError: it begins in front of the axis, or ends behind it.
+        LeavesAxisError: the slice begins before the axis or ends after it.
     """
     if start >= 0 and reach <= extent:
         return 0
-    if start >= 1 << 63:  # a negative number, divided as an unsigned one
+    if start >= 1 << 63:  # a negative number that an unsigned division has made large
         start -= 1 << 64
     what = f"starts at {start} on" if start < 0 else f"takes {start}..{reach - 1} of"
     raise LeavesAxisError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
 
 
 def fits(name: str, size: int, first: int, second: int, what: str) -> None:
-    """Check one size of a product against the two operands that have it.
+    """Checks one size of a matrix product against both operands that have it.
 
     Args:
         name: ``m``, ``k`` or ``n``.
         size: the size.
-        first, second: the most that either operand has.
-        what: what it is the number of.
+        first, second: the most that each of the operands has.
+        what: the unit in messages: ``rows``, ``columns`` or ``depths``.
 
     Raises:
         LeavesAxisError: an operand has fewer.

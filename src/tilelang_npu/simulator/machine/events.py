@@ -1,8 +1,9 @@
-"""What a run records, and how to read it back.
+"""The records of a launch, and their replay.
 
-A core appends to two lists while it executes a block. The *events*: an int, the number of an :class:`OpRecord`, or a tuple
-``(number, *facts)`` where the record has dynamic facts. The *GM offsets*: one byte offset per GM operand of each event, in
-order. Offsets stand apart so that blocks which do the same at other places of GM have equal event streams.
+While a core executes a block it appends to two lists. The *events*: an int, the number of an :class:`OpRecord`, or a tuple
+``(number, *facts)`` where the op has operands that are only known at run time. The *GM offsets*: one byte offset for each GM
+operand of each event, in order. They are separate so that blocks that run the same ops at other places in GM have equal events.
+An event here is an executed op, not a hardware event of ``set_flag``.
 """
 
 from __future__ import annotations
@@ -18,38 +19,40 @@ if TYPE_CHECKING:
 
 Event = int | tuple[int, ...]
 Stream = tuple[Event, ...]
+"""The events of one core in one block."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A number that an event carries: the place behind the record's number."""
+    """A number that is only known at run time: its position among the facts of the event."""
 
     place: int
 
 
 Slot = int | Fact
+"""A number of a record: a constant, or a fact of the event."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """An operand that an op reads or writes.
+    """A memory access of an op: one operand that it reads or writes.
 
     Attributes:
         memory: ``gm`` or the address space of an on-chip memory.
-        buffer: number of the kernel argument behind a GM operand; 0 on chip.
-        reads, writes: what is done to it.
+        buffer: position of the kernel argument that a GM operand belongs to; 0 on chip.
+        reads, writes: what the op does to the operand.
         element: bytes of an element.
-        offset: byte offset in the memory; None for GM, where it stands in the list of GM offsets.
+        offset: byte offset in the memory; None in GM, where it is in the list of GM offsets.
         sizes: elements of each axis.
-        strides: bytes from an element to the next of each axis.
-        pipe: the pipe that does it.
-        name: what the operand is called in the op (``src``, ``dst``, ``a`` …).
-        label: what the user calls the buffer or tensor; empty where the text has no name.
-        holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
-        scratch: whether it is memory that the op only computes in.
-        unless: what is true in an event where nothing of it is read after all; None where that is never known.
+        strides: bytes between neighbouring elements of each axis.
+        pipe: the pipe that makes the access.
+        name: the operand's role in the op (``src``, ``dst``, ``a`` …).
+        label: the user's name of the buffer or tensor; empty where there is none.
+        holder: the core of the block that owns the memory (``AIC``, ``AIV1``), if it is not the core that runs the op.
+        scratch: whether the operand is a temporary of the op.
+        unless: a fact that is true in events that do not read the operand; None where it is always read.
         owner: the number of its buffer among those of its memory; None in GM.
-        planned: whether the planner chose the buffer's address: its author did otherwise, or the text gives it.
+        planned: whether the planner chose the buffer's address, not the author or the text.
     """
 
     memory: str
@@ -71,11 +74,11 @@ class Access:
 
     @property
     def adds(self) -> bool:
-        """Whether what is there is changed at once, as an addition in GM does."""
+        """Whether the access is an atomic update, such as an addition in GM."""
         return self.reads and self.writes
 
     def is_read(self, event: Event) -> bool:
-        """Whether an event reads it."""
+        """Whether the access reads its operand in this event."""
         return self.reads and (self.unless is None or not value(self.unless, event))
 
 
@@ -88,7 +91,7 @@ class Footprint(NamedTuple):
     element: int
 
     def simplified(self) -> Footprint:
-        """The same bytes with unit axes dropped and axes that touch merged, outermost first; ``element`` is the run."""
+        """Returns the same bytes without unit axes and with contiguous axes merged, outermost first; ``element`` is the run."""
         axes = sorted((stride, size) for size, stride in zip(self.sizes, self.strides, strict=True) if size != 1)
         run = self.element
         rest: list[tuple[int, int]] = []
@@ -103,7 +106,7 @@ class Footprint(NamedTuple):
         return Footprint(self.offset, tuple(size for _, size in rest), tuple(stride for stride, _ in rest), run)
 
     def touches(self, byte: int) -> bool:
-        """Whether a byte is among them; for a simplified footprint."""
+        """Whether a byte belongs to a simplified footprint."""
         rest = byte - self.offset
         for stride, size in zip(self.strides, self.sizes, strict=True):
             rest -= min(max(rest // stride, 0), size - 1) * stride
@@ -115,7 +118,7 @@ class Footprint(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that move: elements times their size, whether or not they overlap."""
+        """Bytes that are moved: elements times their size, whether or not they overlap."""
         total = self.element
         for size in self.sizes:
             total *= size
@@ -132,19 +135,19 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True)
 class OpRecord:
-    """What is known of an op before it runs.
+    """The static facts about an op.
 
     Attributes:
         number: its number in the events.
         name: full name, e.g. ``hivm.hir.vadd``.
-        pipe: the pipe that takes it; of a macro op the first.
+        pipe: the pipe that runs it; the first pipe of a macro op.
         core: ``AIC`` or ``AIV``.
         location: the kernel's source line.
         accesses: its operands in memory.
-        work: what its cost follows from.
-        scalars: scalar instructions that run ahead of it.
-        facts: names of the numbers that its events carry.
-        loops: depth of loops around it.
+        work: the inputs of its cost.
+        scalars: scalar instructions that run before it.
+        facts: names of the facts of its events.
+        loops: number of loops around it.
     """
 
     number: int
@@ -160,22 +163,22 @@ class OpRecord:
 
     @property
     def mnemonic(self) -> str:
-        """The name without its dialect."""
+        """The op's name without its dialect."""
         return self.name.rsplit(".", 1)[-1]
 
     @property
     def gm_operands(self) -> int:
-        """How many GM offsets each of its events has."""
+        """The number of GM offsets of each of its events."""
         return sum(access.offset is None for access in self.accesses)
 
 
 def number_of(event: Event) -> int:
-    """The number of the event's record."""
+    """Returns the number of the event's record."""
     return event if isinstance(event, int) else event[0]
 
 
 def value(slot: Slot, event: Event) -> int:
-    """What a slot of a record holds in an event."""
+    """Returns a number of a record in an event."""
     if isinstance(slot, int):
         return slot
     assert isinstance(event, tuple)
@@ -183,7 +186,7 @@ def value(slot: Slot, event: Event) -> int:
 
 
 def footprint(access: Access, event: Event, gm_offset: int = 0) -> Footprint:
-    """The bytes that an access of an event touches; ``gm_offset`` is its entry in the list of GM offsets."""
+    """Returns the bytes of an access in an event; ``gm_offset`` is its entry in the list of GM offsets."""
     offset = gm_offset if access.offset is None else value(access.offset, event)
     return Footprint(offset, tuple(value(size, event) for size in access.sizes),
                      tuple(value(stride, event) for stride in access.strides), access.element)
@@ -198,14 +201,14 @@ class Executed(NamedTuple):
     iteration: int
 
     def footprints(self) -> list[tuple[Access, Footprint]]:
-        """Each access with its bytes."""
+        """Returns each access with its bytes."""
         offsets = iter(self.gm)
         return [(access, footprint(access, self.event, next(offsets) if access.offset is None else 0))
                 for access in self.record.accesses]
 
 
 def replay(records: Sequence[OpRecord], stream: Sequence[Event], gm: Sequence[int]) -> Iterator[Executed]:
-    """The ops of a recorded block in the order of execution."""
+    """Yields the ops of a recorded block in the order of execution."""
     counts = [0] * len(records)
     position = 0
     for event in stream:

@@ -1,8 +1,9 @@
-"""Matrices on chip as rows: where nothing but views of them looks at it, fractals need not lie as they do on a card.
+"""Fractal matrices on chip, stored row by row where no op can see the difference.
 
-A matrix of fractals lies in panels, each with all rows and some columns of it: 32 bytes of a row in L1, 16 numbers in L0C.
-NumPy and BLAS are faster with rows that lie whole. The bytes of such a buffer are the same as before, in another order, if all
-arrays over it go to the next panel, to the next row, or along a piece of a row: only their places and strides are others then.
+A fractal matrix consists of panels: all rows and some columns, 32 bytes of a row in L1 and 16 numbers in L0C. NumPy and BLAS
+are faster on whole rows. A buffer can be stored row by row if every array over it steps from panel to panel, from row to row,
+or
+within a row of a panel: then only offsets and strides change.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from math import inf
 
 @dataclass(frozen=True)
 class Panels:
-    """How a matrix of fractals lies.
+    """The fractal layout of a matrix.
 
     Attributes:
-        start: its first byte.
-        count: how many panels it has.
-        stride: bytes from one to the next.
+        start: byte offset of the matrix.
+        count: number of panels.
+        stride: bytes from one panel to the next.
         run: bytes of a row in a panel.
     """
 
@@ -31,12 +32,12 @@ class Panels:
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Where an array over a memory lies, as far as that is known before it runs.
+    """The offset and strides of an array over a memory, as far as they are known statically.
 
     Attributes:
-        offset: its first byte.
-        sizes: the most elements that each axis has.
-        strides: bytes from one to the next.
+        offset: byte offset of the array.
+        sizes: the largest size of each axis.
+        strides: bytes between neighbouring elements of each axis.
         element: bytes of an element.
     """
 
@@ -46,10 +47,11 @@ class ArrayPlace:
     element: int
 
     def in_rows(self, panels: Panels) -> ArrayPlace | None:
-        """Where it lies once the matrix has whole rows; None where it would be another array then."""
+        """Returns the array's place once the matrix is stored row by row; None where no strides describe it then."""
         row = panels.count * panels.run
-        levels = ((panels.stride, panels.run), (panels.run, row), (1, 1))  # steps in fractals, and what they become
-        ends: list[float] = []  # the last panel, row, and byte of its piece
+        # Decompose every step into panels, rows and bytes of a row; each level has another stride in the new layout.
+        levels = ((panels.stride, panels.run), (panels.run, row), (1, 1))  # stride in panels, stride by rows
+        ends: list[float] = []  # the last panel, row, and byte within the row
         offset, rest = panels.start, self.offset - panels.start
         for step, moved in levels:
             first, rest = divmod(rest, step)
@@ -70,7 +72,7 @@ class ArrayPlace:
 
 
 def panels_of(place: ArrayPlace, low: int, high: int) -> Panels | None:
-    """The panels of a matrix of which an array shows all, ``[panels, rows, numbers of a row]``, in a buffer; None of others."""
+    """Returns the panels of a matrix that an array ``[panels, rows, elements of a row]`` covers whole; None otherwise."""
     if len(place.sizes) != 3 or inf in place.sizes:
         return None
     stride, run, _ = place.strides
@@ -80,11 +82,11 @@ def panels_of(place: ArrayPlace, low: int, high: int) -> Panels | None:
 
 
 def in_rows(matrices: Iterable[Panels | None], places: Sequence[ArrayPlace | None]) -> list[ArrayPlace] | None:
-    """The arrays over a buffer as they lie in a matrix with whole rows; None where they have to lie in fractals.
+    """Returns the places of all arrays over a buffer once it is stored row by row; None where it must keep its fractals.
 
     Args:
-        matrices: the matrices that ops multiply there.
-        places: all arrays over it.
+        matrices: the matrices that ops multiply in the buffer.
+        places: all arrays over the buffer.
     """
     kinds = set(matrices)
     found = kinds.pop() if len(kinds) == 1 else None

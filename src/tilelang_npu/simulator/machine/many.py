@@ -1,11 +1,11 @@
-"""One integer of many blocks: what the scalar unit computes from a block's number, for all blocks at once.
+"""Integers of many blocks at once: what the scalar unit computes from the block index, for all blocks of a batch.
 
-It is a constant and a sum of multiples of *parts*, each of which has a number for every block: the blocks' numbers themselves,
-and what divisions and remainders make of them. Sums and multiples cost the same for any number of blocks, and are exact; so an
-address that a loop moves on by a constant is the same parts in every iteration, with another constant.
+A :class:`Many` is a constant plus multiples of *parts*. A part has one value per block: the block indices, and results of
+divisions and remainders. Sums and multiples do not depend on the number of blocks and are exact; so an address that a loop
+advances by a constant has the same parts in every iteration, and another constant.
 
-Where the blocks would do different things (a condition holds for some, a loop has several lengths) they part:
-:class:`PartedError` says which of them stay together, and each of those are looked at again.
+Blocks *diverge* where they would do different things: a condition holds for some, or a loop has several trip counts. Then
+:class:`PartedError` gives the groups of blocks that stay together, and each group is traced again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from tilelang_npu.simulator.machine.memory import Array
 
 Numbers = NDArray[np.int64]
 Terms = tuple[tuple[int, int], ...]
-"""Parts by number, each with its factor, in the order of the numbers."""
+"""Numbers of parts, each with its factor, sorted by number."""
 LARGEST = 1 << 62
-"""Numbers below it in size are computed with."""
+"""Bound of the magnitudes that are computed with."""
 MOST_CELLS = 1 << 22
-"""Numbers that all parts may have; blocks whose addresses have more to them are looked at one by one."""
+"""Bound of the values of all parts together; a launch whose addresses need more is traced block by block."""
 
 
 class PartedError(Exception):
-    """Blocks do different things.
+    """Blocks diverge.
 
     Attributes:
-        groups: places of the blocks that do the same.
+        groups: positions of the blocks of each group that does the same.
     """
 
     def __init__(self, values: Array) -> None:
@@ -40,14 +40,14 @@ class PartedError(Exception):
 
 
 class AloneError(Exception):
-    """Something is not known of many blocks at once."""
+    """The blocks must be traced one by one: a batched integer cannot represent a value."""
 
 
 class ManyBlocks:
-    """The blocks that are looked at at once, and the parts that their numbers consist of.
+    """A batch of blocks and the parts of their integers.
 
     Args:
-        numbers: the blocks' numbers.
+        numbers: the block indices.
     """
 
     def __init__(self, numbers: Numbers) -> None:
@@ -60,7 +60,7 @@ class ManyBlocks:
         self.number = self.of(np.asarray(numbers, np.int64))
 
     def of(self, values: Numbers) -> Many | int:
-        """The integer that has these values."""
+        """Returns the integer with these values, one per block."""
         first = int(values[0])
         part = values - first
         if not part.any():
@@ -76,7 +76,7 @@ class ManyBlocks:
         return Many(self, ((number, 1),), first)
 
     def sum(self, terms: Terms) -> Numbers:
-        """The values of a sum of parts."""
+        """Returns the values of a sum of parts."""
         if sum(abs(factor) * self._sizes[part] for part, factor in terms) >= LARGEST:
             raise AloneError
         total = np.zeros(self.count, np.int64)
@@ -85,7 +85,7 @@ class ManyBlocks:
         return total
 
     def ends(self, terms: Terms) -> tuple[int, int]:
-        """The least and the greatest value of a sum of parts."""
+        """Returns the least and the greatest value of a sum of parts."""
         found = self._sums.get(terms)
         if found is None:
             values = self.sum(terms)
@@ -93,7 +93,7 @@ class ManyBlocks:
         return found
 
     def made(self, name: str, one: Many, other: int, work: Callable[[Numbers, int], Numbers]) -> Many | int:
-        """What a function makes of an integer and a number; each once."""
+        """Returns ``work`` applied to an integer and a constant, computed once."""
         key = name, one.terms, one.constant, other
         found = self._made.get(key)
         if found is None:
@@ -104,28 +104,28 @@ class ManyBlocks:
 
 
 class Many:
-    """An integer that is another one in each block, or may be; it takes the place of one in generated code.
+    """An integer with a value for each block of a batch; it takes the place of an int in generated code.
 
     Args:
-        blocks: the blocks.
-        terms: the parts, and how often each is in it.
-        constant: what is added.
+        blocks: the batch.
+        terms: the parts with their factors.
+        constant: the constant term.
     """
 
     __slots__ = ("blocks", "constant", "terms")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equality depends on the blocks
 
     def __init__(self, blocks: ManyBlocks, terms: Terms, constant: int) -> None:
         self.blocks, self.terms, self.constant = blocks, terms, constant
 
     def values(self) -> Numbers:
-        """Its value in each block."""
+        """Returns the value in each block."""
         if abs(self.constant) >= LARGEST:
             raise AloneError
         return self.blocks.sum(self.terms) + self.constant
 
     def ends(self) -> tuple[int, int]:
-        """Its least and its greatest value."""
+        """Returns the least and the greatest value."""
         low, high = self.blocks.ends(self.terms)
         return low + self.constant, high + self.constant
 
@@ -196,7 +196,13 @@ class Many:
         return self if self.ends()[0] >= 0 else self.blocks.of(np.abs(self.values()))
 
     def _uniform(self, holds: Callable[[int, int], bool], low: int, high: int, values: Callable[[Numbers], Array]) -> bool:
-        """The truth that holds for all blocks, where the ends of a range tell it."""
+        """Returns the truth value that all blocks have.
+
+        ``holds`` decides by the bounds; where it does not, ``values`` is evaluated for each block.
+
+        Raises:
+            PartedError: it differs between blocks.
+        """
         if holds(low, high):
             return True
         made = values(self.values())
@@ -237,7 +243,7 @@ class Many:
         return self != 0
 
     def __index__(self) -> int:
-        """The value that all have."""
+        """Returns the value that all blocks have."""
         low, high = self.ends()
         if low != high:
             raise PartedError(self.values())

@@ -1,14 +1,14 @@
-"""The cores of a launch that run side by side, and the flags between them.
+"""The cores of a launch that run concurrently, and the flags between them.
 
-A core is a coroutine that runs until it waits for a flag nobody has set yet. Flags count: a set adds one on every core that
-it concerns, once all that must set it have; a wait takes one off.
+A core is a coroutine that runs until it waits for a flag that is not set. Flags count: a set adds one on every core that
+receives it, once all cores that must set it have done so; a wait subtracts one.
 
 ====== ================================== =====================================
-group  who must set                       who gets it (FFTS mode)
+group  cores that must set it             cores that receive it (FFTS mode)
 ====== ================================== =====================================
 pair   the AIC; or all AIVs of the block  its AIVs; or its AIC (2)
-sub    all AIVs of the block              they themselves (1)
-kind   all AICs, or all AIVs              they themselves (0)
+sub    all AIVs of the block              the same (1)
+kind   all AICs, or all AIVs              the same (0)
 all    every core                         every core (sync_block ALL)
 ====== ================================== =====================================
 """
@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 MAX_BLOCKS = 65535
 """Most blocks of a launch: the width of the block dimension in the runtime's launch call, which counts AI cores (see
-``codegen/blocks_per_point.py``)."""
+``blocks_per_point`` in ``codegen/control.py``)."""
 
 
 class CoreId(NamedTuple):
-    """A core of a launch: the block it works on, its kind and its number within the block."""
+    """A core of a launch: the block that it runs, its kind, and its number within the block."""
 
     block: int
     kind: str
@@ -38,10 +38,10 @@ class CoreId(NamedTuple):
 
 
 class Rendezvous:
-    """Who must set a flag before whom it releases.
+    """Matches the sets of a flag by several cores: a flag is received once all members of its group have set it.
 
     Args:
-        cores: all cores that run together.
+        cores: all cores that run concurrently.
     """
 
     def __init__(self, cores: Iterable[CoreId]) -> None:
@@ -50,6 +50,7 @@ class Rendezvous:
         self._groups: dict[tuple[CoreId, str], tuple[tuple[object, ...], tuple[CoreId, ...], tuple[CoreId, ...]]] = {}
 
     def group(self, core: CoreId, group: str) -> tuple[tuple[object, ...], tuple[CoreId, ...], tuple[CoreId, ...]]:
+        """Returns a key for the group of cores, its members that must set a flag, and the cores that receive it."""
         found = self._groups.get((core, group))
         if found is not None:
             return found
@@ -71,11 +72,11 @@ class Rendezvous:
         return key, members, receivers
 
     def arrive(self, core: CoreId, flag: int, group: str, token: object = None) -> tuple[tuple[CoreId, ...], list[object]]:
-        """A core sets a flag.
+        """Records that a core sets a flag.
 
         Returns:
-            The cores whose count grows by one, and the tokens of the sets that made it grow; both empty while other
-            cores' sets are still missing.
+            The cores that receive it, and the tokens of the sets that complete it; both empty while sets of other members are
+            missing.
         """
         key, members, receivers = self.group(core, group)
         if len(members) == 1:
@@ -87,28 +88,28 @@ class Rendezvous:
         return (), []
 
     def pending(self, key: tuple[object, ...], flag: int) -> Mapping[CoreId, Sequence[object]]:
-        """Per core of a group its sets of a flag that wait for those of others; empty where none ever did."""
+        """Returns the incomplete sets of a flag by core; empty where there was none."""
         return self._arrived.get((*key, flag), {})
 
 
 Coroutine = Generator[tuple[int, int], None, None]
 FLAGS = 64
-"""Counters of a core: the flags a kernel can name and those of ``sync_block``."""
+"""Counters of a core: the flags that a kernel can name and those of ``sync_block``."""
 BARRIER_FLAG = 16
-"""Flags of ``sync_block`` without a number; above those that a kernel can name."""
+"""Flag of a ``sync_block`` without a number; above those that a kernel can name."""
 PASSED_WAITS = 1000
-"""Waits that a core which hangs passes by, to see what would come behind them."""
+"""Waits that a core which hangs skips, to record the ops after them."""
 
 
 class Flags:
-    """The counters of cores that run together."""
+    """The flag counters of cores that run concurrently."""
 
     def __init__(self, cores: Sequence[CoreId]) -> None:
         self.counts = {core: [0] * FLAGS for core in cores}
         self.rendezvous = Rendezvous(cores)
 
     def setter(self, core: CoreId) -> Callable[[int, str], None]:
-        """The function that the core's generated code calls to set a flag."""
+        """Returns the function that the core's generated code calls to set a flag."""
         counts, arrive = self.counts, self.rendezvous.arrive
 
         def set_flag(flag: int, group: str) -> None:
@@ -126,13 +127,13 @@ class Running(NamedTuple):
 
 
 def run_together(running: Sequence[Running], flags: Flags) -> bool:
-    """Run cores until all are done, or those that are left wait for flags that nobody sets.
+    """Runs cores until all have finished, or the remaining ones wait for flags that no core sets.
 
-    In the second case these go on for a while without them, so that all ops are known which they would issue; what they
-    compute then is void.
+    In the second case they continue for a while as if the flags were set, so that the ops are recorded which they would issue;
+    the values are then meaningless.
 
     Returns:
-        Whether all came to their ends by themselves.
+        Whether all cores finished.
     """
     waiting: dict[CoreId, int] = {}
     left = list(running)
@@ -155,10 +156,10 @@ def run_together(running: Sequence[Running], flags: Flags) -> bool:
 
 
 def _go_on(left: Sequence[Running], waiting: Mapping[CoreId, int], flags: Flags) -> None:
-    """Let cores run on as if every flag were set."""
+    """Lets cores continue as if every flag were set."""
     for one in left:
         wanted = waiting[one.core]
-        with suppress(Exception):  # garbage in, garbage out: an error of a core that should not be running is no news
+        with suppress(Exception):  # the values are meaningless, and so are errors that follow from them
             for _ in range(PASSED_WAITS):
                 flags.counts[one.core][wanted] += 1
                 wanted = next(one.coroutine)[1]

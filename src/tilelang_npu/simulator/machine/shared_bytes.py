@@ -1,4 +1,4 @@
-"""Which arguments of a launch are the same bytes, and copies of them that are again."""
+"""Kernel arguments that alias each other's bytes, and copies of them that alias in the same way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilelang_npu.simulator.machine.memory import Array
 
 @dataclass
 class SharedMemory:
-    """Kernel arguments that share bytes: usually one.
+    """A range of memory that one argument occupies, or several that overlap.
 
     Attributes:
         start: address of the first byte.
         size: bytes.
-        delta: where each argument begins in it.
+        delta: by argument number, its byte offset in the range.
     """
 
     start: int
@@ -26,7 +26,7 @@ class SharedMemory:
 
 
 def memories(arrays: Sequence[Array | None]) -> list[SharedMemory]:
-    """The arguments of a launch, those that share bytes together."""
+    """Returns the memory ranges of the arguments; arguments that overlap share one."""
     spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
     found: list[SharedMemory] = []
     for start, size, number in spans:
@@ -40,11 +40,11 @@ def memories(arrays: Sequence[Array | None]) -> list[SharedMemory]:
 
 
 def copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tuple[Array, dict[int, slice]]]:
-    """Copies of the memories in which some of the arrays lie; each with the place that every array has in it.
+    """Yields a copy of each memory range that contains one of some arguments, with the slice of every argument in it.
 
     Args:
-        arrays: bytes, or None.
-        which: their numbers; the others of a memory come with them.
+        arrays: bytes, or None, by argument number.
+        which: argument numbers; arguments that overlap with them are copied too.
     """
     wanted = set(which)
     for memory in memories(arrays):

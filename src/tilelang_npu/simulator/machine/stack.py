@@ -1,4 +1,4 @@
-"""Blocks that run as one: all do the same ops on the same places on chip, and at places in GM that lie evenly apart."""
+"""The layout of a batch: blocks that run as one, with the same ops on the same on-chip offsets, evenly spaced in GM."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tilelang_npu.simulator.machine.layout import ArrayPlace, Panels, in_rows
 from tilelang_npu.simulator.machine.memory import Array
 
 Front = tuple[int, int, int, int, int]
-"""Of the two axes in front of an array how long they are, and bytes from one step to the next; how much farther in memory the
-array of the first block lies than in that of a block by itself."""
+"""The batch axes of an array: sizes of both, and their strides in bytes; and how many bytes further into memory the array of
+the first block begins than the array of a block that runs alone."""
 _LINE = 32
-"""Buffers on chip begin at multiples of so many bytes."""
+"""Alignment of buffers on chip in bytes."""
 
 
 @dataclass
 class Flow:
-    """Where the numbers come from that a core has on chip.
+    """The data flow of a device function on chip: which blocks of a batch may share a buffer's contents follows from it.
 
     Attributes:
-        parts: parts of memories, as the memory, the first byte, and the one behind the last; memories of several cores are one.
-        writes: what each op writes: the part, and where that comes from, operands in GM and parts by number.
-        foreign: memories of other cores that it reaches.
-        places: the arrays over parts of memories on chip, as the part and where the array lies, None where that is not known.
-        matrices: what is multiplied, as the part and how it lies in fractals, None where it has to.
+        parts: number of each part of a memory: the memory, its first byte, and one past its last.
+        writes: for each op that writes on chip: the part, and its sources, GM operands by number and parts by number.
+        foreign: memories of other cores that the function accesses.
+        places: the arrays over on-chip memory: the part, and the array's place, None where it is not known.
+        matrices: operands of products: the part, and its fractal layout, None where it must stay fractal.
     """
 
     parts: dict[tuple[str, int, int], int] = field(default_factory=dict)
@@ -36,16 +36,16 @@ class Flow:
     matrices: list[tuple[int, Panels | None]] = field(default_factory=list)
 
     def part(self, memory: str, low: int, high: int) -> int:
-        """The number of a part."""
+        """Returns the number of a part."""
         return self.parts.setdefault((memory, low, high), len(self.parts))
 
     def overlapping(self) -> list[int]:
-        """Of each part the number of one that stands for it and all that have bytes in common with it."""
+        """Returns, for each part, the number of the part that represents all parts which overlap with it."""
         return [owner for owner, _, _ in self.stretches()]
 
     def stretches(self) -> list[tuple[int, int, int]]:
-        """Of each part the number of one that stands for it and all that have bytes in common with it, the first byte of all
-        these, and the one behind the last."""
+        """Returns, for each part, its representative as in ``overlapping``, and the first byte and one past the last byte of
+        all parts that this represents."""
         ends: dict[int, tuple[int, int]] = {}
         owners = [0] * len(self.parts)
         open_: tuple[str, int] | None = None  # memory, part
@@ -58,10 +58,10 @@ class Flow:
         return [(owner, *ends[owner]) for owner in owners]
 
     def laid(self, foreign: frozenset[str]) -> list[ArrayPlace | None]:
-        """Where the arrays lie: those over matrices that nothing else looks at in rows.
+        """Returns the places of the arrays: row by row for matrices that only products and views access.
 
         Args:
-            foreign: memories that other cores reach.
+            foreign: memories that other cores access.
         """
         owner = self.overlapping()
         memory_of = [memory for memory, _, _ in self.parts]
@@ -78,16 +78,15 @@ class Flow:
 
 
 class Stack:
-    """How the arrays of some blocks lie, as one core sees them: two axes stand in front of each, of which the second goes from
-    block to block and the first from row to row of blocks. Where all along an axis have the same numbers, they have them once,
-    and the axis is one step long.
+    """The layout of the arrays of a batch, as one core sees them: each array has two batch axes, rows of blocks and the blocks
+    of a row. Where all blocks along an axis have the same data, the axis has size 1.
 
     Args:
         sizes: rows of blocks, and blocks of a row.
-        places: bytes from row to row and from block to block, of each operand in GM in the order of the ops' records.
-        gaps: bytes from block to block in each memory on chip.
-        foreign: memories on chip that other cores reach.
-        blocks: numbers of the blocks, row by row.
+        places: strides in bytes along both axes, for each GM operand in the order of the records.
+        gaps: bytes from block to block in each on-chip memory.
+        foreign: on-chip memories that other cores access.
+        blocks: block indices, row by row.
     """
 
     def __init__(self, sizes: tuple[int, int], places: tuple[tuple[int, int], ...], gaps: Mapping[str, int],
@@ -99,25 +98,26 @@ class Stack:
 
     @property
     def count(self) -> int:
-        """Blocks in it."""
+        """Number of blocks."""
         return self.sizes[0] * self.sizes[1]
 
     def in_gm(self, operand: int, *, written: bool) -> Front:
-        """The axes of an operand in GM. What blocks write at one place has no elements, and room for what each of them has."""
+        """Returns the batch axes of a GM operand. A written operand keeps both axes: with stride 0, each block writes its own
+        value to the same place."""
         far, near = self.places[operand]
         if written:
             return *self.sizes, far, near, 0
         return (self.sizes[0] if far else 1), (self.sizes[1] if near else 1), far, near, 0
 
     def on_chip(self, flow: Flow, memory: str) -> list[Front]:
-        """The axes of each part of the memories on chip that the flow tells of, by number, as they lie in one memory."""
+        """Returns the batch axes of each part of the function's data flow, by number, as it lies in one memory."""
         found = self._fronts.get(memory)
         if found is None:
             found = self._fronts[memory] = self._found(flow, memory)
         return found
 
     def place(self, flow: Flow, number: int) -> tuple[int, ...]:
-        """Offset and strides of one of the arrays on chip that the flow tells of."""
+        """Returns the offset and strides of an on-chip array of the function's data flow, by number."""
         if not self._laid:
             self._laid = flow.laid(self._foreign)
         found = self._laid[number]
@@ -130,14 +130,17 @@ class Stack:
         found: list[Front] = []
         for far, near, (_, low, high) in zip(rows, row, flow.stretches(), strict=True):
             step, shift = gap, 0
-            if high <= gap and memory not in self._foreign:  # what all blocks have of it lies together, before what comes next
+            if high <= gap and memory not in self._foreign:  # the copies of all blocks are contiguous, without gaps
                 step, shift = -(-(high - low) // _LINE) * _LINE, low * (self.count - 1)
             sizes = (self.sizes[0] if far else 1), (self.sizes[1] if near else 1)
             found.append((*sizes, step * sizes[1], step, shift))
         return found
 
     def _apart(self, flow: Flow, axis: int) -> list[bool]:
-        """Of each part, whether blocks along an axis may have different numbers there."""
+        """Returns, for each part, whether blocks along an axis may have different data in it.
+
+        Starts with memories that other cores access, and follows writes whose sources differ, until nothing changes.
+        """
         owner = flow.overlapping()
         apart = [memory in self._foreign for memory, _, _ in flow.parts]
         found = {owner[number] for number, one in enumerate(apart) if one}
@@ -150,7 +153,7 @@ class Stack:
         return [one in found for one in owner]
 
     def each(self, work: Callable[..., object], arrays: Sequence[Array]) -> None:
-        """Do something for one block after the other, each with its part of the arrays; what fails says in which."""
+        """Calls ``work`` for each block with the block's parts of the arrays; an error is marked with the failing block."""
         for row, place in np.ndindex(*np.broadcast_shapes(*(array.shape[:2] for array in arrays))):
             try:
                 work(*[array[min(row, array.shape[0] - 1), min(place, array.shape[1] - 1), ...] for array in arrays])
@@ -160,6 +163,6 @@ class Stack:
 
 
 def block_of(error: Exception, block: int) -> int:
-    """The block in which something failed: of a stack it may be another one than the first."""
+    """Returns the block in which an error was raised: in a batch it may be another one than the first."""
     found: int = vars(error).get("block", block)
     return found

@@ -1,4 +1,4 @@
-"""What depends on data in a device function, as it is told without its IR."""
+"""How data decide what a device function does, in a form that needs no IR."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tilelang_npu.errors import Location
 
 @dataclass(frozen=True)
 class Use:
-    """Something that depends on data.
+    """A place where behaviour depends on data.
 
     Attributes:
         what: ``branch``, ``trips``, ``place``, ``flag``, or ``extent`` for a number that an op takes.
         location: the kernel's line.
-        number: of a branch its key in :attr:`Witness.ways`.
+        number: for a branch, its key in :attr:`Witness.ways`.
     """
 
     what: str
@@ -24,11 +24,11 @@ class Use:
 
 @dataclass(frozen=True)
 class UsedData:
-    """What data decide.
+    """The data-dependent behaviour of a function.
 
     Attributes:
         uses: what depends on data, in program order, each once.
-        compared: constants that numbers from memory meet in arithmetic and comparisons.
+        compared: constants that are compared or computed with numbers from memory.
     """
 
     uses: tuple[Use, ...]

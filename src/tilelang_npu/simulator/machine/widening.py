@@ -1,4 +1,4 @@
-"""Half-precision numbers as f32, which holds each of them exactly."""
+"""Conversion of half-precision numbers to f32, which is exact."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 from tilelang_npu.simulator.machine.memory import Array
 
 _FEW = 1024
-"""Elements up to which NumPy's conversion is as fast."""
+"""Elements up to which NumPy's own conversion is as fast."""
 _F16 = np.int32(-0x70002000)
-"""What counts of an f16, its sign repeated in front, 13 bits up: the sign, then exponent and mantissa where f32 has its."""
+"""Bits of a sign-extended f16, shifted by 13, that matter: the sign, and exponent and mantissa at their places in an f32."""
 _REBIAS = np.float32(2.0**112)
-"""f32 counts exponents from 127, f16 from 15."""
+"""Difference of the exponent biases: 127 in f32, 15 in f16."""
 _NONE, _NONE_BELOW = np.int32(0x0F800000), np.uint32(0x8F800000)
-"""The least bits of what was infinite or no number, above zero and below."""
+"""The least bit patterns of infinities and NaN, above and below zero."""
 
 
 def widen(values: Array, target: Array) -> None:
-    """Copy into an f32 array."""
+    """Copies values into an f32 array."""
     if values.size < _FEW or target.strides[-1] != 4 or values.dtype not in _WHOLE:
         target[...] = values
         return
@@ -37,7 +37,7 @@ def widen(values: Array, target: Array) -> None:
 
 
 _WHOLE = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-"""Types that are a part of f32's bits."""
+"""Types whose bits are a part of the bits of an f32."""
 
 
 __all__ = ["widen"]

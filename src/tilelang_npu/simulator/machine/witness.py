@@ -1,4 +1,4 @@
-"""What a trace puts in the place of numbers that it does not know, and notes of the ways that it takes."""
+"""Placeholders for the data that a trace does not know, and a record of the branches that it takes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import numpy as np
 from tilelang_npu.simulator.machine.memory import Array
 
 Ways = dict[int, set[bool]]
-"""Of each branch that depends on data, by its number, how its condition came out."""
+"""For each data-dependent branch, by its number, the values that its condition has had."""
 
 
 class Witness:
-    """Stands in for numbers that the kernel reads.
+    """Supplies the numbers that the scalar unit reads from memory during a trace.
 
     Attributes:
-        value: what is read, wherever it is read; two numbers are read in turn, from place to place; None gives what the arrays
-            hold.
-        ways: what is noted.
-        numbers: by block and sub-block the numbers that its ops take and that need not be those of other blocks, in their
-            order, as far as they are not in the events.
+        value: the number that every read returns; a pair is returned alternately, by address; None reads the arrays.
+        ways: the record of branches.
+        numbers: by block and sub-block, the scalar operands of its ops that may differ between blocks and are not facts of the
+            events, in order.
     """
 
     def __init__(self, value: int | tuple[int, int] | None = None, ways: Ways | None = None) -> None:
@@ -27,21 +26,21 @@ class Witness:
         self.numbers: dict[tuple[int, int], list[object]] = {}
 
     def read(self, element: Array) -> float:
-        """A number that the scalar unit reads, from an array of one element."""
+        """Returns a number that the scalar unit reads, given an array of one element."""
         value = self.value
         if value is None:
             found: float = element.item()
             return found
-        if isinstance(value, tuple):  # by the place, so that what is read twice is read alike
+        if isinstance(value, tuple):  # by address, so that reading one element twice gives the same number
             value = value[element.ctypes.data // element.itemsize % 2]
         made: float = np.asarray(value).astype(element.dtype).item()
         return made
 
     def note(self, block: int, sub: int, *numbers: object) -> None:
-        """Note numbers that an op of a block takes."""
+        """Records scalar operands of an op of a block."""
         self.numbers.setdefault((block, sub), []).extend(numbers)
 
     def way(self, number: int, condition: object) -> bool:
-        """Note how a condition comes out."""
+        """Records the value of a branch condition, and returns it."""
         self.ways.setdefault(number, set()).add(bool(condition))
         return bool(condition)

@@ -1,4 +1,4 @@
-"""What the cost of an op follows from, besides its operands: one small class per kind of op."""
+"""The inputs of an op's cost besides its operands: one small class for each kind of op."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Scalars:
-    """Scalar instructions that run ahead of a loop, the last of which sets its counter."""
+    """Scalar instructions that run before a loop; the last one sets its counter."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class ScalarAccess:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A data movement; ``path`` is a row of the chip's moves, access 0 the source and 1 the destination; ``turned`` says that
-    rows of the one are columns of the other."""
+    """A data movement; ``path`` names a row of the chip's paths, access 0 is the source and 1 the destination; ``turned``
+    exchanges rows and columns."""
 
     path: str
     unit_flag: bool = False
@@ -40,10 +40,10 @@ class Lanes:
 
     Attributes:
         cost: row of the chip's vector rates.
-        bits: width of the widest element that it works on.
-        shape: access whose elements count.
-        banked: the two accesses whose UB banks may conflict, or none.
-        spread: rows that a last-axis broadcast has to spread before (``brcb``), or 0.
+        bits: width of the widest element type.
+        shape: the access whose elements are counted.
+        banked: the two accesses that may conflict in UB banks, or None.
+        spread: rows that a broadcast along the last axis must expand first (``brcb``), or 0.
         times: how often the instruction runs over the elements.
     """
 
@@ -57,8 +57,8 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Sorting:
-    """Access ``shape`` as pairs of a value and its index, sorted in groups of 32 by ``cost``; where ``merged``, the groups four
-    and four at a time, until one is left."""
+    """Sorts access ``shape`` as pairs of a value and its index, in groups of 32 by ``cost``; with ``merged``, groups are then
+    merged four at a time until one is left."""
 
     cost: str
     shape: int
@@ -77,7 +77,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Mmad:
-    """The matmul macro: loads from L1 to L0A and L0B and multiplications, K chunk by K chunk.
+    """The matmul macro: loads from L1 to L0A and L0B and multiplications, chunk by chunk of K.
 
     Attributes:
         element: element type of the operands, MLIR spelling.
@@ -85,11 +85,11 @@ class Mmad:
         m, k, n: sizes of the logical matrices.
         waits: events of MTE2 that the loads of A and of B wait for, -1 for none.
         frees: events to MTE2 that the loads of A and of B set when done, -1 for none.
-        phase: iteration number that picks the half of L0, -1 outside of loops.
-        halves: events from M to MTE1 that guard the halves of L0; -1 where the macro guards itself.
-        unit_flag: whether M and FIX hand over L0C block by block.
+        phase: iteration number, whose parity selects the half of L0; -1 outside of loops.
+        halves: events from M to MTE1 that guard the halves of L0; -1 where the macro guards them itself.
+        unit_flag: whether M and FIX synchronise on L0C block by block.
         bias: whether a bias is added.
-        turned: whether A and B lie in L1 with rows and columns exchanged.
+        turned: whether A and B are stored in L1 with rows and columns exchanged.
     """
 
     element: str
@@ -108,7 +108,7 @@ class Mmad:
 
 @dataclass(frozen=True)
 class Multiply:
-    """One product of what is in L0A and L0B.
+    """One product of the contents of L0A and L0B.
 
     Attributes:
         element: element type of the operands, MLIR spelling.
@@ -123,7 +123,7 @@ class Multiply:
 
 @dataclass(frozen=True)
 class EventSet:
-    """``set_flag``: behind the earlier work of ``source``, for ``target``."""
+    """``set_flag``: sets an event for ``target`` after the earlier work of ``source``."""
 
     source: str
     target: str
@@ -148,7 +148,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class CrossSet:
-    """A flag to other cores behind the earlier work of ``pipe``; ``group`` says whom it concerns (``cores.GROUPS``)."""
+    """Sets a flag on other cores after the earlier work of ``pipe``; ``group`` as in ``Rendezvous.group``."""
 
     pipe: str
     flag: Slot
@@ -157,7 +157,7 @@ class CrossSet:
 
 @dataclass(frozen=True)
 class CrossWait:
-    """Holds ``pipe`` until a flag of other cores."""
+    """Holds ``pipe`` until another core has set a flag."""
 
     pipe: str
     flag: Slot
@@ -165,4 +165,4 @@ class CrossWait:
 
 Work = (Nothing | Scalars | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier
         | CrossSet | CrossWait)
-"""What the cost of some op follows from."""
+"""The inputs of some op's cost."""

@@ -1,1 +1,1 @@
-"""What a launch tells: times, findings, timeline, report."""
+"""The results of a launch: times, hazards, timeline, reports and profile."""

@@ -1,4 +1,4 @@
-"""Launches as data that JSON can hold. docs/accuracy.md lists the keys."""
+"""Launches as data for JSON. docs/accuracy.md lists the keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_launch(launch: Launch) -> dict[str, Any]:
-    """One launch."""
+    """Returns the data of one launch."""
     bound, program = launch.recorded.bound, launch.recorded.program
     gm = report.bandwidth(launch)
     return {
@@ -34,7 +34,7 @@ def of_launch(launch: Launch) -> dict[str, Any]:
 
 
 def of_launches(launches: Launches) -> dict[str, Any]:
-    """The launches of a call."""
+    """Returns the data of the launches of a call."""
     return {"kernel": launches.name, "chip": launches.parts[0].chip.name, "time_us": launches.time_us,
             "error": launches.error, "split_us": launches.split._asdict(), "cycles": launches.cycles,
             "blocks": launches.blocks, "launches": [of_launch(part) for part in launches.parts]}

@@ -1,4 +1,4 @@
-"""Which elements of a tensor a launch wrote."""
+"""The elements of a tensor that a launch wrote."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Marks = dict[Footprint, list[int]]
 
 
 def written(recorded: Recorded, buffer: int, array: Array) -> NDArray[np.bool_]:
-    """A mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
+    """Returns a mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
 
-    Adding to an element is no writing: what it makes depends on what was there.
+    Atomic updates do not count as writes: their result depends on the previous value.
     """
     functions = recorded.program.functions
     writers = [{record.number: _writes(record, buffer) for record in function.records} for function in functions]
@@ -42,14 +42,14 @@ def written(recorded: Recorded, buffer: int, array: Array) -> NDArray[np.bool_]:
 
 
 def _writes(record: OpRecord, buffer: int) -> list[tuple[int, Access]]:
-    """The accesses of an op that only write the buffer, each with its place among the op's GM operands."""
+    """Returns the accesses of an op that only write the buffer, each with its position among the op's GM operands."""
     in_gm = (access for access in record.accesses if access.offset is None)
     return [(place, access) for place, access in enumerate(in_gm)
             if access.writes and not access.reads and access.buffer == buffer]
 
 
 def _marks(stream: Stream, records: Sequence[OpRecord], writers: Mapping[int, list[tuple[int, Access]]], grain: int) -> _Marks:
-    """By footprint at offset 0 the places among a stream's GM offsets of what is written so."""
+    """Returns, by footprint at offset 0, the positions of the writes with this footprint among a stream's GM offsets."""
     shapes: dict[tuple[Event, int], Footprint] = {}
     marks: _Marks = {}
     counts = [record.gm_operands for record in records]
@@ -65,12 +65,13 @@ def _marks(stream: Stream, records: Sequence[OpRecord], writers: Mapping[int, li
 
 
 def _in_grains(access: Access, event: Event, grain: int) -> Footprint:
-    """The footprint of an access at offset 0, in units of ``grain`` bytes."""
+    """Returns the footprint of an access at offset 0, in units of ``grain`` bytes."""
     place = footprint(access, event).simplified()
     return Footprint(0, place.sizes, tuple(stride // grain for stride in place.strides), place.element // grain)
 
 
 def _mark(covered: NDArray[np.bool_], place: Footprint, offsets: Sequence[int]) -> None:
+    """Marks a footprint at some offsets as written."""
     if not place.sizes:
         for offset in offsets:
             covered[offset:offset + place.element] = True

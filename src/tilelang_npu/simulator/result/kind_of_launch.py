@@ -1,4 +1,4 @@
-"""Which class of kernels a launch belongs to: the errors of modelled times are known by class (``target.accuracy``)."""
+"""The class of kernels that a launch belongs to: errors of modelled times are known per class (``target.accuracy``)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded import Recorded
 
 VECTOR, SMALL_GEMM, GEMM, FUSED, ATTENTION = "vector", "small gemm", "gemm", "fused", "attention"
-"""What multiplies no matrices; what Cube cores do alone, of few multiplications and of many; both, with products that the
-Vector cores prepare or finish; both, with products of which the Vector cores make operands of further ones."""
+"""Kernels without products; with Cube cores alone, and few or many multiplications; with both kinds of cores, where the Vector
+cores prepare or finish products; and where they make operands of further products from products."""
 FEW = 10**10
-"""Multiplications up to which a GEMM is small: between the measured ones of 1536^3 and of 3072^3."""
+"""Multiplications up to which a GEMM is small: between the measured sizes 1536^3 and 3072^3."""
 
 Place = tuple[str, int]
-"""Where something passes from one core to another: a tensor in GM, or a memory on chip."""
+"""Where data pass from one core to another: a tensor in GM, or an on-chip memory."""
 
 
 def kind_of(recorded: Recorded) -> str:
-    """The class of a launch, from what its cores do: which work, and in which order the Vector cores take products and give
-    operands."""
+    """Returns the class of a launch, by the work of its cores and the order in which Vector cores receive and send data."""
     program = recorded.program
     kinds = {function.core for function in program.functions}
     multiplied = _multiplications(recorded)
@@ -47,7 +46,7 @@ def kind_of(recorded: Recorded) -> str:
 
 
 def _multiplications(recorded: Recorded) -> int:
-    """How many the blocks do, those of padding too."""
+    """Returns the number of multiplications of all blocks, including padding."""
     total = 0
     streams = {(index, id(stream)): stream for run in recorded.blocks
                for stream, (index, _) in zip(run.streams, recorded.program.lanes, strict=True)}
@@ -67,7 +66,7 @@ def _place(access: Access) -> Place:
 
 
 def _first(stream: Stream, records: tuple[OpRecord, ...], taken: set[Place], given: set[Place]) -> str:
-    """Whether a Vector core first takes something from the Cube core or gives something to it; empty where neither."""
+    """Returns whether a Vector core first takes data from the Cube core or gives data to it; empty for neither."""
     for event in stream:
         for access in records[number_of(event)].accesses:
             if access.reads and _place(access) in taken:

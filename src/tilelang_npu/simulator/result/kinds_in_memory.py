@@ -1,4 +1,4 @@
-"""The kinds of blocks that hazards are looked for in: equal event streams, and equal distances in memories that they share."""
+"""The kinds of blocks that hazards are searched in: equal event streams, and equal distances in shared memory ranges."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tilelang_npu.simulator.run.recorded import BlockRun, Recorded, columns, pla
 from tilelang_npu.simulator.sanitizer.hazards import Places, shared_memories
 
 Key = tuple[int, ...]
-"""Stands for the event streams of a block: equal ones are one object."""
+"""A key for the event streams of a block: equal streams are one object."""
 
 
 def key_of(run: BlockRun) -> Key:
-    """What blocks with equal event streams have in common."""
+    """Returns a key that is equal for blocks with equal event streams."""
     return tuple(id(stream) for stream in run.streams)
 
 
 def kinds_in_memory(recorded: Recorded, distinct: list[BlockRun], places: Places) -> list[BlockRun]:
-    """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in.
+    """Returns one block of each kind of event streams and of distances between accesses to a memory range that may conflict.
 
     Args:
         recorded: the launch.
         distinct: one block of each kind of event streams.
-        places: the memory that each argument lies in.
+        places: the memory range of each argument, and its offset there.
     """
     program = recorded.program
     records = [program.functions[index].records for index, _ in program.lanes]
@@ -45,14 +45,14 @@ def kinds_in_memory(recorded: Recorded, distinct: list[BlockRun], places: Places
 
 
 def _owners(records: Sequence[OpRecord], stream: Stream, places: Places) -> NDArray[np.intp]:
-    """The memory that each GM operand of a stream lies in."""
+    """Returns the memory range of each GM offset of a stream."""
     buffers = [[places[access.buffer][0] for access in record.accesses if access.offset is None] for record in records]
     return np.array([owner for event in stream for owner in buffers[number_of(event)]], np.intp)
 
 
 def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
-    """A row for each of some blocks with equal streams, whose places are known in one way: how far its accesses are from its
-    first one in the same memory."""
+    """Returns a row for each of some blocks with equal streams: the distances of its accesses from its first one in the same
+    memory range."""
     parts = [np.zeros((len(runs), 0), np.int64)]
     for memory in sorted(shared):
         those = np.concatenate([columns(runs, lane, np.flatnonzero(owner == memory))[1]

@@ -1,8 +1,8 @@
-"""What the Cube cores multiplied, by element type: all of it, and how much of that are numbers of tensors.
+"""The operations of the Cube cores, by element type: all of them, and those whose operands both come from tensors.
 
-A tile at the edge of a tensor is loaded in part and multiplied as a whole. So what each load put into L1 is followed to the
-multiplications, also by way of L0: a multiplication is useful where both its numbers were loaded. What L1 is filled with was
-not. What comes from a workspace or the Vector cores counts as loaded: of it nothing is known.
+A tile at the edge of a tensor is loaded in part and multiplied whole. So the elements that each load writes to L1 are tracked
+to the multiplications, also through L0: a multiplication is useful if both its operands were loaded. Padding in L1 was not.
+Data from a workspace or the Vector cores count as loaded, as their origin is not tracked.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Products:
-    """Operations, two per multiplication.
+    """Numbers of operations, two per multiplication.
 
     Attributes:
-        done: all of them.
-        useful: those of which both numbers are a tensor's.
+        done: all operations.
+        useful: those whose operands both come from a tensor.
     """
 
     done: float = 0.0
@@ -38,7 +38,7 @@ class Products:
 
 
 def products(launch: Launch) -> dict[str, Products]:
-    """The operations of a launch by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode)."""
+    """Returns the operations of a launch by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode)."""
     program = launch.recorded.program
     tiled = program.chip.through("M", "a", "b")
     done: dict[str, float] = defaultdict(float)
@@ -60,7 +60,7 @@ def products(launch: Launch) -> dict[str, Products]:
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """What an op wrote: its bytes, and which of the elements, as rows and columns, are a tensor's (None: not known)."""
+    """A write to L1 or L0: its bytes, and which of the elements, by row and column, come from a tensor (None: unknown)."""
 
     place: Footprint
     loaded: Mask | None
@@ -98,7 +98,7 @@ def _of_stream(records: Sequence[OpRecord], stream: Stream, tiled: frozenset[str
 
 def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str, Mapping[Footprint, _Tile]],
              known: dict[object, _Tile]) -> _Tile:
-    """What an op left in L1 or L0."""
+    """Returns the tile that an op writes to L1 or L0."""
     place = footprint(access, event)
     source = next((other for other in record.accesses if other.reads), None)
     below: list[_Tile] = []
@@ -111,7 +111,7 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
         if isinstance(record.work, Transfer) and shape is not None:
             if source is None:
                 loaded = np.zeros(shape, np.bool_)
-            elif source.memory == "gm":  # of several axes nothing is said
+            elif source.memory == "gm":  # with more than two axes the elements are not tracked
                 sizes = list(footprint(source, event).sizes)
                 while len(sizes) > 2 and 1 in sizes:
                     sizes.remove(1)
@@ -127,7 +127,7 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
 
 
 def _put(tiles: dict[Footprint, _Tile], tile: _Tile) -> None:
-    """Note what was written, the last behind the others; what it covers whole is gone."""
+    """Adds a tile; tiles that it covers completely are removed."""
     place = tile.place
     dense = place.nbytes == place.end - place.offset
     for old in [old for old in tiles if old == place or (dense and place.offset <= old.offset and old.end <= place.end)]:
@@ -136,19 +136,19 @@ def _put(tiles: dict[Footprint, _Tile], tile: _Tile) -> None:
 
 
 def _below(tiles: Mapping[Footprint, _Tile], place: Footprint) -> list[_Tile]:
-    """What was written where an operand lies, in order."""
+    """Returns the tiles that overlap with an operand, in the order of their writes."""
     return [tile for other, tile in tiles.items() if other.offset < place.end and place.offset < other.end]
 
 
 def _logical(sizes: Sequence[int]) -> tuple[int, int] | None:
-    """Rows and columns of fractals ``[C1, R1, r0, c0]`` or of rows."""
+    """Returns rows and columns of fractals ``[C1, R1, r0, c0]`` or of rows; None otherwise."""
     if len(sizes) == 4:
         return sizes[1] * sizes[2], sizes[0] * sizes[3]
     return (sizes[0], sizes[1]) if len(sizes) == 2 else None
 
 
 def _mask(place: Footprint, tiles: Sequence[_Tile]) -> Mask | None:
-    """Which elements of an operand are a tensor's, as rows and columns; None where its layout is not known."""
+    """Returns which elements of an operand come from a tensor, by row and column; None if its layout is not known."""
     shape = _logical(place.sizes)
     if shape is None or any(tile.place.element != place.element for tile in tiles):
         return None
@@ -175,7 +175,7 @@ def _mask(place: Footprint, tiles: Sequence[_Tile]) -> Mask | None:
 
 
 def _useful(sizes: tuple[int, int, int], masks: Sequence[Mask | None]) -> float:
-    """Operations of a product of which both numbers are a tensor's."""
+    """Returns the operations of a product whose operands both come from a tensor."""
     m, k, n = sizes
     left, right = masks
     rows = np.full(k, m) if left is None else left[:m, :k].sum(axis=0)

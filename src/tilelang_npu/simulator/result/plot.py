@@ -1,4 +1,4 @@
-"""The timeline of a block as a picture, for notebooks. Needs matplotlib (``pip install 'tilelang-npu[viz]'``)."""
+"""The timeline of a block as a matplotlib picture, for notebooks (``pip install 'tilelang-npu[viz]'``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROW_INCHES = 0.35
 
 
 def timeline(launch: Launch, block: int, axes: Any) -> Any:
-    """Draw a block: a row per core and pipe, a bar per op, a colour per kind of op.
+    """Draws a block: a row per core and pipe, a bar per op, a colour per kind of op.
 
     Args:
         launch: the launch.

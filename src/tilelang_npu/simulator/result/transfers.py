@@ -1,4 +1,4 @@
-"""The transfers between the cores and GM of a launch, with where in GM they are."""
+"""The transfers between the cores and GM of a launch, with their places in GM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilelang_npu.simulator.time.steps import Expansion
 
 
 class _Transfers(NamedTuple):
-    """The transfers of a stream: where their offsets stand among those of GM, their kinds, and whether they are written."""
+    """The transfers of a stream: positions of their offsets among the GM offsets, their kinds, and whether they write."""
 
     place: Numbers
     kind: Numbers
@@ -23,7 +23,7 @@ class _Transfers(NamedTuple):
 
 
 def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
-    """What each core uses with its block, for the blocks that ``cores`` take side by side; new kinds are added."""
+    """Yields the transfers of each wave: those of all cores with one block each; adds new kinds to ``kinds``."""
     known: dict[int, _Transfers] = {}
     for start in range(0, len(recorded.blocks), cores):
         wave = []
@@ -37,7 +37,7 @@ def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kin
 
 
 def most_added(recorded: Recorded, line: int) -> dict[int, int]:
-    """How often a launch adds to the line in which most of its additions to a tensor start, by tensor."""
+    """Returns, for each tensor, the number of atomic updates of its most updated line."""
     functions = recorded.program.functions
     lanes = [functions[index].records for index, _ in recorded.program.lanes]
     if not any(access.memory == "gm" and access.adds for records in lanes for record in records for access in record.accesses):
@@ -54,7 +54,7 @@ def most_added(recorded: Recorded, line: int) -> dict[int, int]:
 
 
 def _places_of_additions(stream: Stream, records: Sequence[OpRecord]) -> dict[int, Numbers]:
-    """Where the offsets of the additions of a stream stand among those of GM, by tensor."""
+    """Returns the positions of the atomic updates of a stream among its GM offsets, by tensor."""
     found: dict[int, list[int]] = {}
     place = 0
     for event in stream:

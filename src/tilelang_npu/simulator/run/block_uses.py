@@ -1,4 +1,4 @@
-"""What the blocks of a launch do to one memory of GM: which bytes each reads and writes, and whether two of them meet there."""
+"""Accesses of a launch's blocks to one memory range in GM, and whether accesses of different blocks overlap."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tilelang_npu.simulator.machine.shared_bytes import SharedMemory
 from tilelang_npu.simulator.run.recorded import BlockRun, PlacesOfBlock, places_in_common, positions
 
 NOBODY = -1
-"""Mark of bytes that no block has to do with."""
+"""Mark of bytes that no block accesses."""
 AT_ONCE = 1 << 20
-"""Marks that are looked at at once."""
+"""Number of marks that are compared at a time."""
 _Listed = tuple[int, int, Access, Footprint]
-"""Place among the GM offsets, place in the stream, access, footprint."""
+"""Position among the GM offsets, position in the stream, access, footprint."""
 
 
 class BlockUse(NamedTuple):
-    """One access to a memory.
+    """One access to the memory range.
 
     Attributes:
-        access: what it does.
+        access: the access of the op's record.
         shape: its footprint at offset 0.
-        offset: where it is, in bytes from the start of the memory.
-        lane, event: who did it, by position in the block's lanes and in the lane's stream.
+        offset: its offset in bytes from the start of the range.
+        lane, event: the core, by position in the block, and the position in its stream.
     """
 
     access: Access
@@ -43,16 +43,16 @@ class BlockUse(NamedTuple):
 
 
 class BlockUses:
-    """The accesses of the blocks of a launch to a memory.
+    """The accesses of the blocks of a launch to one memory range.
 
     Args:
-        records: of each lane of a block what is known of its ops.
-        blocks: what the blocks recorded.
-        memory: the memory.
+        records: for each core of a block, the records of its ops.
+        blocks: the recorded blocks.
+        memory: the memory range.
 
     Attributes:
-        accesses: what ops do to it.
-        grain: bytes that are marked as one: all accesses begin, end and step at multiples of it; known behind ``may_meet``.
+        accesses: the accesses of all records to it.
+        grain: bytes per mark: a divisor of all offsets, sizes and strides; computed by ``may_meet``.
     """
 
     def __init__(self, records: Sequence[Sequence[OpRecord]], blocks: Sequence[BlockRun], memory: SharedMemory) -> None:
@@ -67,8 +67,8 @@ class BlockUses:
         return any(access.writes for access in self.accesses)
 
     def _listed(self, lane: int, stream: Sequence[Event]) -> list[_Listed]:
-        """The accesses of a stream to this memory: place among the GM offsets, place in the stream, access, footprint."""
-        key = id(self.records[lane]), id(stream)  # cores of both kinds may have equal streams
+        """Returns the accesses of a stream to this memory range."""
+        key = id(self.records[lane]), id(stream)  # a Cube core and a Vector core may have equal streams
         known = self._places.get(key)
         if known is None:
             known = self._places[key] = list(self._list(self.records[lane], stream))
@@ -90,13 +90,13 @@ class BlockUses:
             position += counts[number]
 
     def of(self, run: BlockRun) -> Iterator[BlockUse]:
-        """The accesses of a block, in its order."""
+        """Yields the accesses of a block, in its order."""
         for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
             for where, place, access, shape in self._listed(lane, stream):
                 yield BlockUse(access, shape, offsets[where] + self.memory.delta[access.buffer], lane, place)
 
     def may_meet(self) -> bool:
-        """Whether the stretches of memory that two blocks touch, from first to last byte, overlap."""
+        """Whether the intervals of two blocks, from the first to the last accessed byte, overlap."""
         lows = np.full(len(self.blocks), self.memory.size, np.int64)
         highs = np.zeros_like(lows)
         for lane, places in self._alike():
@@ -111,7 +111,7 @@ class BlockUses:
         return bool((lows[order[1:]] < np.maximum.accumulate(highs[order])[:-1]).any())
 
     def _alike(self) -> list[tuple[int, list[int]]]:
-        """By lane the blocks that did just the same there, at places that are known in the same way; blocks by position."""
+        """Returns groups of blocks, by position, with equal streams of a lane and the same representation of offsets."""
         alike: dict[tuple[object, ...], list[int]] = {}
         for place, run in enumerate(self.blocks):
             for lane, stream in enumerate(run.streams):
@@ -120,12 +120,12 @@ class BlockUses:
 
     def _ends(self, runs: Sequence[BlockRun], lane: int,
               listed: Sequence[_Listed]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of each block the first byte that a lane touches, and the one behind the last; what divides all places is noted."""
+        """Returns the first accessed byte of each block in a lane and one past the last; updates ``grain``."""
         picked = np.array([where for where, _, _, _ in listed], np.intp)
         moved = np.array([self.memory.delta[access.buffer] for _, _, access, _ in listed], np.int64)
         sizes = np.array([shape.end for _, _, _, shape in listed], np.int64)
         common = runs[0].gm[lane]
-        if isinstance(common, PlacesOfBlock):  # of the places that are equally far apart in all blocks the first and the last
+        if isinstance(common, PlacesOfBlock):  # among offsets that differ by the same amounts, the extremes suffice
             known, blocks = common.places, positions(runs, lane)
             firsts, kinds = known.constants[picked] + moved, known.kind[picked]
             lasts = firsts + sizes
@@ -143,18 +143,18 @@ class BlockUses:
         return starts.min(axis=1), (starts + sizes).max(axis=1)
 
     def marks(self) -> NDArray[np.int32]:
-        """A mark for each grain, so far nobody's."""
+        """Returns a mark for each grain, all ``NOBODY``."""
         return np.full(-(-self.memory.size // self.grain), NOBODY, np.int32)
 
     def view(self, mark: NDArray[Any], use: BlockUse) -> NDArray[Any]:
-        """The marks of the bytes of a use."""
+        """Returns the marks of the bytes of an access, as a view."""
         grain, shape = self.grain, use.shape
         strides = (*(stride // grain * mark.itemsize for stride in shape.strides), mark.itemsize)
         start = use.offset // grain * mark.itemsize
         return np.ndarray((*shape.sizes, shape.element // grain), mark.dtype, mark, start, strides)
 
     def are_apart(self) -> bool:
-        """Whether no block touches what another one writes, be it with the same value: their order is of no concern then."""
+        """Whether no block accesses bytes that another one writes, even with equal values: the blocks are independent."""
         if not self.written or not self.may_meet():
             return True
         writer = self.marks()
@@ -162,7 +162,7 @@ class BlockUses:
         return all(self._marked(writer, lane, places, writes=writes) for writes in (True, False) for lane, places in alike)
 
     def _marked(self, writer: NDArray[np.int32], lane: int, places: Sequence[int], *, writes: bool) -> bool:
-        """Mark what blocks write that do the same, or look at what they only read; whether all is their own or nobody's."""
+        """Marks the writes of a group of blocks, or checks its reads; returns whether no other block had marked the bytes."""
         runs = [self.blocks[place] for place in places]
         common = runs[0].gm[lane]
         numbers = np.array([run.block for run in runs], np.int32)
@@ -189,7 +189,7 @@ class BlockUses:
         return True
 
     def _grains(self, shape: Footprint) -> NDArray[np.int64]:
-        """The grains of an access, from its first one on."""
+        """Returns the grains of an access, relative to its first."""
         found = np.arange(shape.element // self.grain, dtype=np.int64)
         for size, stride in zip(shape.sizes, shape.strides, strict=True):
             found = (np.arange(size, dtype=np.int64)[:, None] * (stride // self.grain) + found).reshape(-1)

@@ -1,4 +1,4 @@
-"""The cores of a launch while it runs: the code of each, bound to the arguments and to memories of its own."""
+"""The cores of a running launch: the code of each, bound to the arguments and to its own memories."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Means:
-    """What the cores of one launch run, and work with in common.
+    """The code of one launch, and the resources that its cores share.
 
     Attributes:
-        functions: their code.
-        most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
-        scratch: what products are computed in.
-        poison: the byte that fills on-chip memory at first; None where it makes no difference.
-        witnesses: of each function, where nothing is computed.
-        view: what makes arrays.
-        observer: who is called around each op, in the form that is watched.
+        functions: the code of each device function.
+        most_ops: limit of the ops of a core in a block; ``endless.MOST_OPS`` where None.
+        scratch: returns the multiplier of a product.
+        poison: the byte that fills on-chip memory before a block; None to leave it as it is.
+        witnesses: for each function the placeholders of a trace; empty where values are computed.
+        view: creates arrays, as ``numpy.ndarray`` does.
+        observer: called around each op, by code that is observed.
     """
 
     functions: Sequence[CompiledFunction]
@@ -55,15 +55,16 @@ class Means:
 
 
 def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) -> list[BoundCore]:
-    """The cores of a block, each with what it sees of all their memories."""
+    """Returns the cores of a block, each with its view of the block's memories."""
     memories = block_memories(program.chip, program.core_ids(0), [function.extents for function in means.functions])
     return [BoundCore(program, index, sub, bound, blocks, means, memories) for index, sub in program.lanes]
 
 
 class BoundCore:
-    """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs.
+    """One core of a launch: its memories, its code bound to the arguments, and the state of its current block.
 
-    With a ``stack`` it stands for the cores of all blocks of that. ``shared`` are its arrays of the memories, if known.
+    With a ``stack`` it represents the cores of all blocks of a batch. ``shared`` are the arrays of the memories, if the caller
+    has them already.
     """
 
     def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means,
@@ -89,23 +90,23 @@ class BoundCore:
             raise self.explained(error, 0) from error
 
     def explained(self, error: Exception, block: int) -> Exception:
-        """The error for the user, where it is the kernel's fault."""
+        """Returns the user's error for an exception, if it is the kernel's fault."""
         told = self.function.explain(error, block_of(error, block), self._workspace, self._workspaces)
         return error if told is None else told
 
     def start(self) -> None:
-        """Make ready for a block."""
+        """Prepares for a block."""
         if self._poison is not None:
             self.memory.poison(self._poison)
         self.events, self.gm = [], []
 
     def call(self, block: int) -> None:
-        """Run a block that waits for nobody."""
+        """Runs a block that waits for no other core."""
         self.start()
         self.tell(block)
 
     def tell(self, block: int) -> None:
-        """Run code of a block that leaves memory as it is, or whose memory is ready."""
+        """Runs the code of a block without preparing memory."""
         try:
             self.run(block, self.events, self.gm, None, _nobody)
         except Exception as error:
@@ -115,13 +116,13 @@ class BoundCore:
             raise told from None
 
     def stepped(self, core: CoreId, expansion: Parts, left: LeftSet, stores: Stores | None) -> Stepped:
-        """The core with its ops in a schedule's hands."""
+        """Returns the core in the form that a schedule runs."""
         self.start()
         return Stepped(core, self.run(core.block, [], None, None, None), expansion,
                        lambda error: self.explained(error, core.block), left, stores)
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
-        """Run a block, handing over where it waits."""
+        """Runs a block; yields where it waits."""
         try:
             made = self.run(block, self.events, self.gm, flags.counts[core], flags.setter(core))
             if self.function.switches:
@@ -134,11 +135,11 @@ class BoundCore:
 
 
 def _nobody(flag: int, group: str) -> None:
-    """A flag for cores that the launch does not have."""
+    """Sets a flag that no core of the launch receives."""
 
 
 def run_beside(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Program) -> None:
-    """Run the cores of one block, or of all blocks."""
+    """Runs the cores of one block, or of all blocks, concurrently."""
     per_block = len(program.lanes)
     numbers = list(blocks) if len(blocks) == len(lanes) else [blocks[0]] * len(lanes)
     cores = [CoreId(block, lane.function.core, lane.sub) for block, lane in zip(numbers, lanes, strict=True)]
@@ -153,7 +154,7 @@ def run_beside(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Progr
 
 
 def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program) -> TileError:
-    """Why cores that run their ops one behind the other do not come to their ends."""
+    """Returns the error for cores that hang when each runs its ops one after the other."""
     costs = CostModel(program.chip)
     expansions = {id(lane.function): Expansion(lane.function.records, costs) for lane in lanes}
     try:
@@ -162,14 +163,14 @@ def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program)
     except TileError as error:
         return error
     waits = (record for lane in lanes for record in lane.function.records if isinstance(record.work, CrossWait))
-    return TileError(f"{program.name} waits on a pipe for what later ops of the same core bring about", code="T511",
+    return TileError(f"{program.name} waits on a pipe for later ops of the same core", code="T511",
                      location=next((record.location for record in waits), None),
-                     notes=("each core runs its ops one behind the other; on a card the other pipes go on",),
+                     notes=("each core runs its ops one after the other; on a card the other pipes go on",),
                      help="run it with --schedule early, which runs each pipe by itself")
 
 
 def finished(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stream]) -> BlockRun:
-    """What a block recorded; equal streams become one object."""
+    """Returns the record of a block; equal streams become one object."""
     streams = []
     for lane in lanes:
         stream = tuple(lane.events)
@@ -178,10 +179,10 @@ def finished(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stre
 
 
 def part_of(array: Array, spans: Mapping[int, tuple[int, int]] | None, number: int) -> Array:
-    """A copy of an array, or of the part that counts."""
+    """Returns a copy of an array, of the bytes of its span where spans are given."""
     if spans is None:
         return array.copy()
-    made = np.zeros(array.shape, array.dtype)  # memory that is not touched costs nothing
+    made = np.zeros(array.shape, array.dtype)  # pages that are never written take no memory
     first, end = spans.get(number, (0, 0))
     made[first:end] = array[first:end]
     return made

@@ -1,4 +1,4 @@
-"""A device function as Python: the source, its line table, and the functions it defines."""
+"""A device function as Python: the source, its line table, and the compiled code."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _NUMBERS = itertools.count(1)
 
 
 class Run(Protocol):
-    """Runs a block on a core; a generator where it waits for other cores, or hands its ops to a schedule.
+    """Runs a block on a core; a generator if the code waits for other cores or yields its ops.
 
-    It appends to ``ev`` the events and to ``gm`` the places in GM. ``counts`` are the flags that are set for the core, and
-    ``set_flag`` sets one for others.
+    It appends events to ``ev`` and GM offsets to ``gm``. ``counts`` are the flags of the core, and ``set_flag`` sets a flag on
+    other cores.
     """
 
     def __call__(self, bid: int, ev: list[Event], gm: list[int] | None, counts: list[int] | None,
@@ -46,9 +46,9 @@ class Run(Protocol):
 
 
 class Bind(Protocol):
-    """Binds the code of a core to the arguments of a launch and to what it works with, its memories last.
+    """Binds the code of a core to the arguments of a launch, its resources, and last its memories.
 
-    ``stack`` tells of the blocks that run as one, where the code runs several at once.
+    ``stack`` is the layout of the batch, for code that runs several blocks at once.
     """
 
     def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
@@ -61,7 +61,7 @@ _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
 class Told(NamedTuple):
-    """What is known of a generated line where it fails: the op that it executes, the array that it makes."""
+    """The facts that explain an error in a generated line: the op that it executes, the array that it creates."""
 
     name: str | None
     location: Location | None
@@ -69,26 +69,25 @@ class Told(NamedTuple):
 
 
 class CompiledFunction:
-    """One device function as Python. Any number of threads may run it: what changes while it runs is handed to ``bind``.
+    """One device function as Python. Any number of threads may run it: mutable state is passed to ``bind``.
 
-    It needs nothing of the function that it was made from, and so can be pickled where its constants can.
+    It keeps nothing of the IR, so it can be pickled if its constants can.
 
     Args:
-        emitter: has generated the lines, all of them.
+        emitter: has generated all lines.
 
     Attributes:
         name: the function's name.
         core: ``AIC`` or ``AIV``.
         parallel: sub-blocks that run it.
-        records: what is known of each op, by the number in the events.
-        recorded: the ops themselves, by the same number; None behind a pickle.
-        source: the generated source; tracebacks and debuggers show it.
+        records: the record of each op, by its number in the events.
+        recorded: the ops of the records; None after unpickling.
+        source: the generated source, which tracebacks and debuggers show.
         extents: used bytes of each on-chip memory.
-        open_ended: memories on chip in which some op's place is only known when it runs.
+        open_ended: on-chip memories with an access whose place is only known at run time.
         switches: whether ``run`` is a generator, because it waits for other cores.
         global_sync: whether it waits for other blocks.
-        bind: gives the code of a core, for the arguments of a launch and what it works with: a ``Scratch``, a ``Guard``, a
-            ``Witness`` where it only tells what it does, and its memories.
+        bind: binds the code to a launch and a core.
     """
 
     def __init__(self, emitter: PythonEmitter) -> None:
@@ -110,7 +109,7 @@ class CompiledFunction:
         return f"<{self.name} on {self.core} #{next(_NUMBERS)}>"
 
     def _show(self) -> None:
-        """Let tracebacks and debuggers find the source, as long as the function lives."""
+        """Makes the source available to tracebacks and debuggers, as long as the function lives."""
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
@@ -120,7 +119,7 @@ class CompiledFunction:
         return self.bind_with(np.ndarray)
 
     def bind_with(self, view: Callable[..., object], observer: Observer | None = None) -> Bind:
-        """``bind`` of code that makes arrays with something else than NumPy's, or is watched."""
+        """Returns ``bind`` of code that creates arrays with another function than NumPy's, or is observed."""
         scope: dict[str, Any] = {**self._globals, "nd": view, "observer": observer}
         exec(self._code, scope)
         bind: Bind = scope["bind"]
@@ -152,7 +151,7 @@ class CompiledFunction:
 
     @once
     def _lines(self) -> tuple[Told | None, ...]:
-        """What is known of each line, as it is wanted where one fails."""
+        """The facts about each line, made when an error needs them."""
         from tilelang_npu.dialects.text import location_of
         from tilelang_npu.simulator.codegen.handlers import op_name
 
@@ -161,13 +160,13 @@ class CompiledFunction:
             Told(op_name(line.op), location_of(line.op), line.made) for line in self._emitted)
 
     def explain(self, error: Exception, block: int, workspace: str, workspaces: Collection[int]) -> TileError | None:
-        """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's.
+        """Returns the user's error for an exception in the generated code; None if it is not the kernel's fault.
 
         Args:
             error: the exception.
             block: the block that ran.
-            workspace: who says how large the workspace is.
-            workspaces: the positions of the arguments that are one.
+            workspace: where the size of the workspace comes from, for the advice.
+            workspaces: the positions of the workspace arguments.
         """
         frame = None
         trace = error.__traceback__
@@ -205,16 +204,16 @@ class CompiledFunction:
 
 
 def _renamed(code: CodeType, filename: str) -> CodeType:
-    """Code, and the functions in it, under another file name: errors are told by it."""
+    """Returns code, and the functions in it, with another file name, by which errors are attributed."""
     return code.replace(co_filename=filename, co_consts=tuple(
         _renamed(constant, filename) if isinstance(constant, CodeType) else constant for constant in code.co_consts))
 
 
 class TracedFunction(CompiledFunction):
-    """A device function that computes nothing.
+    """A device function that records its ops and computes nothing.
 
     Attributes:
-        data: what depends on the numbers that it reads from memory.
+        data: its data-dependent behaviour.
     """
 
     def __init__(self, emitter: PythonEmitter, data: UsedData) -> None:
@@ -223,11 +222,11 @@ class TracedFunction(CompiledFunction):
 
 
 class StackedFunction(CompiledFunction):
-    """A device function that runs many blocks as one.
+    """A device function that runs many blocks at once.
 
     Attributes:
-        flow: where the numbers come from that it has on chip.
-        has_own: whether it has scalars of which each block has one for itself.
+        flow: its data flow on chip.
+        has_own: whether it has scalars whose value differs between blocks.
     """
 
     def __init__(self, emitter: PythonEmitter, flow: Flow, *, has_own: bool) -> None:
@@ -236,7 +235,7 @@ class StackedFunction(CompiledFunction):
 
 
 def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
-    """What is wrong with the array that a line makes, with its numbers, and what to do."""
+    """Returns what is wrong with the array that a line creates, with numbers, and the advice."""
     shape = [size.value(names) for size in made.sizes]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",

@@ -1,6 +1,6 @@
-"""From the device functions of a module to Python, in the forms that run, trace, stack and watch them.
+"""Compilation of the device functions of a module to Python, in the forms that compute, trace, batch, step and observe them.
 
-Who has compiled functions, such as those of the cache, needs neither this file nor the module that they were made from.
+A process that has compiled functions, such as those of the cache, needs neither this file nor the module.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tilelang_npu.target import Chip
 from tilelang_npu.target.dtypes import dtype
 
 Form = Callable[[FuncOp, str, Chip, int], PythonEmitter]
-"""What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
+"""Makes an emitter for a function, its core, the chip and the number of sub-blocks."""
 _ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock", "workspace": "workspace"}
 _GRID_TYPE = IntegerType(32)
 
 
 def _emitted(function: FuncOp, core: str, chip: Chip, parallel: int, form: Form) -> PythonEmitter:
-    """What has generated all lines of a function."""
+    """Returns an emitter that has generated all lines of a function."""
     emitter = form(function, core, chip, parallel)
     emitter.emit_block(function.body.block)
     emitter.flush()
@@ -48,35 +48,35 @@ def _emitted(function: FuncOp, core: str, chip: Chip, parallel: int, form: Form)
 
 
 def compiled(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """A device function that runs in the order of the program.
+    """Compiles a device function that runs in program order.
 
     Args:
         function: the function.
         core: ``AIC`` or ``AIV``.
-        chip: the chip it runs on.
+        chip: the chip that it runs on.
         parallel: sub-blocks that run it.
     """
     return CompiledFunction(_emitted(function, core, chip, parallel, PythonEmitter))
 
 
 def stepwise(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """A device function that a schedule runs."""
+    """Compiles a device function that yields its ops to a schedule."""
     return CompiledFunction(_emitted(function, core, chip, parallel, StepwiseEmitter))
 
 
 def watched(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """A device function that the observer watches with which it is bound."""
+    """Compiles a device function that calls an observer around its ops."""
     return CompiledFunction(_emitted(function, core, chip, parallel, WatchingEmitter))
 
 
 def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
-    """A device function that computes nothing."""
+    """Compiles a device function that records its ops and computes nothing."""
     data = DataUses(function)
     return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data.told)
 
 
 def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> StackedFunction | None:
-    """A device function that runs many blocks as one; None where its blocks cannot."""
+    """Compiles a device function that runs many blocks at once; None where its blocks cannot."""
     flow = Flow()
     try:
         has_own = bool(own_numbers(function))
@@ -87,15 +87,15 @@ def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> StackedFu
 
 
 def chosen_by_data(function: FuncOp) -> frozenset[int]:
-    """The arguments of which data decide what parts are written."""
+    """Returns the arguments that are written at data-dependent places."""
     return DataUses(function).places
 
 
 def parameters(function: FuncOp) -> list[FunctionParameter]:
-    """The arguments of a device function; grid arguments are still ``user``, and numbers of the index type are 64 bits.
+    """Returns the parameters of a device function. Grid arguments still have the role ``user``; ``index`` becomes int64.
 
     Raises:
-        TileError: T501, an argument has a type that nobody can pass.
+        TileError: T501, a parameter has a type that no argument can have.
     """
     attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
     made = []
@@ -121,7 +121,7 @@ def has_grid(function: FuncOp, declared: list[FunctionParameter]) -> bool:
 
 
 def ops_at_least(block: Block) -> int:
-    """How many ops of pipes and of the scalar unit code issues, as far as constants tell."""
+    """Returns a lower bound of the ops that code issues, from constant trip counts."""
     total = 0
     for op in block.ops:
         if isinstance(op, scf.ForOp):

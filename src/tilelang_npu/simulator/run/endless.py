@@ -1,10 +1,10 @@
-"""Loops that do not end: a ``while`` that changes nothing any more, and a core that issues ops without end.
+"""Limits for loops that do not end: a ``while`` whose state repeats, and a core that issues ops without end.
 
-What a core does follows from its memories and variables alone. So an iteration of a ``while`` that leaves all of them as they
-were is followed by equal ones for ever. That is looked for now and then: the loop has to run through :data:`FIRST` iterations
-before it costs anything. A loop that changes something each time is only long, and so is one whose length is data: wrong data
-make it so long that it seems endless, and :data:`MOST_OPS` ends it. A loop whose length follows from the kernel's sizes ends by
-itself; it may be as long as the memory of this machine holds its ops.
+The behaviour of a core follows from its memories and variables alone. So a ``while`` iteration that leaves all of them
+unchanged repeats for ever. The state is compared only now and then, after :data:`FIRST` iterations, so short loops cost
+nothing. A loop that changes something in each iteration may still be too long because of wrong data; :data:`MOST_OPS` limits
+it. A loop whose trip count follows from the kernel's sizes ends by itself; it may issue as many ops as the memory of this
+machine can record.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.machine.memory import Array
 
 FIRST = 256
-"""Iterations of a ``while`` before its state is looked at for the first time; then at every power of two."""
+"""Iterations of a ``while`` before its state is compared for the first time; then at every power of two."""
 PERIOD = 8
-"""Iterations behind that in which the same state is looked for again."""
+"""Iterations after that in which the same state is looked for."""
 LONG = 1 << 16
-"""Iterations of a counted loop between two looks at how many ops there are."""
+"""Iterations of a counted loop between two checks of the number of ops."""
 IDLE = 4
-"""Iterations of counted loops per op that a core may issue: loops that issue none come to their end, too."""
+"""Iterations of counted loops per op that a core may issue: a limit for loops that issue no ops."""
 MOST_OPS = 8_000_000
-"""Ops that a core may issue in one block by the time it is in a ``while``, or in a loop whose length is data."""
+"""Limit of the ops of a core in one block, checked in a ``while`` and in loops with a data-dependent trip count."""
 BYTES = 256
-"""What is recorded of an op takes so many bytes at most: 100 of one that touches GM."""
+"""Upper bound of the bytes that record an op; an op that accesses GM takes 100."""
 MOST_KNOWN = 1 << 32
-"""Iterations of loops of known lengths that a core may go through in a block: some minutes of doing nothing."""
+"""Limit of the iterations of loops with known trip counts in a block: some minutes of empty iterations."""
 
 
 def room() -> int:
-    """Ops whose records half the memory of this machine holds."""
+    """Returns the number of ops whose records fill half of this machine's memory."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not told, as on Windows
+    except (AttributeError, OSError, ValueError):  # not available, as on Windows
         memory = 8 << 30
     return max(MOST_OPS, memory // 2 // BYTES)
 
 
 class Guard:
-    """What the generated code asks while one core of a launch runs it.
+    """The checks that generated code calls while one core of a launch runs it.
 
     Args:
         core: ``AIC`` or ``AIV``.
-        most_ops: ops that a core may issue in a block, in every loop alike; with None, by what is known of the loop.
+        most_ops: limit of the ops of a core in a block, in every loop; with None the limit depends on the loop.
     """
 
     def __init__(self, core: str, most_ops: int | None = None) -> None:
@@ -63,19 +63,19 @@ class Guard:
         return self.core if self.core == "AIC" else f"AIV{sub}"
 
     def counted(self, trips: range, events: Sequence[object], block: int, sub: int, known: bool = True) -> Iterable[int]:
-        """The iterations of a counted loop.
+        """Returns the iterations of a counted loop.
 
         Args:
-            trips: its numbers.
+            trips: its range.
             events: the ops of the core so far.
             block, sub: the core.
-            known: whether data have no part in how many there are.
+            known: whether the trip count is independent of data.
 
         Raises:
-            TileError: S306, at its start or behind 65 536 iterations, the core has issued too many ops, or has gone through too
-                many iterations.
+            TileError: S306, at the start or after each 65 536 iterations, the core has issued too many ops, or has run too many
+                iterations.
         """
-        if events is not self._events:  # of another block, or another core
+        if events is not self._events:  # another block or another core
             self._events, self._ran = events, 0
         self.check(events, block, sub, known=known)
         if trips[LONG:]:
@@ -91,7 +91,7 @@ class Guard:
             trips = trips[LONG:]
 
     def check(self, events: Sequence[object], block: int, sub: int, *, known: bool = False) -> None:
-        """Raise S306 where a core has issued too many ops, or has gone through too many iterations."""
+        """Raises S306 if a core has issued too many ops, or has run too many iterations."""
         by_itself = known and not self._stated
         if len(events) > self.most and len(events) > (most := room() if by_itself else self.most):
             why = "more do not fit into the memory of this machine" if by_itself else "as each of them is kept"
@@ -103,19 +103,19 @@ class Guard:
             raise self.too_long(self._ran, block, sub, most)
 
     def too_long(self, iterations: int, block: int, sub: int, most: int) -> TileError:
-        """S306 for a core that issues no ops, or few."""
+        """Returns the error S306 for a core that issues few ops or none."""
         return TileError(
             f"block {block}: {self.label(sub)} has gone through {_spaced(iterations)} iterations and is in this loop still",
             code="S306", notes=(f"a core may go through {_spaced(most)} in a block",),
             help="check where the loop ends; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
 
     def watch(self, block: int, sub: int) -> Watch:
-        """Somebody who looks at a ``while`` that starts."""
+        """Returns a monitor for a ``while`` that starts."""
         return Watch(self, block, sub)
 
 
 class Watch:
-    """Counts the iterations of a ``while`` and compares what they leave."""
+    """Counts the iterations of a ``while`` and compares its state."""
 
     def __init__(self, guard: Guard, block: int, sub: int) -> None:
         self._guard, self._block, self._sub = guard, block, sub
@@ -124,15 +124,15 @@ class Watch:
         self._kept = b""
 
     def __call__(self, events: Sequence[object], variables: Sequence[object], memories: Sequence[Array]) -> None:
-        """An iteration is over.
+        """Ends an iteration.
 
         Args:
             events: the ops of the core so far.
-            variables: what the loop hands on, and scalar storage.
-            memories: bytes that the loop writes.
+            variables: loop-carried values and scalar storage.
+            memories: bytes that the loop writes and reads numbers from.
 
         Raises:
-            TileError: S305, the loop is where it was; S306, the core has issued too many ops.
+            TileError: S305, the state repeats; S306, the core has issued too many ops.
         """
         self._count += 1
         if self._count < FIRST:
@@ -149,7 +149,7 @@ class Watch:
             self._check_count()
 
     def passed(self) -> None:
-        """An iteration is over, of which nothing is known but that.
+        """Ends an iteration whose state is not known.
 
         Raises:
             TileError: S306, there were too many.
@@ -162,7 +162,7 @@ class Watch:
             raise self._guard.too_long(self._count, self._block, self._sub, most)
 
     def never(self) -> None:
-        """The first iteration is over, and nothing in the loop writes what its condition reads.
+        """Ends the first iteration of a loop in which no op writes the inputs of its condition.
 
         Raises:
             TileError: S305.
@@ -182,7 +182,7 @@ def _spaced(number: int) -> str:
 
 
 def _digest(variables: Sequence[object], memories: Iterable[Array]) -> bytes:
-    """Equal for equal states."""
+    """Returns a digest of the state."""
     sha = hashlib.sha1(usedforsecurity=False)
     sha.update(repr(variables).encode())
     for memory in memories:

@@ -42,29 +42,29 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 WORKSPACE_BYTES = 32768
-"""Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
+"""Bytes of workspace per block if no host function states them: the default of tilelang-ascend's runtime (npuir)."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 
 
 class Forms(TypedDict, total=False):
-    """The functions of a program in the forms of these names."""
+    """The functions of a program in further forms, by the name of the form."""
 
     stacked: tuple[StackedFunction, ...]
     traced: tuple[TracedFunction, ...]
 
 
 Left = dict[tuple[int, int, int], LeftSet]
-"""What is set on the cores of a chip: by the place of the block among those that run together, function and sub-block."""
+"""The events and flags that stay set: by the position of the block among those that run together, function and sub-block."""
 
 
 class Program:
-    """A kernel ready to run.
+    """A kernel that is ready to run.
 
     Args:
         module: HIVM in the planned form: addresses given, Cube and Vector work split, synchronised.
-        chip: the chip to run on, by name or itself; None takes the module's ``hacc.target``.
-        entry: name of the kernel where the module has several (of a mixed one without ``_mix_aic``).
-        computes: whether it is to be run; a program that is only traced takes half the time to make.
+        chip: the chip, or its name; None takes the module's ``hacc.target``.
+        entry: name of the kernel if the module has several (of a mixed one without ``_mix_aic``).
+        computes: whether it will be run; a program that is only traced compiles in half the time.
 
     Raises:
         TileError: T501, an op that is not executed; T502, an address outside of its memory; T508, no kernel, or several,
@@ -101,21 +101,21 @@ class Program:
 
     @once
     def module(self) -> ModuleOp:
-        """The HIVM that it was made from."""
+        """The HIVM of the program."""
         return self._module() if callable(self._module) else self._module
 
     @once
     def device_functions(self) -> list[FuncOp]:
-        """What ``functions`` were made from."""
+        """The device functions of the module, in the order of ``functions``."""
         from tilelang_npu.simulator.run.entry_functions import kernel_of
 
         return [function for _, function in kernel_of(self.module, self.name)[1]]
 
     def as_data(self) -> dict[str, Any]:
-        """The program for :meth:`restored`: all that running it takes, and what has been found out of it, without its module.
+        """Returns the data for :meth:`restored`: the compiled functions and facts that were computed so far, without IR.
 
         Raises:
-            TypeError: it was made to be traced alone.
+            TypeError: the program can only be traced.
         """
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
@@ -126,11 +126,11 @@ class Program:
 
     @property
     def has_forms(self) -> bool:
-        """Whether there are forms for :meth:`restored`: many blocks of it have run, or could not as one."""
+        """Whether there are forms for :meth:`restored`: many blocks have run at once, or cannot."""
         return self._forms is not None or "stacked" in vars(self)
 
     def forms(self) -> Forms:
-        """What launches of many blocks take besides, as far as it has been made."""
+        """Returns the further forms that have been compiled so far."""
         found = Forms() if self._forms is None else self._forms().copy()
         if "stacked" in vars(self):
             found["stacked"] = self.stacked
@@ -141,13 +141,13 @@ class Program:
     @classmethod
     def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
                  forms: Callable[[], Forms] | None) -> Program:
-        """A program of what :meth:`as_data` gave.
+        """Returns a program from the data of :meth:`as_data`.
 
         Args:
-            data: that.
+            data: the data.
             chip: the chip.
-            module: reads its module, when somebody asks for what is in neither of the others.
-            forms: what :meth:`forms` gave, made again when somebody asks for it.
+            module: reads the module, when something needs the IR.
+            forms: returns the result of :meth:`forms`, when many blocks run.
         """
         made = cls.__new__(cls)
         vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None, _forms=forms)
@@ -162,24 +162,24 @@ class Program:
 
     @once
     def has_grid(self) -> bool:
-        """Whether the last of the parameters are the three sizes of the grid."""
+        """Whether the last parameters are the three sizes of the grid."""
         from tilelang_npu.simulator.run.compiling import has_grid
 
         return has_grid(self.device_functions[0], self.declared)
 
     @once
     def workspaces(self) -> frozenset[int]:
-        """The arguments that are one."""
+        """The positions of the workspace arguments."""
         return frozenset(parameter.index for parameter in self.declared if parameter.role == "workspace")
 
     def ops(self, index: int) -> Sequence[Operation]:
-        """The op of each record of a function."""
+        """Returns the op of each record of a function."""
         known = self.functions[index].recorded
         return self._recompiled[index] if known is None else known
 
     @once
     def _recompiled(self) -> list[Sequence[Operation]]:
-        """The ops of each function's records, of functions that come without them: code is made anew in the same order."""
+        """The ops of each function's records, for functions that were unpickled: found by compiling again in the same order."""
         from tilelang_npu.simulator.run.compiling import compiled
 
         return [function.recorded or () for function in self._in_form(compiled)]
@@ -209,14 +209,14 @@ class Program:
 
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that a schedule runs."""
+        """The functions in the form that yields ops to a schedule."""
         from tilelang_npu.simulator.run.compiling import stepwise
 
         return self._in_form(stepwise)
 
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
-        """The functions in the form that only tells what they do."""
+        """The functions in the form that records ops and computes nothing."""
         if all(isinstance(function, TracedFunction) for function in self.functions):
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
         if self._forms is not None and "traced" in (kept := self._forms()):
@@ -227,7 +227,7 @@ class Program:
 
     @once
     def _computing(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that runs them in the order of the program."""
+        """The functions in the form that computes in program order."""
         if not any(isinstance(function, TracedFunction) for function in self.functions):
             return self.functions
         from tilelang_npu.simulator.run.compiling import compiled
@@ -236,17 +236,17 @@ class Program:
 
     @once
     def data_free(self) -> bool:
-        """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
+        """Whether the kernel's ops are independent of the contents of tensors: a trace then equals the record of a run."""
         return not any(function.data.uses for function in self.traced)
 
     @once
     def reads_first(self) -> bool:
-        """Whether the first op that touches some buffer on chip reads it, in the order of the program."""
+        """Whether in program order the first access to some on-chip buffer is a read."""
         return any(reads_first(function.records) for function in self.functions)
 
     @once
     def stacked(self) -> tuple[StackedFunction, ...]:
-        """The functions in the form that runs many blocks as one; none where no blocks may."""
+        """The functions in the form that runs many blocks at once; empty where no blocks may."""
         if self.global_sync:
             return ()
         if self._forms is not None:
@@ -261,7 +261,7 @@ class Program:
         return tuple(made)
 
     def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
-        """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
+        """Returns the plan of a launch in batches; the last plan is kept for launches with equal sizes."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
         long = blocks * self._least_ops >= stacks.LEAST_OPS
         if blocks < stacks.LEAST_BLOCKS or (sum(sizes) < stacks.LEAST_BYTES and not long):
@@ -280,7 +280,7 @@ class Program:
         return plan
 
     def _new_plan(self, bound: Bound, blocks: int, most_ops: int | None, *, one_by_one: bool) -> Plan | None:
-        """Which blocks of a launch run as one; ``one_by_one`` says whether it is worth while to trace each by itself."""
+        """Returns a new plan; ``one_by_one`` says whether tracing each block is worth its time."""
         if not self.stacked or not self.data_free:
             return None
         witnesses = [Witness() for _ in self.traced]
@@ -294,14 +294,14 @@ class Program:
 
     @once
     def _least_ops(self) -> int:
-        """Ops that a block issues, as far as constants tell."""
+        """A lower bound of the ops that a block issues."""
         from tilelang_npu.simulator.run.compiling import ops_at_least
 
         return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
     @once
     def places(self) -> frozenset[int]:
-        """The arguments of which data decide what parts are written."""
+        """The arguments that are written at data-dependent places."""
         from tilelang_npu.simulator.run.compiling import chosen_by_data
 
         return frozenset[int]().union(*map(chosen_by_data, self.device_functions))
@@ -312,14 +312,14 @@ class Program:
 
     @once
     def _watched(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that an observer watches."""
+        """The functions in the form that calls an observer."""
         from tilelang_npu.simulator.run.compiling import watched
 
         return self._in_form(watched)
 
     @property
     def cores(self) -> int:
-        """Cores of the chip that take a block each at a time."""
+        """Cores of the chip that each take a block at a time."""
         return self.chip.aic if self.mixed or self.functions[0].core == "AIC" else self.chip.aiv
 
     def source(self) -> str:
@@ -327,26 +327,26 @@ class Program:
         return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self._computing)
 
     def core_ids(self, block: int) -> list[CoreId]:
-        """The cores that work on a block, in the order of ``BlockRun.streams``."""
+        """Returns the cores that work on a block, in the order of ``BlockRun.streams``."""
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
             observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> Recorded:
-        """Execute all blocks; the arrays among ``args`` are written in place.
+        """Executes all blocks; the arrays among ``args`` are written in place.
 
         Args:
             args: the user's arguments in order: NumPy arrays and numbers.
             blocks: number of blocks.
             order: the order in which blocks run, or the seed of a random one.
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
-            left: events and flags that earlier launches left set on the cores, which the ops find in a schedule; what this one
-                leaves set is added.
-            stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM, and each that it
-                reads: the core, the pipe, the memory or ``read``, the numbers.
-            observer: sees every op that reads or writes before and behind it.
-            most_ops: ops that a core may issue in a block; as ``endless`` says where None.
-            jobs: threads that compute blocks of which none touches what another one writes; by their size where None.
+            left: events and flags that earlier launches left set on the cores, which a schedule starts with; updated with those
+                that this launch leaves set.
+            stores: called in a schedule for each tile that an op writes or reads, except temporaries and atomic updates of GM:
+                the core, the pipe, the memory (``read`` for reads), the numbers.
+            observer: called before and after every op that reads or writes.
+            most_ops: limit of the ops of a core in a block; as in ``endless`` where None.
+            jobs: number of threads for independent blocks; chosen by their size where None.
 
         Raises:
             TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
@@ -374,23 +374,22 @@ class Program:
 
     def trace(self, args: Sequence[object], *, blocks: int, value: int | tuple[int, int] | None = None,
               most: int | None = None, most_ops: int | None = None, ways: Sequence[Ways] | None = None) -> Recorded:
-        """What blocks would record, without values: nothing is computed and nothing written.
+        """Records the ops of blocks without values: nothing is computed and nothing is written.
 
         Args:
             args: as for ``run``; arrays give their sizes, and the numbers that the scalar unit reads from them.
             blocks: number of blocks.
-            value: what stands in for every number that is read from memory, or two numbers that do in turn; None takes it from
-                the arrays, 0 on chip.
-            most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
+            value: replaces every number that is read from memory; a pair alternates; None reads the arrays, and 0 on chip.
+            most: number of ops after which only the first blocks, the last, and some between them are traced.
             most_ops: as for ``run``.
-            ways: takes for each function how the conditions came out that depend on data.
+            ways: receives, for each function, the values of the data-dependent conditions.
 
         Returns:
-            the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
+            the launch, for times, hazards and traffic; valid for all data if the kernel is ``data_free``.
 
         Raises:
             TileError: T401 to T406, wrong arguments; S304, more blocks than can wait for each other; T502, an access outside of
-                its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
+                its memory; S305, S306, a loop does not end: one that data end may not end without them.
         """
         self._check_blocks(blocks)
         bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
@@ -400,12 +399,12 @@ class Program:
         return self._trace(bound, blocks, witnesses, most, most_ops)
 
     def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> Bound:
-        """The arguments of a launch; ``used`` are those that something reads or writes."""
+        """Returns the bound arguments of a launch; ``used`` are those that some op accesses."""
         return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, used, grid=self.has_grid)
 
     def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
                most_ops: int | None) -> Recorded:
-        """As ``trace``, of bound arguments."""
+        """As ``trace``, with bound arguments."""
         means = Means(self.traced, most_ops, no_scratch, 0, witnesses)
         run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, means=means, count=blocks)
         with np.errstate(all="ignore"):
@@ -413,11 +412,11 @@ class Program:
                 return Recorded(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
             if not self.global_sync:
                 first = run([0])
-                runs = [*first, *run(_behind_first(first, blocks, most))]
+                runs = [*first, *run(_blocks_after_first(first, blocks, most))]
             else:
                 try:
-                    chosen = [0, *_behind_first(run([0]), blocks, most)]
-                except TileError:  # of a block that the others should be beside
+                    chosen = [0, *_blocks_after_first(run([0]), blocks, most)]
+                except TileError:  # the block cannot run without the others
                     chosen = list(range(blocks))
                 runs = run(chosen)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
@@ -431,10 +430,10 @@ class Program:
                             help="return the bytes of workspace that one block needs")
         if self.global_sync and blocks > self.cores:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
+                            "concurrently", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
     def _one_by_one(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
-        """Blocks one behind the other; of ``count`` in the launch, where they are not all."""
+        """Runs blocks one after the other; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
         lanes = cores_of_block(self, bound, blocks, means)
         runs = []
@@ -450,7 +449,7 @@ class Program:
         return runs
 
     def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
-        """Blocks side by side; of ``count`` in the launch, where they are not all."""
+        """Runs blocks concurrently; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
         table = {block: cores_of_block(self, bound, blocks, means) for block in sequence}
         run_beside([lane for lanes in table.values() for lane in lanes],
@@ -460,16 +459,16 @@ class Program:
 
     def again(self, bound: Bound, blocks: Sequence[int], count: int, *, poison: int = POISON,
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> Again:
-        """What the arrays of a launch hold after blocks have run once more; the arrays themselves stay as they are.
+        """Runs blocks once more on copies of the arrays, and returns the copies.
 
         Args:
             bound: the launch's arguments.
-            blocks: the blocks, side by side: one, or all of a launch in which they wait for each other.
-            count: how many the launch has.
-            poison: the byte that fills on-chip memory at first.
-            spans: bytes of the written arrays that the blocks are known to access, first and behind the last; the others are 0
-                in what they run on. None takes all.
-            observer: sees every op that reads or writes before and behind it.
+            blocks: the blocks, which run concurrently: one, or all of a launch whose blocks wait for each other.
+            count: blocks of the launch.
+            poison: the byte that fills on-chip memory before the blocks.
+            spans: by argument, the first byte that the blocks access and one past the last; the copies of written arrays are 0
+                elsewhere. None copies whole arrays.
+            observer: called before and after every op that reads or writes.
         """
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))
@@ -488,7 +487,7 @@ class Program:
 
     def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left,
                    stores: Stores | None, most_ops: int | None) -> list[BlockRun]:
-        """As many blocks at a time as the chip has cores, op by op in the policy's order; cores keep what was left set."""
+        """Runs as many blocks at a time as the chip has cores, in the policy's order; events and flags stay set on cores."""
         runs = []
         means = Means(self.stepwise, most_ops)
         interned: dict[Stream, Stream] = {}
@@ -509,19 +508,15 @@ class Program:
 
 
 def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
-    """A program of another process."""
+    """Unpickles a program."""
     from tilelang_npu.dialects.text import read_back
 
     return Program(read_back(kept), chip, entry=name)
 
 
-def _behind_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
-    """The blocks behind the first one to trace, so that all are about so many ops."""
-    return _sample(blocks, most // max(1, sum(map(len, first[0].streams))))
-
-
-def _sample(blocks: int, most: int) -> list[int]:
-    """The blocks behind the first one to trace: all, or as many as are affordable, ends first and the rest spread evenly."""
+def _blocks_after_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
+    """Returns the blocks to trace after the first, so that all have about ``most`` ops: both ends, and evenly spread ones."""
+    most //= max(1, sum(map(len, first[0].streams)))
     if blocks <= most + 1:
         return list(range(1, blocks))
     ends = {1, 2, blocks - 2, blocks - 1}
@@ -540,5 +535,3 @@ def _sequence(blocks: int, order: Sequence[int] | int | None) -> list[int]:
         msg = f"order is not a permutation of 0..{blocks - 1}"
         raise ValueError(msg)
     return list(order)
-
-

@@ -1,4 +1,4 @@
-"""What a launch records: per block and core the events and the places in GM."""
+"""The record of a launch: for each block and core, the events and the GM offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockRun:
-    """What one block recorded: per core the event stream (equal streams are one object) and the GM offsets."""
+    """The record of one block: per core the event stream (equal streams are one object) and the GM offsets."""
 
     block: int
     streams: tuple[Stream, ...]
@@ -31,16 +31,16 @@ class BlockRun:
 
 
 class SharedPlaces:
-    """The places in GM of one core of blocks that recorded the same events.
+    """The GM offsets of one core, for all blocks of a batch that recorded the same events.
 
     Args:
-        places: integers, or those of many blocks.
-        blocks: what these are sums of.
+        places: the offsets as integers, or as batched integers.
+        blocks: the batch of these.
 
     Attributes:
-        constants: of each place the part that all blocks have in common.
-        kind: of each place the number of the part that each block has for itself.
-        apart: by block and kind that part.
+        constants: the constant term of each offset.
+        kind: for each offset, the number of its variable term.
+        apart: the value of each variable term, by block and number.
     """
 
     def __init__(self, places: Sequence[int | Many], blocks: ManyBlocks) -> None:
@@ -53,25 +53,25 @@ class SharedPlaces:
 
     @property
     def kinds(self) -> int:
-        """How many different parts a block has for itself."""
+        """Number of distinct variable terms."""
         return int(self.apart.shape[1])
 
     def some(self, places: NDArray[np.intp], blocks: NDArray[np.intp]) -> Numbers:
-        """Some of the places of some blocks, both by position."""
+        """Returns some of the offsets of some blocks, both by position."""
         return self.apart[np.ix_(blocks, self.kind[places])] + self.constants[places]
 
     def of(self, block: int) -> Numbers:
-        """The places of a block, by its position among the blocks."""
+        """Returns the offsets of a block, by its position in the batch."""
         return self.constants + self.apart[block][self.kind] if len(self.kind) else self.constants
 
 
 @dataclass(frozen=True, eq=False)
 class PlacesOfBlock(Sequence[int]):
-    """The places in GM of one core of one of such blocks.
+    """The GM offsets of one core of one block of a batch.
 
     Attributes:
-        places: those of all.
-        block: the block's position among them.
+        places: those of the batch.
+        block: the block's position in the batch.
     """
 
     places: SharedPlaces
@@ -103,23 +103,23 @@ class PlacesOfBlock(Sequence[int]):
 
 
 def places_in_common(run: BlockRun) -> tuple[int, ...]:
-    """What is equal for blocks whose places in GM are sums of the same parts."""
+    """Returns a key that is equal for blocks whose GM offsets have the same variable terms."""
     return tuple(id(offsets.places) for offsets in run.gm if isinstance(offsets, PlacesOfBlock))
 
 
 def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owners: NDArray[np.intp] | None = None,
             ) -> tuple[NDArray[np.intp], Numbers]:
-    """By block some places in GM of a lane, of blocks with equal streams: where the places are sums, of those of one owner that
-    are equally far apart in all blocks the first.
+    """Returns columns of GM offsets, one row per block, for blocks with equal streams. Where offsets are batched, one column is
+    returned for all offsets of an owner that have the same variable term: they differ by constants.
 
     Args:
         runs: the blocks.
         lane: the lane.
-        picked: the places, by position.
-        owners: whose each of them is; one's, if not told.
+        picked: positions of the offsets.
+        owners: the owner of each of them; one owner for all where None.
 
     Returns:
-        which of ``picked`` the columns are, by their positions among them, and the places.
+        positions of the returned columns in ``picked``, and the columns.
     """
     first = runs[0].gm[lane]
     if not isinstance(first, PlacesOfBlock):
@@ -131,21 +131,22 @@ def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owner
 
 
 def positions(runs: Sequence[BlockRun], lane: int) -> NDArray[np.intp]:
-    """The positions of blocks among those that have such places."""
+    """Returns the positions of blocks in their batch."""
     given = (run.gm[lane] for run in runs)
     return np.array([offsets.block for offsets in given if isinstance(offsets, PlacesOfBlock)], np.intp)
 
 
 class Alike:
-    """What follows from what launches recorded, whatever their arrays hold: kept here by whoever needs it first.
+    """Results that depend on the record of a launch but not on the contents of its arrays; launches that are equally batched
+    share them.
 
     Args:
-        apart: whether it is known that no block touches what another one writes.
-        filled: whether it is known that ops read no bytes on chip but those that their block wrote before.
+        apart: whether it is known that no block accesses bytes that another one writes.
+        filled: whether it is known that ops read no on-chip bytes but those that their block wrote before.
 
     Attributes:
-        made: what is known of single streams, by what it is, the function's number and the stream's identity.
-        missed: the shares of transfers that L2 misses, by its bytes: the same at whatever rate they go.
+        made: results for single streams, by kind of result, function number and stream identity.
+        missed: shares of transfers that L2 misses, by its capacity: independent of transfer rates.
     """
 
     def __init__(self, *, apart: bool = False, filled: bool = False) -> None:
@@ -159,29 +160,29 @@ class Alike:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A finished launch as recorded, before timing."""
+    """The record of a finished launch, before timing."""
 
     program: Program
     bound: Bound
     blocks: tuple[BlockRun, ...]
     workspace_bytes: int
     count: int
-    """Blocks of the launch; a trace of many may hold but some of them."""
+    """Blocks of the launch; a trace of a large launch may hold only some of them."""
     traced: bool = False
-    """Whether nothing was computed."""
+    """Whether the launch was traced, without computing values."""
     alike: Alike = field(default_factory=Alike, compare=False, repr=False)
-    """What it has in common with launches that recorded the same of arrays of the same sizes."""
+    """Results that are shared with launches of the same record and array sizes."""
 
     def __getstate__(self) -> dict[str, object]:
         return state_of(self)
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is known what the launch accesses: all blocks are there, and no data could have decided otherwise."""
+        """Whether all accesses are known: all blocks are recorded, and other data would not change their ops."""
         return not self.traced or (len(self.blocks) == self.count and self.program.data_free)
 
     def reads(self, buffer: int) -> bool:
-        """Whether an op reads a GM argument and does not write it."""
+        """Whether an op reads a GM argument that it does not write."""
         return any(access.buffer == buffer and access.memory == "gm" and access.reads and not access.writes
                    for function in self.program.functions for record in function.records for access in record.accesses)
 
@@ -192,7 +193,7 @@ class Recorded:
 
 
 class Again(NamedTuple):
-    """What a further run of blocks left: the arrays, and per core its events and GM offsets."""
+    """The result of running blocks once more: the arrays, and per core its events and GM offsets."""
 
     arrays: tuple[Array | None, ...]
     recorded: list[tuple[list[Event], list[int]]]

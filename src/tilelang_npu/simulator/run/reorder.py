@@ -1,9 +1,9 @@
-"""Running a kernel in another order than the program's: any that its events, flags and barriers allow.
+"""Execution in another order than the program's: any order that events, flags and barriers allow.
 
-The scalar unit of each core issues ops to the pipes. Each pipe starts its ops in order, and what an op writes lands some time
-later; an event, a flag or a barrier behind it waits for that. Everything else is open, and a schedule decides: whether an op
-that could run runs now, whether a result lands now, which core goes on. A kernel that synchronises all it must computes the
-same under every schedule; one that does not shows a wrong number under some.
+The scalar unit of each core issues ops to the pipes. Each pipe starts its ops in order, and their results land in memory some
+time later; an event, a flag or a barrier after the op waits for that. A schedule decides everything else: whether an op that
+can run runs now, whether a result lands now, which core continues. A kernel with all necessary synchronisation computes the
+same values under every schedule; one without shows a wrong number under some.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ from tilelang_npu.simulator.time.steps import (
 
 SCALAR = PIPE["S"]
 _AT_ONCE = frozenset({PIPE["M"]})
-"""Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
+"""Pipes whose results are visible to their next op; results of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[object, ...], tuple[Array, ...]]
 Stores = Callable[[CoreId, str, str, Array], None]
 REST = 100_000
-"""Ops behind a hang that are looked at for what would end it."""
+"""Ops of a hanging core that are inspected for the set that would release it."""
 Choice = tuple[int, int, str]
-"""Core, pipe and what it can do: ``issue`` its next op, ``run`` the op that is next in the pipe, ``land`` a result."""
+"""Core, pipe and action: ``issue`` its next op, ``run`` the next op of the pipe, ``land`` a result."""
 
 
 class Policy(Protocol):
-    """What decides where the machine leaves it open."""
+    """Decides between the possible next actions."""
 
     def choose(self, choices: Sequence[Choice]) -> Choice:
-        """What happens next, of all that can."""
+        """Returns the next action."""
 
     def which(self, count: int) -> int:
-        """Which of a pipe's results lands next; the oldest is 0."""
+        """Returns which of a pipe's results lands next; 0 is the oldest."""
 
 
 def policy(schedule: str) -> Policy:
-    """The policy of a schedule.
+    """Returns the policy of a schedule.
 
     Args:
-        schedule: ``early``: all that can run runs at once; ``late``: only what others wait for, loads and stores last;
-            ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
+        schedule: ``early``: everything runs as soon as it can; ``late``: an op runs only when others wait for it, loads and
+            stores last; ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
 
     Raises:
-        TileError: T413 there is no such schedule.
+        TileError: T413, there is no such schedule.
     """
     if schedule == "early":
         return _Ranked(lambda one: (one[2] == "land", one[2] == "run"))
@@ -82,7 +82,7 @@ def policy(schedule: str) -> Policy:
 
 
 class _Ranked:
-    """Always the same preference."""
+    """A fixed ranking of actions."""
 
     def __init__(self, rank: Callable[[Choice], tuple[bool, ...]]) -> None:
         self._rank = rank
@@ -95,9 +95,9 @@ class _Ranked:
 
 
 class _Random:
-    """Random priorities that change now and then: so one pipe can run far ahead of another.
+    """Random priorities that change now and then, so that one pipe can run far ahead of another.
 
-    In most seeds one pipe, or a third of the cores, comes last throughout: a race may take a whole chain of ops before it.
+    In most seeds one pipe, or a third of the cores, always comes last: some races need a long chain of ops to run first.
     """
 
     def __init__(self, seed: int) -> None:
@@ -122,7 +122,7 @@ class _Random:
 
 @dataclass
 class LeftSet:
-    """What is set on a core: how often each event, by its pipes and number, and each flag between cores."""
+    """The state of a core's synchronisation: the count of each event, by its pipes and number, and of each flag."""
 
     events: dict[tuple[int, int, int], int] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
@@ -133,9 +133,9 @@ class _Op:
     """An issued op.
 
     Attributes:
-        function, arguments: what runs it.
+        function, arguments: the call that runs it.
         views: its operands in the order of the record's accesses.
-        record: what is known of it.
+        record: its record.
     """
 
     function: Callable[..., None]
@@ -145,7 +145,7 @@ class _Op:
 
 
 class _Queued(NamedTuple):
-    """A step in a pipe's queue: of which op, and for ``JOIN`` how many steps the other pipe must have done."""
+    """A step in a pipe's queue, with its op; for ``JOIN``, ``goal`` is how many steps the other pipe must have done."""
 
     step: PipeStep
     op: _Op | None
@@ -155,7 +155,7 @@ class _Queued(NamedTuple):
 
 
 class _Landing(NamedTuple):
-    """A result on its way, or a set that comes behind all results before it."""
+    """A result that has not landed, or a set (``fence``) that follows all results before it."""
 
     land: Callable[[], None]
     fence: bool = False
@@ -169,25 +169,25 @@ class _PipeQueue:
     done: int = 0
 
     def land_all(self, policy: Policy) -> None:
-        """Let everything land: what comes behind knows that it has landed, and not in which order."""
+        """Lands all results; the op that waits for them cannot know their order."""
         while self.landing:
             self.land_one(policy)
 
     def land_one(self, policy: Policy) -> None:
-        """Let one result land: any in front of the first set, then the set."""
+        """Lands one result: any of those before the first set, or the set if there are none."""
         free = next((place for place, one in enumerate(self.landing) if one.fence), len(self.landing))
         self.landing.pop(policy.which(free) if free else 0).land()
 
 
 class Parts(Expansion):
-    """The steps of the events of one function, and what of the op happens in each."""
+    """The steps of the events of one function, and what the op does in each."""
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         super().__init__(records, costs)
         self._parts: dict[Event, list[tuple[PipeStep, tuple[int, ...], bool]]] = {}
 
     def parts(self, event: Event) -> list[tuple[PipeStep, tuple[int, ...], bool]]:
-        """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
+        """Returns the steps of an event, each with the operands that it reads last, and whether it is the one that writes."""
         found = self._parts.get(event)
         if found is None:
             steps = self.of(event)
@@ -205,16 +205,16 @@ class Stepped:
     """A core whose ops a schedule runs.
 
     Args:
-        identity: who it is.
+        identity: the core.
         code: the generator of its ops.
         expansion: the steps of its events.
-        explained: makes the user's error of one that the generated code raises.
-        left: what is set on the core, and stays set.
-        stores: sees what ops write, by core, pipe and memory, except scratch, and what is added to GM; and what the ops of
-            pipes but the Cube's read, as of memory ``read``.
+        explained: returns the user's error for an exception of the generated code.
+        left: the events and flags that are set; updated in place.
+        stores: called with what ops write (core, pipe, memory, numbers), except temporaries and atomic updates of GM, and with
+            what the ops of pipes other than M read (as memory ``read``).
 
     Attributes:
-        events, gm: what it recorded.
+        events, gm: the record.
         expansion: as given.
     """
 
@@ -232,7 +232,7 @@ class Stepped:
         self.expansion = expansion
 
     def issue(self) -> None:
-        """Take the next op from the program."""
+        """Issues the next op of the program."""
         try:
             event, offsets, function, arguments, views = next(self._code)
         except StopIteration:
@@ -254,8 +254,8 @@ class Stepped:
             self.pipes[pipe].issued += 1
 
     def issue_rest(self) -> None:
-        """Take the ops that are left from the program, whether or not they could be issued, as far as it goes."""
-        with suppress(Exception):  # what a core that hangs computes is void, and so are its errors
+        """Issues the remaining ops of a hanging core, as far as that works."""
+        with suppress(Exception):  # the values of a hanging core are meaningless, and so are its errors
             for _ in range(REST):
                 if self.finished:
                     break
@@ -266,7 +266,7 @@ class Stepped:
         return not self.finished and not self.pipes[SCALAR].queue
 
     def can_run(self, pipe: int) -> bool:
-        """Whether what is next in a pipe can run."""
+        """Whether the next step of a pipe can run."""
         queue = self.pipes[pipe].queue
         if not queue:
             return False
@@ -282,7 +282,7 @@ class Stepped:
         return True
 
     def choices(self, place: int) -> list[Choice]:
-        """What the core at a place can do now."""
+        """Returns the possible actions of the core at a position."""
         found: list[Choice] = [(place, SCALAR, "issue")] if self.can_issue() else []
         for number, pipe in enumerate(self.pipes):
             if pipe.queue and self.can_run(number):
@@ -292,7 +292,7 @@ class Stepped:
         return found
 
     def run(self, pipe: int, set_flag: Callable[[int, str], None], policy: Policy) -> None:
-        """Run what is next in a pipe."""
+        """Runs the next step of a pipe."""
         here = self.pipes[pipe]
         item = here.queue.popleft()
         here.done += 1
@@ -319,7 +319,7 @@ class Stepped:
         self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
 
     def _behind(self, here: _PipeQueue, pipe: int, act: Callable[[], None]) -> None:
-        """Act once all that the pipe has started has landed; what comes next in the pipe does not wait for it."""
+        """Acts once all results of the pipe so far have landed; later steps of the pipe do not wait for it."""
         if pipe in _AT_ONCE or not here.landing:
             act()
         else:
@@ -331,7 +331,7 @@ class Stepped:
             here.land_all(policy)
         if op is None:
             return
-        for index in item.last_reads:  # a macro reads on one pipe what it uses on another
+        for index in item.last_reads:  # a macro reads operands on one pipe and uses them on another
             view = op.views[index]
             op.arguments = [_apart(value, view) for value in op.arguments]
         if not item.executes:
@@ -344,7 +344,7 @@ class Stepped:
                 if pipe in _AT_ONCE:
                     call[0](*call[1])
                     self._tell(pipe, accesses, writes)
-                else:  # an atomic adds to what is there when it lands
+                else:  # an atomic update combines with the value at the time of landing
                     here.landing.append(_Landing(lambda: call[0](*call[1])))
                 return
             before = [view.copy() for view in writes]
@@ -373,7 +373,7 @@ class Stepped:
         here.landing.append(_Landing(land))
 
     def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[Array]) -> None:
-        """Say what an op has made."""
+        """Passes the results of an op to ``stores``."""
         if self._stores is not None:
             for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):
                 if not access.scratch:
@@ -381,15 +381,15 @@ class Stepped:
 
 
 def _apart(value: object, view: Array) -> object:
-    """An argument of an op as it is now, where it is an array that may share bytes with an operand."""
+    """Returns an argument of an op, as a copy if it is an array that may share bytes with an operand."""
     return value.copy() if isinstance(value, np.ndarray) and np.may_share_memory(value, view) else value
 
 
 def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
-    """Run cores to their ends.
+    """Runs cores to their ends.
 
     Args:
-        cores: the cores that run together.
+        cores: the cores that run concurrently.
         policy: the policy.
 
     Raises:
@@ -397,7 +397,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
     """
     rendezvous = Rendezvous([core.identity for core in cores])
     place_of = {core.identity: place for place, core in enumerate(cores)}
-    moved = set(place_of.values())  # cores that may do something else than before
+    moved = set(place_of.values())  # cores whose possible actions have changed
 
     def setter(core: Stepped) -> Callable[[int, str], None]:
         def set_flag(flag: int, group: str) -> None:
@@ -429,14 +429,14 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
     if any(not core.finished or any(pipe.queue for pipe in core.pipes) for core in cores):
         for core in cores:
             core.issue_rest()
-        for together in _meeting(cores):
+        for together in _groups_of_flags(cores):
             StepOrder([core.identity for core in together], [core.events for core in together],
                   [core.expansion for core in together], 0)
-        raise InternalError("a schedule got stuck where the program's order does not")
+        raise InternalError("a schedule hangs and program order does not")
 
 
-def _meeting(cores: Sequence[Stepped]) -> list[list[Stepped]]:
-    """The cores that can set flags for each other: those of a block, or all."""
+def _groups_of_flags(cores: Sequence[Stepped]) -> list[list[Stepped]]:
+    """Returns the groups of cores that can set flags for each other: those of a block, or all."""
     works = [record.work for core in cores for record in core.expansion.records]
     if any(isinstance(work, CrossSet) and work.group in ("kind", "all") for work in works):
         return [list(cores)]

@@ -1,9 +1,9 @@
-"""Which blocks of a launch run as one, and running them so.
+"""Batched execution: which blocks of a launch run at once, and running them.
 
-Blocks may where all their cores record the same events, so that they do the same ops on the same places on chip; where these
-take the same numbers; where the places of each operand in GM lie evenly apart from block to block; and where no block touches
-what another one writes, so that it makes no difference in which order they do it. All that follows from a trace, if data decide
-nothing.
+Blocks can run as one if all their cores record the same events, so that they run the same ops on the same on-chip offsets; if
+their scalar operands are equal; if the offsets of each GM operand are evenly spaced from block to block; and if no block
+accesses bytes that another one writes, so that their order has no effect. All this follows from a trace, if the ops do not
+depend on data.
 """
 
 from __future__ import annotations
@@ -42,35 +42,36 @@ if TYPE_CHECKING:
 
 LEAST_BLOCKS = 4
 LEAST_BYTES = 1 << 20
-"""Blocks of a launch, and bytes of its arguments, below which it is not worth while to look for what runs as one."""
+"""Blocks of a launch, and bytes of its arguments, below which planning batches is not worth its time."""
 AT_ONCE = 1 << 25
-"""Bytes of its arguments from which on a launch is looked at when it first runs; a smaller one is when one like it follows, as
-looking takes longer than a single small launch gains."""
+"""Bytes of its arguments from which on a launch is planned when it first runs; a smaller one is planned when an equal one
+follows, as planning takes longer than a single small launch gains."""
 LEAST_OPS = 1 << 16
-"""Ops of a launch from which on it is looked at when it first runs, as far as many blocks are traced at once."""
+"""Ops of a launch from which on it is planned when it first runs, if many blocks can be traced at once."""
 MOST_PLACES = 1 << 24
-"""Places in GM of all blocks that are looked at; the plan of a longer launch would take too much room itself."""
+"""Limit of the GM offsets of all blocks; the plan of a longer launch would take too much memory itself."""
 LEAST_WRITTEN = 1 << 26
 """Bytes that the ops of a launch write, on chip and in GM, from which on several threads compute it."""
 LEAST_AT_A_TIME = 1 << 14
-"""Bytes that an op of a pile writes on average below which threads would wait for the interpreter, not for NumPy."""
+"""Average bytes written per batched op below which threads would wait for the interpreter, not for NumPy."""
 ROOM = 1 << 21
-"""Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
+"""On-chip bytes of a batch: with its operands it should fit a processor's cache."""
 MOST_ROOM = 1 << 23
 ENOUGH_AT_A_TIME = 1 << 18
-"""Bytes on chip that they may have where it takes them for an op of the pile to write so much on average: threads that do
-little at a time hand the interpreter to each other so often that they win nothing."""
+"""On-chip bytes of a batch may grow up to ``MOST_ROOM`` until an op writes this much on average: threads with short operations
+wait for the interpreter so often that they gain nothing."""
 _APART = 192
-"""Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
+"""Bytes between the memories of blocks in addition to what they use, so that equal offsets of blocks do not share cache
+sets."""
 
 
 Numbers = Mapping[tuple[int, int], Sequence[object]]
-"""By block and sub-block."""
+"""Scalar operands by block and sub-block."""
 
 
 @dataclass(frozen=True)
 class Pile:
-    """Blocks that run as one: the first one's number, and by lane how the arrays of all lie."""
+    """Blocks that run as one: the first block's number, and for each lane the layout of their arrays."""
 
     first: int
     stacks: tuple[Stack, ...]
@@ -78,13 +79,13 @@ class Pile:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a launch runs.
+    """The plan of a launch in batches.
 
     Attributes:
-        runs: what the blocks record.
-        piles: which run as one.
-        written, calls: bytes that all blocks write, on chip and in GM, and ops of all piles.
-        alike: what follows from it for all launches that run so.
+        runs: the record of each block.
+        piles: the batches.
+        written, calls: bytes that all blocks write, on chip and in GM, and number of ops of all batches.
+        alike: results that are shared by all launches with this plan.
     """
 
     runs: tuple[BlockRun, ...]
@@ -96,13 +97,13 @@ class Plan:
 
 def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
             bound: Bound) -> Plan | None:
-    """The plan of a launch; None where its blocks have an order, or too few are alike.
+    """Returns the plan of a launch; None where its blocks depend on each other, or too few can run together.
 
     Args:
         program: the kernel.
-        functions: its code that runs stacks.
-        runs: what the blocks record.
-        numbers: of each function the numbers that blocks take besides.
+        functions: its code for batches.
+        runs: the record of each block.
+        numbers: for each function, the scalar operands of the blocks.
         bound: the arguments.
     """
     records = [program.functions[index].records for index, _ in program.lanes]
@@ -140,7 +141,7 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
 
 
 def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
-    """Bytes from block to block in each memory that is used."""
+    """Returns the bytes from block to block in each memory that is used."""
     found = {}
     for name, row in program.chip.memory.items():
         used = max(function.extents.get(name, 0) for function in functions)
@@ -151,13 +152,13 @@ def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, i
 
 
 class _Grouping:
-    """Blocks whose streams are equal.
+    """Divides blocks with equal streams into batches.
 
     Args:
-        records: of each lane what is known of its ops.
+        records: for each lane the records of its ops.
         runs: the blocks.
-        gaps: as ``_gaps`` says.
-        foreign: memories that several cores reach.
+        gaps: as returned by ``_gaps``.
+        foreign: memories that several cores access.
     """
 
     def __init__(self, records: Sequence[Sequence[OpRecord]], runs: Sequence[BlockRun], gaps: dict[str, int],
@@ -168,7 +169,7 @@ class _Grouping:
         self.counts = [sum(record.gm_operands for record in known) for known in records]
         starts = [0, *accumulate(self.counts)]
         owner = np.concatenate([part[chosen] + start for part, (chosen, _), start in zip(owners, found, starts, strict=False)])
-        self.first = np.zeros(starts[-1], np.intp)  # of each operand the first column with one of its places
+        self.first = np.zeros(starts[-1], np.intp)  # for each operand, the first column with one of its offsets
         self.first[owner[::-1]] = np.arange(len(owner))[::-1]
         self.like = self.first[owner]
         self.ran = np.isin(np.arange(starts[-1]), owner)
@@ -176,15 +177,15 @@ class _Grouping:
         self.places = np.concatenate([places for _, places in found], axis=1)
         self.steps = np.diff(self.places, axis=0)
         self.even = (self.steps == self.steps[:, self.like]).all(axis=1)
-        """Of each block, whether every operand has one distance from it to the next block."""
+        """For each block, whether every operand has one distance from it to the next block."""
         self.again = np.zeros(len(runs), bool)
-        """Of each block, whether the next one is as far away as the one behind that."""
+        """For each block, whether its distance to the next block equals that of the next block to its successor."""
         if len(runs) > 2:
             self.again[:-2] = (self.steps[1:] == self.steps[:-1]).all(axis=1)
 
     def piles(self, most: int) -> Iterator[Pile]:
-        """The blocks in piles of at most so many: of rows and columns in like numbers, as those of a row often read the same,
-        and those of a column."""
+        """Yields batches of at most ``most`` blocks, with about as many rows as columns, as blocks of a row often read the same
+        data, and so do those of a column."""
         place = 0
         while place < len(self.runs):
             row = self._row(place)
@@ -198,13 +199,13 @@ class _Grouping:
             place += rows * row
 
     def _row(self, start: int) -> int:
-        """How many blocks lie evenly from one on."""
+        """Returns the number of evenly spaced blocks from ``start`` on."""
         if start + 1 == len(self.runs) or not self.even[start]:
             return 1
         return int(np.argmin(self.again[start:])) + 2
 
     def _rows(self, start: int, row: int) -> int:
-        """How many rows of blocks lie evenly from one on, each as its blocks do in the first."""
+        """Returns the number of evenly spaced rows of blocks from ``start`` on, with equal spacing inside all rows."""
         rows = 1
         first, inside = self.places[start], self.steps[start:start + row - 1]
         while start + (rows + 1) * row <= len(self.runs):
@@ -218,7 +219,7 @@ class _Grouping:
         return rows
 
     def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Pile:
-        """The blocks from one on, so many rows and columns of them."""
+        """Returns the batch of some rows and columns of blocks from ``start`` on."""
         nowhere = np.zeros(self.places.shape[1], np.int64)
         steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else nowhere,
                  self.steps[start] if sizes[1] > 1 else nowhere]
@@ -232,39 +233,39 @@ class _Grouping:
 
 
 def _even(count: int, most: int) -> int:
-    """Into parts of which size at most a number is best divided."""
+    """Returns the size of the parts that divides a count most evenly into parts of at most ``most``."""
     return -(-count // -(-count // most))
 
 
 def _evenly(blocks: int, most: int, processors: int) -> int:
-    """How many blocks a pile has at most, so that as many piles come on each processor."""
+    """Returns the largest batch such that each processor gets as many batches."""
     return -(-blocks // (-(-blocks // (most * processors)) * processors))
 
 
 def _processors() -> int:
-    """Those that this process may use."""
+    """Returns the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
-    """The operand that each place in GM of a stream is of, by its number among those of all records."""
+    """Returns the number of the GM operand, among those of all records, that each GM offset of a stream belongs to."""
     firsts = [0, *accumulate(record.gm_operands for record in records)]
     numbers = [range(firsts[record.number], firsts[record.number + 1]) for record in records]
     return np.array([operand for event in stream for operand in numbers[number_of(event)]], np.intp)
 
 
 def _written(records: Sequence[OpRecord], stream: Stream) -> int:
-    """Bytes that the ops of a stream write."""
+    """Returns the bytes that the ops of a stream write."""
     return sum(count * footprint(access, event).nbytes for event, count in Counter(stream).items()
                for access in records[number_of(event)].accesses if access.writes)
 
 
 def threads_for(plan: Plan, jobs: int | None) -> int:
-    """By how many threads piles are computed.
+    """Returns the number of threads that compute the batches.
 
     Args:
         plan: the plan.
-        jobs: how many there may be; with None as many as this process has processors, where NumPy has enough to do at a time.
+        jobs: the limit; with None the number of processors, if NumPy operations are long enough.
     """
     if jobs is None:
         if plan.written < LEAST_WRITTEN or plan.written < plan.calls * LEAST_AT_A_TIME:
@@ -275,17 +276,17 @@ def threads_for(plan: Plan, jobs: int | None) -> int:
 
 def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound, most_ops: int | None,
               jobs: int | None = None) -> None:
-    """Compute what a launch computes, its piles by several threads: none touches what another one writes, so the arrays hold
-    the same whoever is first.
+    """Computes a launch by batches, on several threads. No batch accesses bytes that another one writes, so their order has no
+    effect.
 
     Args:
         program, functions, bound: as for :func:`planned`.
         plan: the plan.
-        most_ops: ops that a core may issue in a block.
+        most_ops: limit of the ops of a core in a block.
         jobs: as for :func:`threads_for`.
 
     Raises:
-        Exception: what the first of the piles raised that raised something.
+        Exception: the error of the first batch that failed.
     """
     threads = threads_for(plan, jobs)
     if threads < 2:
@@ -298,7 +299,7 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
     failed: dict[int, Exception] = {}
 
     def take(hand: int) -> None:
-        """Compute piles until none is left; of those behind one that has failed, none is begun."""
+        """Computes batches until none is left; none after a failed one is started."""
         with one_blas_thread(), np.errstate(all="ignore"), room() as held:
             work = _Work(program, functions, plan, bound, most_ops, held)
             while (number := hands.next(hand)) is not None:
@@ -312,18 +313,18 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
         try:
             take(0)
         finally:
-            hands.stop(0)  # it may have been interrupted
+            hands.stop(0)  # in case of an interrupt
     if failed:
         raise failed[min(failed)]
 
 
 class _Hands:
-    """Which piles each of several threads takes: a part of them in order, then the last ones of whoever has the most left.
+    """Distributes batches among threads: each takes a contiguous part in order, then the last batches of the busiest thread.
 
-    So threads write far from each other: where two first touch the same large page of fresh memory, the system clears it twice.
+    So threads write far from each other: if two threads first touch the same large page, the system clears it twice.
 
     Args:
-        piles, threads: of each how many.
+        piles, threads: their numbers.
     """
 
     def __init__(self, piles: int, threads: int) -> None:
@@ -332,7 +333,7 @@ class _Hands:
         self._lock = Lock()
 
     def next(self, hand: int) -> int | None:
-        """The next pile that a thread takes."""
+        """Returns the number of the next batch for a thread; None if none is left."""
         with self._lock:
             if self._left[hand]:
                 number, self._left[hand] = self._left[hand][0], self._left[hand][1:]
@@ -344,13 +345,13 @@ class _Hands:
             return number
 
     def stop(self, number: int) -> None:
-        """No pile from a number on is given out any more."""
+        """Hands out no batch from a number on."""
         with self._lock:
             self._left = [range(part.start, min(part.stop, max(part.start, number))) for part in self._left]
 
 
 class _PileMemories(NamedTuple):
-    """What all piles of one shape are computed with: their memories by core, and those that each core sees."""
+    """The resources for all batches of one shape: their memories by core, and the arrays that each core sees."""
 
     means: Means
     memories: dict[str, CoreMemory]
@@ -358,18 +359,18 @@ class _PileMemories(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """Cores bound to a way in which arrays lie, as do those of all piles that differ but in their first block; and that way."""
+    """Cores that are bound to a layout of arrays, for all batches that differ only in their blocks; and the layout."""
 
     lanes: list[BoundCore]
     stacks: list[Stack]
 
 
 class _Work:
-    """What one thread computes piles with, for itself.
+    """The state of one thread that computes batches.
 
     Args:
         program, functions, plan, bound, most_ops: as for :func:`run_piles`.
-        room: for what they have on chip.
+        room: the pool of its on-chip memory.
     """
 
     def __init__(self, program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound,
@@ -377,14 +378,14 @@ class _Work:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
         self._room = room
         self._blocks = len(plan.runs)
-        self._poison = None if plan.alike.filled else POISON  # bytes that nobody looks at may be any
+        self._poison = None if plan.alike.filled else POISON  # without unwritten reads the contents have no effect
         self._gaps = _gaps(program, functions)
         self._made: dict[tuple[int, int], _PileMemories] = {}
         self._bound_to: dict[tuple[object, ...], _Bound] = {}
         self._used = [function.extents for function in functions]
 
     def compute(self, pile: Pile) -> None:
-        """Compute what the blocks of a pile compute."""
+        """Computes a batch."""
         key = tuple((stack.sizes, stack.places) for stack in pile.stacks)
         found = self._bound_to.get(key)
         if found is None:
@@ -398,15 +399,15 @@ class _Work:
             run_beside(lanes, [pile.first], self._program)
 
     def _bind(self, pile: Pile) -> _Bound:
-        """Cores for a pile, and for those like it."""
+        """Returns cores for a batch, and for those of the same layout."""
         program, sizes, count = self._program, pile.stacks[0].sizes, pile.stacks[0].count
         if sizes not in self._made:
-            self._room.clear()  # piles of another shape are computed before these or behind them
+            self._room.clear()  # batches of different shapes are not computed at the same time
             held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps, self._room.part)
             means = Means(self._functions, self._most_ops, Scratch(StackMultiplier), self._poison)
             self._made[sizes] = _PileMemories(means, held, [shared_arrays(program.chip, core, held)
                                                             for core in program.core_ids(0)])
         means, held, shared = self._made[sizes]
-        stacks = [copy(stack) for stack in pile.stacks]  # the plan's are also in the hands of other threads
+        stacks = [copy(stack) for stack in pile.stacks]  # other threads use the plan's own at the same time
         return _Bound([BoundCore(program, index, sub, self._bound, self._blocks, means, held, stack, arrays)
                        for (index, sub), stack, arrays in zip(program.lanes, stacks, shared, strict=True)], stacks)

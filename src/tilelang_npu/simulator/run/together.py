@@ -1,9 +1,9 @@
-"""What many blocks record, found by tracing them once: the generated code runs with one integer for the numbers of all blocks.
+"""Tracing of many blocks at once: the generated code runs once, with batched integers in place of the block index.
 
-Where it does the same in all of them, the events are those of each block, and the places in GM are sums of a constant and of
-something that each block has for itself (``machine/many.py``). Blocks that would do different things are parted, and each part
-is traced again. Only kernels of which data decide nothing are traced so; whatever goes wrong is left to the trace of single
-blocks, which says what is wrong and in which block.
+Where it does the same in all blocks, its events are those of each block, and the GM offsets are sums of a constant and a term
+that differs between blocks (``machine/batched_integers.py``). Blocks that diverge are split, and each part is traced again.
+Only kernels whose ops do not depend on data are traced so. On any error the caller traces single blocks, which gives an error
+message that names the block.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
 
 LEAST = 8
-"""Blocks of a launch that are worth being traced at once: half as many traces as there are blocks must tell what all do."""
+"""Least number of blocks of a batched trace; it must also succeed with half as many traces as there are blocks."""
 
 
 class _Unread:
-    """An array over other bytes in every block."""
+    """An array whose address differs between blocks."""
 
     def __init__(self, element: np.dtype[Any]) -> None:
         self.dtype = element
 
 
 def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strides: Any) -> Array | _Unread:
-    """In place of ``numpy.ndarray``: the array is made where it begins first and where it begins last, which must both be."""
+    """Replaces ``numpy.ndarray``: creates the array at its lowest and at its highest offset, so that both are checked."""
     if type(offset) is not Many:
         return np.ndarray(shape, element, memory, offset, strides)
     first, last = offset.ends()
@@ -49,7 +49,7 @@ def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strid
 
 
 class _JointWitness(Witness):
-    """A witness for many blocks, which takes numbers that decide nothing."""
+    """Placeholders for many blocks; fails where a number could decide something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,17 +57,17 @@ class _JointWitness(Witness):
         self._guessed = False
 
     def read(self, element: Array | _Unread) -> float:
-        """Any number."""
+        """Returns 0 for a float."""
         if element.dtype.kind in "iub":
             raise AloneError
         self._guessed = True
         return 0.0
 
     def note(self, block: Any, sub: int, *numbers: object) -> None:
-        """Note numbers that all blocks have in common."""
+        """Records scalar operands that all blocks have in common."""
         for number in numbers:
             if isinstance(number, Many):
-                number.__index__()  # parts the blocks where they have several
+                number.__index__()  # raises PartedError if they differ
             elif self._guessed and isinstance(number, float):
                 raise AloneError
         self.common.setdefault(sub, []).extend(int(number) if isinstance(number, Many) else number for number in numbers)
@@ -75,14 +75,14 @@ class _JointWitness(Witness):
 
 def traced_together(program: Program, bound: Bound, blocks: int, most_ops: int | None,
                     witnesses: Sequence[Witness]) -> list[BlockRun] | None:
-    """What all blocks of a launch record; None where it takes a trace of each to know.
+    """Returns the records of all blocks of a launch; None where the blocks must be traced one by one.
 
     Args:
         program: the kernel.
         bound: the arguments.
-        blocks: how many blocks there are.
-        most_ops: ops that a core may issue in a block.
-        witnesses: of each function, what takes the numbers that blocks take besides.
+        blocks: number of blocks.
+        most_ops: limit of the ops of a core in a block.
+        witnesses: for each function, receives the scalar operands of the blocks.
     """
     if blocks < LEAST or program.global_sync:
         return None
@@ -108,7 +108,7 @@ def traced_together(program: Program, bound: Bound, blocks: int, most_ops: int |
 
 def _traced(program: Program, bound: Bound, blocks: int, some: Numbers, most_ops: int | None, witnesses: Sequence[Witness],
             interned: dict[Stream, Stream]) -> list[BlockRun]:
-    """What some blocks record, which do the same."""
+    """Traces some blocks that do the same, and returns their records."""
     numbers = ManyBlocks(some)
     joint = [_JointWitness() for _ in program.traced]
     lanes = cores_of_block(program, bound, blocks, Means(program.traced, most_ops, no_scratch, 0, joint, viewed))
@@ -133,5 +133,5 @@ def _as_all(run: Callable[..., Any], number: Many | int, block: int, *rest: Any)
 
 
 def _known(event: tuple[Any, ...]) -> Event:
-    """An event with facts that all blocks have in common."""
+    """Returns an event whose facts are equal in all blocks, as integers."""
     return tuple([int(fact) for fact in event]) if any(type(fact) is Many for fact in event) else event

@@ -1,4 +1,4 @@
-"""Bytes on chip that ops read though nothing in their block wrote them: whatever the core's last block has left there."""
+"""Reads of on-chip bytes that no op of the block wrote: they hold whatever the core's last block left."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class UnwrittenRead(NamedTuple):
-    """An op that reads such bytes.
+    """A read of unwritten bytes.
 
     Attributes:
-        place: of its event in the core's stream.
-        record, access: what is known of the op, and what it reads with.
-        start, end: the first byte, and as many behind it as there are.
+        place: position of its event in the core's stream.
+        record, access: the op's record, and its access.
+        start, end: the first unwritten byte, and ``start`` plus the number of unwritten bytes.
     """
 
     place: int
@@ -32,11 +32,11 @@ class UnwrittenRead(NamedTuple):
 
 
 def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UnwrittenRead]:
-    """What one core of a block reads that nothing wrote; of the same bytes the first read.
+    """Yields the reads of unwritten bytes by one core of a block; for the same bytes, the first read.
 
     Args:
         program: the kernel.
-        streams: what the cores of the block did.
+        streams: the streams of the block's cores.
         lane: the core.
     """
     index, _ = program.lanes[lane]
@@ -46,7 +46,7 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
         written.of(memory, where)[...] = True
     done: set[Event] = set()
     for place, event in enumerate(streams[lane]):
-        if event in done:  # what it reads was looked at, and what it writes is written
+        if event in done:  # its reads were checked, and its writes were noted
             continue
         done.add(event)
         record = records[number_of(event)]
@@ -68,9 +68,9 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
 
 
 def reads_first(records: Sequence[OpRecord]) -> bool:
-    """Whether the first op that touches some buffer reads it, as far as the order of the program tells.
+    """Whether in program order the first access to some buffer is a read.
 
-    An accumulator that an op starts over where it is told to is not meant, nor what another core's buffer holds.
+    Accumulators that an op may initialise are not counted, nor are buffers of other cores.
     """
     touched: set[tuple[str, int | None]] = set()
     for record in records:
@@ -84,7 +84,7 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
 
 
 def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
-    """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
+    """Yields the footprints that the block's other cores write in the memories of a core; flags order these writes."""
     label = program.core_ids(0)[lane].label
     for other, (index, _) in enumerate(program.lanes):
         records = program.functions[index].records
@@ -98,10 +98,10 @@ def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> 
 
 
 class _WrittenBytes:
-    """Which bytes of a core's memories were written.
+    """A map of the bytes of a core's memories that were written.
 
     Args:
-        chip: gives their sizes.
+        chip: gives the sizes of the memories.
     """
 
     def __init__(self, chip: Chip) -> None:
@@ -109,7 +109,7 @@ class _WrittenBytes:
         self._covers: dict[str, NDArray[np.bool_]] = {}
 
     def of(self, memory: str, where: Footprint) -> NDArray[np.bool_]:
-        """The bytes of a footprint."""
+        """Returns the map of the bytes of a footprint, as a view."""
         cover = self._covers.get(memory)
         if cover is None:
             cover = self._covers[memory] = np.zeros(self._chip.memory[memory].size, np.bool_)

@@ -1,8 +1,8 @@
-"""Races between blocks: bytes of GM that one block writes and another reads or writes, with nothing between them.
+"""Races between blocks: bytes of GM that one block writes and another reads or writes, without synchronisation.
 
-Blocks run in any order and side by side. Unless all of them meet at a barrier, what two of them do to one byte is in no
-order, however far apart they are launched. Atomic adds of both are no race. Nor are writes of the same value, which one that
-wrote it may read: where writes meet, the blocks run once more, on copies, to see whether they leave the bytes as they are.
+Blocks run in any order and concurrently. Unless all of them meet at a barrier, accesses of two blocks to one byte are
+unordered. Atomic updates by both are no race. Nor are writes of equal values, which a block that wrote the value itself may
+also read: where writes overlap, the blocks run once more, on copies, to compare the values.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tilelang_npu.target import name_of
 MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
 
 REPLAYED = 8
-"""Blocks of which what they write again is kept at a time."""
+"""Number of blocks whose replayed arrays are kept at a time."""
 _SEVERAL = -2
-"""Mark of bytes that several blocks write with the same value."""
+"""Mark of bytes that several blocks write with equal values."""
 
 
 def find_between_blocks(recorded: Recorded) -> list[Hazard]:
-    """The races between the blocks of a launch in which blocks do not wait for each other."""
+    """Returns the races between the blocks of a launch whose blocks do not wait for each other."""
     if len(recorded.blocks) < 2 or recorded.alike.apart:
         return []
     found: list[Hazard] = []
@@ -39,7 +39,7 @@ def find_between_blocks(recorded: Recorded) -> list[Hazard]:
 
 
 class _Check:
-    """The search in one memory."""
+    """The search in one memory range."""
 
     def __init__(self, recorded: Recorded, memory: SharedMemory) -> None:
         self.recorded = recorded
@@ -53,10 +53,7 @@ class _Check:
     def run(self) -> list[Hazard]:
         if not self.uses.written or not self.uses.may_meet():
             return []
-        return self._marked()
-
-    def _marked(self) -> list[Hazard]:
-        """Mark each written byte with its block, then look whose marks others meet."""
+        # Mark each written byte with its block, then compare every read with the marks.
         self.writer = self.uses.marks()
         adds = any(access.reads and access.writes for access in self.uses.accesses)
         self.adder = self.uses.marks() if adds else None
@@ -98,6 +95,7 @@ class _Check:
             seen[...] = run.block
 
     def _meet_adds(self, run: BlockRun, use: BlockUse) -> None:
+        """Reports an access that overlaps with an atomic update by another block."""
         if self.adder is not None:
             seen = self.uses.view(self.adder, use)
             self._meet(run, use, seen, (seen != NOBODY) & (seen != run.block))
@@ -107,7 +105,7 @@ class _Check:
         return use.offset + sum(int(place) * step for place, step in zip(at, steps, strict=True))
 
     def _meet(self, run: BlockRun, use: BlockUse, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
-        """Report the first byte at which a use meets the marks of another block."""
+        """Reports the first byte at which an access overlaps with the mark of another block."""
         if not others.any():
             return
         at = np.unravel_index(int(others.argmax()), seen.shape)
@@ -125,7 +123,7 @@ class _Check:
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
 
     def _common(self, first: BlockUse, second: BlockUse, byte: int) -> tuple[int, int]:
-        """The run of bytes around ``byte`` that both touch."""
+        """Returns the contiguous bytes around ``byte`` that both accesses contain."""
         start, end = 0, self.memory.size
         for use in (first, second):
             rest = byte - use.offset
@@ -135,16 +133,16 @@ class _Check:
         return start, end
 
     def _leaves(self, block: int, use: BlockUse, where: NDArray[np.bool_]) -> bool:
-        """Whether a block, run again, leaves some of the bytes of a use as they are: others wrote the same values."""
+        """Whether a block, run again, leaves the same values in the selected bytes: other blocks wrote equal values."""
         if len(self.memory.delta) > 1:
-            return False  # copies of arguments that share bytes would not
+            return False  # copies of arguments do not overlap as the arguments do
         after = self._replayed.get(block)
         if after is None:
             if len(self._replayed) == REPLAYED:
                 self._replayed.clear()
             again = self.recorded.replay.behind(self._runs[block])
             if again is None:
-                return True  # not decided: the replay says so
+                return True  # not decided: ``Replay.failed`` says so
             after = [array if number in self.memory.delta else None for number, array in enumerate(again.arrays)]
             self._replayed[block] = after
         grain, shape = self.uses.grain, use.shape

@@ -1,8 +1,8 @@
-"""Elements of a tensor that the call allocated, read though no launch has written them, where a result depends on them.
+"""Reads of tensors that the call allocated, of elements that no launch has written, if a result depends on them.
 
-What a call allocates holds nothing: a launch may read there what it or one before it has written, and nothing else. As on chip
-(see ``uninitialised``) the read alone is no fault. So a block in which it happens runs twice more, on copies, with different
-bytes in these places; if the tensors differ then, the result is made of whatever the memory held.
+A tensor that a call allocates has no contents: a launch may only read what it or an earlier launch has written. As on chip (see
+``uninitialised``) the read alone is no fault. So a block with such a read runs twice more, on copies, with different bytes in
+these elements; if the results differ, they depend on uninitialised memory.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, sit
 from tilelang_npu.target import name_of
 
 MOST = 16
-"""Blocks that run again at most."""
+"""Limit of the blocks that run again."""
 
 _Read = tuple[int, int, OpRecord, Access, Footprint]
-"""A read: place among the GM operands of the stream, place in the stream, op, access, footprint at offset 0."""
+"""A read: position among the GM offsets of the stream, position in the stream, op, access, footprint at offset 0."""
 
 
 def find_blank(recorded: Recorded, blank: Mapping[int, NDArray[np.bool_]]) -> Iterator[Hazard]:
-    """What results depend on though no launch wrote it: the first such read of each op.
+    """Yields the reads of unwritten elements that a result depends on: the first such read of each op.
 
     Args:
         recorded: the launch.
-        blank: the bytes that nothing wrote, this launch included, of the GM arguments that the call allocated.
+        blank: by GM argument that the call allocated, the bytes that no launch wrote, including this one.
     """
     streams: dict[tuple[int, int], list[_Read]] = {}
     told: set[tuple[int, int]] = set()

@@ -1,10 +1,10 @@
-"""Hazards with one cause, together: what a single missing wait leaves in no order is one finding.
+"""Grouping of hazards by cause: all hazards that follow from one missing wait are one finding.
 
-Inside a core, an event between two pipes stands at one place of the program. So the pairs of these two pipes that begin
-before one place and end behind it lack the same event; in a loop, a pair may end in the next iteration. Flags that were set
-for it and found no wait belong to it. Between cores a flag has no such place: pairs of the same pipes of the same cores are
-one finding, unless one pair ends before the other begins: no flag orders both. Between blocks it is what happens to one tensor
-at lines that have one in common.
+Inside a core, an event between two pipes has one place in the program. So all pairs of these two pipes that begin before a
+place and end after it lack the same event; in a loop, a pair may end in the next iteration. Flags that were set for the event
+and have no wait belong to it. Between cores a flag has no such place: pairs of the same pipes of the same cores are one
+finding, unless one pair ends before the other begins, because then no flag orders both. Between blocks, hazards of one tensor
+with a line in common are one finding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang_npu.errors import Location
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 
 _NONE = Hazard("", "flag", Site("", None, "", "", 0), None, "", 0, 0, "", 0)
-"""In the place of a finding's hazard: what is left says of which kernel it is and who lets it pass."""
+"""Placeholder for a finding's hazard: the rest of the finding identifies its kernel and its suppression."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Finding(Report):
     """Hazards with one cause.
 
     Attributes:
-        hazard: the one that is shown in full.
-        others: what has the same cause.
-        kernel: the kernel it was found in.
+        hazard: the hazard that is shown in full.
+        others: hazards with the same cause.
+        kernel: the kernel in which it was found.
         chip: the chip that the kernel was compiled for.
-        allowed: why it is no fault, in the user's words; None where nobody said so.
-        in_source: whether that stands beside the line, and not on the command line.
+        allowed: the user's reason to suppress it; None if it is not suppressed.
+        in_source: whether the reason is in the source line, not on the command line.
     """
 
     hazard: Hazard
@@ -47,7 +47,7 @@ class Finding(Report):
 
     @property
     def location(self) -> Location | None:
-        """The line that is to be looked at: of two accesses the later one."""
+        """The line to look at: of two accesses the later one."""
         site = self.hazard.second or self.hazard.first
         return site.location or self.hazard.first.location
 
@@ -65,12 +65,12 @@ class Finding(Report):
 
 
 def brief(hazard: Hazard) -> str:
-    """A hazard in one line."""
+    """Returns a hazard in one line."""
     if hazard.kind in ("flag", "address"):
         return f"{hazard.code}  {_place(hazard.first)}  {hazard.missing}"
     second = f" -> {_place(hazard.second)}" if hazard.second is not None else ""
     name = f" of {hazard.buffer}" if hazard.buffer else ""
-    where = f" bytes {hazard.start}..{hazard.end - 1}" if hazard.end > hazard.start else ""  # padding is told by its buffer
+    where = f" bytes {hazard.start}..{hazard.end - 1}" if hazard.end > hazard.start else ""  # padding has a buffer, no bytes
     return f"{hazard.code}  {_place(hazard.first)}{second}  {hazard.kind}, {hazard.memory}{where}{name}"
 
 
@@ -79,11 +79,11 @@ def _place(site: Site) -> str:
 
 
 def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[Finding]:
-    """The findings that hazards of one kernel make, in the order of their lines.
+    """Groups the hazards of one kernel by cause, and returns the findings in the order of their lines.
 
     Args:
         hazards: the hazards, in any order.
-        kernel, chip: what the findings name.
+        kernel, chip: as for ``Finding``.
     """
     ordered = sorted(dict.fromkeys(hazards), key=_rank)
     follows = {one: cause for one in ordered for cause in [_cause(one, ordered)] if cause is not None}
@@ -106,7 +106,7 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings of several launches, each cause once, in the order of their lines."""
+    """Merges the findings of several launches: each cause once, in the order of their lines."""
     parts: dict[Finding, dict[object, Hazard]] = {}
     for finding in findings:
         known = parts.setdefault(replace(finding, hazard=_NONE, others=()), {})
@@ -123,7 +123,7 @@ def _line(site: Site | None) -> tuple[str, int, int]:
 
 
 def _rank(hazard: Hazard) -> tuple[object, ...]:
-    """Order: by line, the pair that is nearest together first."""
+    """Returns the sort key: by line, the closest pair first."""
     second = hazard.second or hazard.first
     return (_line(second), hazard.code, second.number <= hazard.first.number, -hazard.first.number, _line(hazard.first),
             second.number, hazard.memory, hazard.start, hazard.end, hazard.kind, second.core, hazard.first.core,
@@ -131,12 +131,13 @@ def _rank(hazard: Hazard) -> tuple[object, ...]:
 
 
 def _edge(hazard: Hazard) -> tuple[str, ...]:
-    """From which pipe of which kind of core to which."""
+    """Returns the pipes and kinds of cores of both accesses."""
     return tuple(part for site in (hazard.first, hazard.second) if site is not None for part in (site.core[:3], site.pipe))
 
 
 def _cause(hazard: Hazard, every: Sequence[Hazard]) -> Hazard | None:
-    """Of two writes, the read between them that the second does not wait for: by that wait it would wait for the first too."""
+    """Returns, for two writes, the read between them that the second does not wait for: that wait would order the writes
+    too."""
     if hazard.kind != "WAW" or hazard.code not in ("S201", "S202"):
         return None
     return next((one for one in every if one.kind == "WAR" and one.code in ("S201", "S202") and _target(one) == _target(hazard)
@@ -149,7 +150,7 @@ def _target(hazard: Hazard) -> tuple[object, ...]:
 
 
 def _in_core(hazards: Sequence[Hazard]) -> list[list[Hazard]]:
-    """Pairs of the same pipes around one place of the program: the one before the first pair's later op."""
+    """Groups pairs of the same pipes around one place of the program: the place before the first pair's later op."""
     groups: list[list[Hazard]] = []
     left = sorted(hazards, key=_ends)
     while left:
@@ -163,13 +164,13 @@ def _in_core(hazards: Sequence[Hazard]) -> list[list[Hazard]]:
 
 
 def _ends(hazard: Hazard) -> tuple[bool, int]:
-    """Where the later op stands; those of the same iteration first."""
+    """Returns the sort key of the later op: pairs of one iteration first."""
     assert hazard.second is not None
     return hazard.second.number <= hazard.first.number, hazard.second.number
 
 
 def _spans(hazard: Hazard, place: int) -> bool:
-    """Whether a pair's earlier op comes before a place of the program and its later op at or behind it."""
+    """Whether a pair's earlier op is before a place of the program, and its later op at or after it."""
     assert hazard.second is not None
     first, second = hazard.first.number, hazard.second.number
     if first < second:
@@ -178,7 +179,7 @@ def _spans(hazard: Hazard, place: int) -> bool:
 
 
 def _joined(hazards: Sequence[Hazard], together: Callable[[Hazard, Hazard], bool]) -> list[list[Hazard]]:
-    """Hazards in groups: each is together with at least one other of its group."""
+    """Groups hazards by the transitive closure of a relation."""
     groups: list[list[Hazard]] = []
     for hazard in hazards:
         near = [group for group in groups if any(together(one, hazard) for one in group)]
@@ -202,7 +203,7 @@ def _same_flag(one: Hazard, other: Hazard) -> bool:
 
 
 def _waiting(groups: Sequence[list[Hazard]], flag: Hazard) -> list[Hazard] | None:
-    """The races that the wait for a flag would have kept apart."""
+    """Returns the races that the wait for a flag would prevent; None if there are none."""
     found: list[tuple[tuple[bool, int], list[Hazard]]] = []
     for group in groups:
         for race in group:
@@ -212,7 +213,7 @@ def _waiting(groups: Sequence[list[Hazard]], flag: Hazard) -> list[Hazard] | Non
             inside = race.code == "S201" and (flag.first.pipe, flag.flag[1]) == (race.first.pipe, race.second.pipe)
             if inside:
                 found.append(((not _spans(race, flag.first.number), 0), group))
-            elif across:  # the flag is set behind the op that it is for, the nearer the likelier
+            elif across:  # the flag is set after the op that it is for; the nearest such op is the likeliest
                 behind = flag.first.number - race.first.number
                 found.append(((behind < 0, abs(behind)), group))
     return min(found, key=lambda one: one[0])[1] if found else None

@@ -1,4 +1,4 @@
-"""All hazards of a launch, of every kind, each once."""
+"""The search for hazards of all kinds in a launch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
 
 def find_every_kind(recorded: Recorded, distinct: Sequence[BlockRun], met: Sequence[tuple[list[BlockRun], list[Hazard]]],
                     misaligned: Sequence[Hazard], blank: Mapping[int, NDArray[np.bool_]]) -> list[Hazard]:
-    """The hazards of a launch.
+    """Returns all hazards of a launch, each once.
 
     Args:
         recorded: the launch.
-        distinct: a block of each kind.
-        met: what the ops of blocks that run together do to each other.
-        misaligned: addresses on chip that are none.
-        blank: by argument the bytes that nothing has written.
+        distinct: one block of each kind.
+        met: the hazards between ops of blocks that run together.
+        misaligned: the hazards of addresses.
+        blank: by argument, the bytes that no launch has written.
     """
     found = [hazard for runs, hazards in met for hazard in without_same_writes(recorded, runs, hazards)]
     found += misaligned
     if not recorded.program.global_sync:
-        found += find_between_blocks(recorded)  # above they are in one order
+        found += find_between_blocks(recorded)  # otherwise ``met`` contains them
     found += find_uninitialised(recorded, distinct)
     found += find_blank(recorded, blank)
     found += find_stale(recorded, distinct)

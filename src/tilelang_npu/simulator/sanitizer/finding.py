@@ -1,4 +1,4 @@
-"""What the sanitizer found, as data and as text."""
+"""Hazards as data and as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from tilelang_npu.errors import Location
 
 Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "blank", "left over", "padding"]
-_SAID = {
+_TEXTS = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
     "WAW": ("are written twice in no order", "write after write", ("write", "write")),
@@ -19,6 +19,7 @@ _SAID = {
     "blank": ("are read though no launch wrote them", "unwritten", ("read", "store")),
     "left over": ("are read though another buffer left them", "left over", ("read", "store")),
 }
+"""For each kind: the predicate, the formal term, and the verbs of both sites."""
 _STALE = ("unwritten", "blank", "left over")
 CODES = {
     "S201": "race inside a core",
@@ -33,15 +34,15 @@ CODES = {
     "S223": "op that begins at an address at which it cannot",
     "S224": "reduction that padding decides",
 }
-"""What a sanitizer finds, by code."""
+"""The hazards by code."""
 _WIDTH = 60
-"""Characters of a source line that a report shows at most."""
+"""Most characters of a source line that a report shows."""
 
 
 class Site(NamedTuple):
-    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before.
+    """One of the two ops of a hazard: its name, line, pipe, core, and how often it had run before.
 
-    ``number`` is its place among the ops of its core as the program is written, from 0.
+    ``number`` is its position among the ops of its core in program order, from 0.
     """
 
     op: str
@@ -56,7 +57,7 @@ class Site(NamedTuple):
         return f"{self.op} at {self.location or '?'}, {self.pipe} of {self.core}, iteration {self.iteration}"
 
     def row(self, verb: str) -> tuple[str, str, str, str]:
-        """The columns of a report: what it does, where, the line's text, the pipe."""
+        """Returns the columns of a report: the verb, the place, the source line, the pipe and core."""
         text = self.location.source().strip() if self.location is not None else ""
         shown = text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
         where = self.location.shown_line if self.location is not None else self.op
@@ -65,25 +66,24 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True)
 class Hazard:
-    """Two accesses without order, or a flag out of balance.
+    """Two accesses without order, or an error in the use of flags, addresses or uninitialised bytes.
 
     Attributes:
         code: one of :data:`CODES`.
         kind: read after write, write after read, write after write; ``flag``; ``address``; ``unwritten``;
             ``blank``; ``left over``; or ``padding``.
-        first: the earlier op as the program is written; of a flag the set; of stale bytes the
-            read; of padding what folds it.
-        second: the later one, None where there is none; of stale bytes the store that lets them
-            out; of padding the load.
+        first: the earlier op in program order; for a flag the set; for uninitialised bytes the read; for padding the reduction
+            or product.
+        second: the later op, or None; for uninitialised bytes the store of the result; for padding the load.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
-        start, end: bytes that both touch lie in ``start..end-1``: of the memory, of GM counted from the tensor's start.
-        missing: what would order them; of a flag, what is wrong with it; of stale bytes, what depends on them.
-        block: the block it was found in.
-        buffer: what the bytes belong to, by name; empty where no name is known.
-        near: what stands there that nearly orders them.
-        flag: of a flag its name, and whom it is for: the pipe of an event, the core of a flag between cores.
-        barriers: whether the core has barriers of all pipes: one that is missing leaves pairs of several pipes in no order.
-        hand_over: of S202 the number of the hand-over, among those between the same pipes: a flag orders one of them.
+        start, end: the common bytes are ``start..end-1``; in GM counted from the tensor's start.
+        missing: what would order the accesses; for a flag the error; for uninitialised bytes the result that depends on them.
+        block: the block in which it was found.
+        buffer: the name of the bytes' buffer; empty where unknown.
+        near: synchronisation that almost orders the accesses.
+        flag: for a flag its name, and its receiver: the pipe of an event, the core of a flag between cores.
+        barriers: whether the core has barriers of all pipes: a missing one leaves pairs of several pipes unordered.
+        hand_over: for S202 the number of the hand-over among those between the same pipes: one flag orders one of them.
     """
 
     code: str
@@ -103,18 +103,18 @@ class Hazard:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for the same fault in another iteration or block."""
+        """A key that is equal for the same error in another iteration or block."""
         places = [(site.op, site.location, site.pipe, site.core[:3]) for site in (self.first, self.second) if site is not None]
         return (self.kind, self.memory, *places, self.missing)
 
     def __str__(self) -> str:
-        said, formal, verbs = _SAID[self.kind]
+        predicate, formal, verbs = _TEXTS[self.kind]
         if self.kind in ("flag", "address", "padding"):
             head = f"{self.kind}[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
             word = "stale" if self.kind in _STALE else "race"
-            head = f"{word}[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
+            head = f"{word}[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {predicate} ({formal})"
         sites = [site for site in (self.first, self.second) if site is not None]
         rows = [site.row(verb) for site, verb in zip(sites, verbs, strict=False)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]

@@ -1,12 +1,12 @@
-"""Races and broken flag protocols of one block, judged by happens-before.
+"""Races and wrong use of flags in one block, by happens-before.
 
-Each pipe of each core carries a vector clock: how many steps of every other pipe are known to be done before what it does
-next. Sets carry it to waits, barriers drain into it, and what the scalar unit waited for holds for everything it issues
-later. Two accesses to the same bytes, one of them a write, must be ordered by it. On one pipe steps start in order, so that
-reading before a later write is safe; reading or overwriting what an earlier step of the pipe writes needs a
-``pipe_barrier``, except on S and M (AscendNPU-IR's own rule, docs/hivm.md#waits).
+Each pipe of each core has a vector clock: for every other pipe, the number of its steps that are known to be done before the
+pipe's next step. Sets pass it to waits, barriers merge clocks, and what the scalar unit waited for also holds for everything
+that it issues later. Two accesses to the same bytes, at least one of them a write, must be ordered by the clocks. Steps of one
+pipe start in order, so a read before a later write is safe; a read or write of bytes that an earlier step of the pipe writes
+needs a ``pipe_barrier``, except on S and M (the rule of AscendNPU-IR, docs/hivm.md#waits).
 
-The verdict does not depend on cycles, nor on which of two unordered steps the walk sees first.
+The verdict is independent of cycles, and of which of two unordered steps the walk visits first.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAI
 from tilelang_npu.target import name_of
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
-"""Pipes whose steps see what earlier steps of the same pipe wrote."""
+"""Pipes whose steps see the writes of their own earlier steps."""
 COUNT = len(PIPES)
 Places = Mapping[int, tuple[int, int]]
+"""By kernel argument, the number of the memory range that it lies in, and its offset there."""
 
 
 class _Use(NamedTuple):
-    """An access that later ones are compared with."""
+    """An earlier access that later ones are compared with."""
 
     clock: int
     tick: int
@@ -45,7 +46,7 @@ class _Use(NamedTuple):
 
 @dataclass
 class _Region:
-    """Bytes that are accessed under one footprint, and their latest uses."""
+    """Bytes that are accessed with one footprint, overlapping regions, and the latest accesses."""
 
     where: Footprint
     neighbours: list[_Region] = field(default_factory=list)
@@ -85,12 +86,12 @@ class _Memory:
 
 
 def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> frozenset[int]:
-    """Memories in GM that some op writes, unless all that touches them is one pipe that sees its own writes: only there two
-    accesses can be at odds.
+    """Returns the memory ranges in GM where two accesses can conflict: those that some op writes, unless only one pipe accesses
+    them and that pipe sees its own writes.
 
     Args:
-        records: per core what is known of its ops.
-        places: the memory that a kernel argument lies in, and where in it.
+        records: per core the records of its ops.
+        places: the memory range of each argument, and its offset there.
     """
     uses: dict[int, set[tuple[int, str]]] = {}
     written: set[int] = set()
@@ -107,13 +108,13 @@ def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> fr
 
 
 HazardKey = tuple[Kind, int, int, int, int]
-"""The kind of a hazard, and of both its ops the core and the number of the record."""
+"""The kind of a hazard, and for both ops the core and the number of the record."""
 Waited = Key | tuple[int, ...] | str
-"""An event or flag; an event's pipes alone; or any flag."""
+"""An event or flag; the pipes of an event; or ``flags`` for any flag."""
 
 
 class _Walk:
-    """The state of the walk over an order."""
+    """The state of the walk over a step order."""
 
     def __init__(self, order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
                  gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
@@ -128,7 +129,7 @@ class _Walk:
         self.memories: dict[tuple[object, ...], _Memory] = {}
         self.regions: dict[tuple[int, Event, int], _Region] = {}
         self.shapes: dict[tuple[int, Event, int], Footprint] = {}
-        self.touched: dict[tuple[int, Event, tuple[int, ...]], list[tuple[Access, _Region, int]]] = {}  # on chip
+        self.touched: dict[tuple[int, Event, tuple[int, ...]], list[tuple[Access, _Region, int]]] = {}  # on-chip accesses only
         self.found: dict[HazardKey, Hazard] = {}
         self.met: dict[HazardKey, tuple[int, int]] = {}
         self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
@@ -142,10 +143,10 @@ class _Walk:
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
         self.shared = shared_memories(records, places)
         self.barriers = frozenset(core for core, known in enumerate(records)
-                                  if any(record.work == Barrier("ALL") for record in known[:-1]))  # one ends every kernel
+                                  if any(record.work == Barrier("ALL") for record in known[:-1]))  # every kernel ends with one
 
     def _starts(self, core: int) -> list[int]:
-        """Where the GM offsets of each event begin."""
+        """Returns the position of each event's first GM offset."""
         counts = [record.gm_operands for record in self.records[core]]
         numbers = [event if isinstance(event, int) else event[0] for event in self.streams[core]]
         return [0, *accumulate([counts[number] for number in numbers])]
@@ -190,14 +191,14 @@ class _Walk:
                 self._join(own, drained)
 
     def _wait(self, core: int, key: Key, number: int) -> None:
-        """Count a wait: for its event or flag, and for those of the same pipes."""
+        """Counts a wait: for its event or flag, and for all of the same pipes."""
         if isinstance(key, tuple) and key[2] >= INTERNAL:
             return
         for place in ((core, key), (core, key[:2] if isinstance(key, tuple) else "flags")):
             self.waits[place] = self.waits.get(place, (0, 0))[0] + 1, number
 
     def _set(self, core: int, own: int, key: tuple[int, int, int], place: int, number: int) -> None:
-        """Note an event that is set in no order with the wait for its last set."""
+        """Notes an event that is set without order after the wait for its last set."""
         before = self.last_set.get((core, key))
         self.last_set[core, key] = place, number
         if before is not None:
@@ -206,7 +207,7 @@ class _Walk:
                 self.set_early.add((core, key, before[1], number))
 
     def _turn(self, core: int, own: int, kind: int, flag: int, number: int) -> None:
-        """Note a set or wait of a flag between cores that is in no order with the core's last one: a flag only counts."""
+        """Notes a set or wait of a flag between cores that is unordered with the core's last one: flags only count."""
         self.ticks[own] += 1
         before = self.turns.get((core, kind, flag))
         self.turns[core, kind, flag] = (own, self.ticks[own], number)
@@ -301,7 +302,7 @@ class _Walk:
     # -- reports -------------------------------------------------------------------------------------------------------
 
     def site(self, core: int, number: int, pipe: str, index: int = -1) -> Site:
-        """The op of an event, for a report."""
+        """Returns the op of an event, for a report."""
         stream, record = self.streams[core], self.records[core][number_of(self.streams[core][number])]
         before = sum(number_of(event) == record.number for event in stream[:number])
         operand = record.accesses[index].name if index >= 0 else ""
@@ -341,12 +342,12 @@ class _Walk:
             self.cores[second.core].block, access.label, near, barriers=second.core in self.barriers)
 
     def _lines(self, *sites: tuple[int, int]) -> str:
-        """``line 44 and line 36``, for two ops by their cores and numbers."""
+        """Returns ``line 44 and line 36`` for two ops, given by their cores and numbers."""
         places = [self.records[core][number].location for core, number in sites]
         return " and ".join(f"line {place.line}" if place is not None else "an op" for place in places)
 
     def _nearly(self, use: _Use, place: int, own: int) -> str:
-        """The sets and waits of the missing kind between two steps of a core that do not make a pair."""
+        """Returns the sets and waits between two steps of a core that have the missing pipes but do not match."""
         source, target = use.clock % COUNT, own % COUNT
         said = []
         for at in range(use.place + 1, place):
@@ -363,12 +364,12 @@ class _Walk:
 
 def find_hazards(order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
                  records: Sequence[Sequence[OpRecord]], places: Places) -> list[Hazard]:
-    """The hazards of cores that run together, in the order in which they are met; flags last.
+    """Returns the hazards of cores that run concurrently, in the order in which the walk meets them; flags last.
 
     Args:
-        order: the order of their steps.
-        cores, streams, gm, records: per core who it is, its events, its GM offsets and what is known of its ops.
-        places: the memory that a kernel argument lies in, and where in it: arguments may share bytes.
+        order: their step order.
+        cores, streams, gm, records: per core its identity, stream, GM offsets and records.
+        places: the memory range of each argument, and its offset there: arguments may overlap.
     """
     walk = _Walk(order, cores, streams, gm, records, places)
     walk.walk()
@@ -384,15 +385,16 @@ def find_hazards(order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Se
 
 def _hand_overs(across: Mapping[HazardKey, tuple[int, int]], found: Mapping[HazardKey, Hazard],
                 seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[HazardKey, int]:
-    """Which pairs between the same pipes of two cores one flag can order: those of which none ends before another begins.
+    """Divides pairs between the same pipes of two cores by the flag that can order them: none of a group ends before another
+    begins.
 
     Args:
-        across: per pair the places of its ops.
+        across: per pair the positions of its ops.
         found: the hazards.
-        seen: per place the clock of the op, its tick and what it knows of others.
+        seen: per position the clock of the op, its tick, and its vector clock.
 
     Returns:
-        per pair the number of its hand-over among those of the same pipes.
+        per pair the number of its group among those of the same pipes.
     """
     def ends_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
         end, begin = seen[one[1]], seen[other[0]]
@@ -452,7 +454,7 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
 
 
 def _waits(walk: _Walk, core: int, key: Waited) -> str:
-    """Where a core waits for an event or flag, and how often; else what it waits for instead."""
+    """Returns where and how often a core waits for an event or flag; if never, what it waits for instead."""
     def line(number: int) -> str:
         place = walk.records[core][number_of(walk.streams[core][number])].location
         return f"line {place.line}" if place is not None else "an op"

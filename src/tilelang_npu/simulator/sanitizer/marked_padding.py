@@ -1,8 +1,8 @@
-"""How padding is followed (``padding.py`` says in which blocks): a mark at every byte that it reached, and each reduction and
-product computed with it and without.
+"""Detection of padding that changes a result (``padding.py`` chooses the blocks): every byte that padding reached has a mark,
+and each reduction and product is computed with padding and without.
 
-The marks go with the numbers from core to core. Of a product, an element is padding where all its terms are: it has a row of A
-that is, or a column of B. Elsewhere the terms of padding have to add nothing.
+Marks move with the data from core to core. An element of a product is padding if all its terms are: its row of A or its column
+of B is. In other elements the terms of padding must add nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tilelang_npu.target import name_of
 
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
 _MOVES = frozenset(f"hivm.hir.{name}" for name in ("load", "store", "copy", "nd2nz", "nz2nd", "fixpipe", "custom", "l12ub"))
-"""Ops that put what they read elsewhere, perhaps in another layout."""
-_FILLED = "pad_value of T.copy says what is filled in"
+"""Ops that move their source, possibly to another layout."""
+_FILLED = "pad_value of T.copy sets the padding"
 CONSTANT = -1
-"""Mark of what an op filled with one number: neither padding nor a number of the user's data."""
+"""Mark of elements that an op filled with a constant: neither padding nor the user's data."""
 _SELECT = "hivm.hir.vsel"
-_MADE = "T.if_then_else takes out what comes of padding; " + _FILLED
+_MADE = "T.if_then_else removes results of padding; " + _FILLED
 _ROUNDING = 4e-3
-"""What a product may differ by from one in 64 bits and be it, as a share of its terms' magnitudes."""
+"""Relative error, of the sum of the terms' magnitudes, up to which a product counts as equal to its value in 64 bits."""
 _EXACT = 1e-9
 """The same for two products in 64 bits."""
 _ELEMENTWISE = frozenset(f"hivm.hir.{entry.hivm}" for entry in ops.elementwise())
@@ -44,14 +44,14 @@ _ELEMENTWISE = frozenset(f"hivm.hir.{entry.hivm}" for entry in ops.elementwise()
 
 @dataclass
 class _Kept:
-    """What is known of an op that is about to run.
+    """The state of an op between the calls before and after it.
 
     Attributes:
-        writing, writes: what it writes.
-        made: the marks of that, where they are known already.
-        filled: of a load that may have filled its destination first what that held, and the marks if it did.
-        mixed: of an elementwise op the marks and the numbers of its operands, and whether it chooses between them.
-        product: of a multiplication.
+        writing, writes: its outputs.
+        made: the marks of the first output, if known before it runs.
+        filled: for a load that may first fill its destination, the old contents, and the marks if it does.
+        mixed: for an elementwise op, the marks and numbers of its operands, and whether it is a select.
+        product: for a multiplication.
     """
 
     writing: Sequence[Access]
@@ -64,17 +64,17 @@ class _Kept:
 
 @dataclass
 class _MarkedProduct:
-    """A multiplication of which an operand has padding, by row and column.
+    """A multiplication with padding in an operand, by row and column.
 
     Attributes:
         block, site: the op.
-        label: what the accumulator is called.
-        given, own: with the terms of padding, and without them.
-        alone: of each element a mark where all terms are padding, or 0.
-        some: of each element a mark where any term is.
-        terms: of each element how many terms are no padding.
-        depth: how many terms there are.
-        marked: the accumulator's marks as they were.
+        label: the name of the accumulator.
+        given, own: the product with the terms of padding, and without.
+        alone: for each element a mark if all its terms are padding, or 0.
+        some: for each element a mark if any term is.
+        terms: for each element the number of terms that are not padding.
+        depth: the number of terms.
+        marked: the marks of the accumulator before the op.
         size: sum of the magnitudes of the terms.
     """
 
@@ -92,13 +92,13 @@ class _MarkedProduct:
 
 
 class MarkedPadding:
-    """An observer that follows what was filled in.
+    """An observer that follows padding.
 
     Args:
-        fills: of each kind of core the ops that fill.
+        fills: for each kind of core, the ops that fill.
 
     Attributes:
-        found: the reports, by core and op.
+        found: the hazards, by core and op.
     """
 
     def __init__(self, fills: dict[str, dict[int, OpRecord]]) -> None:
@@ -111,7 +111,7 @@ class MarkedPadding:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> _Kept | None:
-        """Look at what the op reads: it may write over it."""
+        """Examines the operands before the op runs, because it may overwrite them."""
         run = self._runs[block, record.core, sub, record.number]
         self._runs[block, record.core, sub, record.number] += 1
         if len(writes) == 0:
@@ -130,7 +130,7 @@ class MarkedPadding:
                 filled = _filled_up(reading[0], marks[0], writing[0], writes[0], np.array(fill, np.int32))
                 if op.init_condition is None:
                     kept.made = filled
-                else:  # its value is no operand in memory: what it has filled has changed
+                else:  # the condition is not known here: a fill is recognised by changed contents
                     kept.filled = None if filled is None else (writes[0].copy(), filled)
         elif fill or (isinstance(op, hivm.VBrcOp) and not reads):
             kept.made = np.array(fill or CONSTANT, np.int32)
@@ -149,7 +149,7 @@ class MarkedPadding:
         return kept
 
     def after(self, kept: object) -> None:
-        """Mark what it wrote."""
+        """Marks the outputs of the op."""
         if not isinstance(kept, _Kept):
             return
         made = kept.made
@@ -165,13 +165,13 @@ class MarkedPadding:
             self._marks.put(array, made if fits and made is not None else np.zeros((), np.int32))
 
     def _multiplied(self, product: _MarkedProduct, access: Access, array: Array) -> Marks | None:
-        """The marks of an accumulator, and a report where padding changed it."""
+        """Returns the marks of an accumulator; reports padding that changed it."""
         after = matrix(access, array)
         assert after is not None
         rows, columns = product.given.shape
         with np.errstate(invalid="ignore", over="ignore"):
             fresh = np.abs(after[:rows, :columns].astype(np.float64) - product.given) <= _ROUNDING * product.size
-        anew = bool((fresh | _is_nan(product.given)).all())  # nothing of what was there is left
+        anew = bool((fresh | _is_nan(product.given)).all())  # the old contents were not added
         added_to = np.zeros(product.given.shape, np.bool_) if anew else product.marked[:rows, :columns] == 0
         with np.errstate(invalid="ignore"):
             same = (product.given == product.own) | (np.abs(product.given - product.own) <= _EXACT * product.size)
@@ -199,7 +199,7 @@ class MarkedPadding:
             _MADE if load.core == "AIC" else _FILLED))
 
     def _folded(self, block: int, site: Site, op: hivm.VReduceOp, access: Access, source: Array, marks: Marks) -> Marks:
-        """The marks of a reduction's result: only what comes of padding alone has one."""
+        """Returns the marks of a reduction's result: a result of padding alone has one."""
         axes = tuple(op.dims)
         entry = meaning.reduction(op.mode.split("_")[0])
         padding = marks != 0
@@ -223,7 +223,7 @@ class MarkedPadding:
 
 
 def _filled_up(reading: Access, marks: Marks, writing: Access, target: Array, rest: Marks) -> Marks | None:
-    """The marks of a tile in L1 after a load: those of the loaded matrix, and ``rest`` where that does not reach."""
+    """Returns the marks of a tile in L1 after a load: those of the loaded matrix, and ``rest`` elsewhere."""
     loaded = matrix(reading, marks)
     if loaded is None:
         return None
@@ -233,7 +233,7 @@ def _filled_up(reading: Access, marks: Marks, writing: Access, target: Array, re
 
 
 def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, target: Array, work: Transfer) -> Marks | None:
-    """The marks of what a move leaves, in the layout there; of what is added to only where both have one."""
+    """Returns the marks after a move, in the layout of its destination; an atomic update keeps a mark only if both have one."""
     moved = marks[0]
     if moved.shape != target.shape or reading[0].memory != writing.memory or work.turned:
         by_row = matrix(reading[0], moved)
@@ -250,7 +250,7 @@ def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, t
 
 def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Access], reads: Sequence[Array],
              marks: Sequence[Marks], writing: Access, marked: Marks) -> _MarkedProduct | None:
-    """A multiplication with and without padding; None where its sizes are known at run time only, or it has a bias."""
+    """Returns a multiplication with and without padding; None if its sizes are dynamic, or if it has a bias."""
     if not (isinstance(work.m, int) and isinstance(work.k, int) and isinstance(work.n, int)):
         return None
     m, k, n = work.m, work.k, work.n
@@ -281,15 +281,15 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:
-    """Where a number is none: nothing else differs from itself."""
+    """Whether each number is NaN."""
     found: NDArray[np.bool_] = array != array
     return found
 
 
 def _combined(marks: Sequence[Marks], sources: Sequence[Array], chooses: bool, result: Array) -> Marks:
-    """The marks of what comes of several operands, element by element: those that they have, but none where the result is that
-    of an operand without any. There the padding was neutral (0 in a running sum), or something else was chosen. That a sum of
-    padding and a constant is that constant says nothing of it."""
+    """Returns the marks of an elementwise result: those of its operands, but none where the result equals an operand without a
+    mark. There the padding was neutral (0 in a running sum), or a select did not choose it. Equality with a constant does not
+    count: it does not show that padding had no effect."""
     made: Marks = np.full(result.shape, CONSTANT, np.int32)
     clean = np.zeros(result.shape, np.bool_)
     for mark, source in zip(marks, sources, strict=True):

@@ -1,7 +1,7 @@
-"""Marks beside numbers: of each byte of a memory a number that says what it comes of, or 0.
+"""Shadow memory: for each byte of a memory a number that says where its value comes from, or 0.
 
-A number in a Cube core's memory lies in fractals, in L0C in others than in L1, and in rows in the others. What moves it between
-them moves its mark, by row and column of the matrix.
+A matrix is stored in fractals in a Cube core's memories, differently in L0C and in L1, and by rows elsewhere. A move between
+them moves the marks by row and column of the matrix.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Marks = NDArray[np.int32]
 
 
 class MarkedMemory:
-    """The marks of all memories. Those of a memory in which nothing was marked take no room."""
+    """The marks of all memories; memories without marks take no space."""
 
     def __init__(self) -> None:
         self._marks: dict[int, Marks] = {}
 
     def of(self, array: Array) -> Marks:
-        """The marks of an array's elements; not to be written to."""
+        """Returns the marks of an array's elements, read-only."""
         root, start, at = _place(array)
         if start not in self._marks:
             return np.broadcast_to(np.zeros((), np.int32), array.shape)
         return self._view(root, start, at, array)[..., 0]
 
     def put(self, array: Array, marks: Marks) -> None:
-        """Mark an array's elements; ``marks`` has its shape, or is one for all."""
+        """Sets the marks of an array's elements; ``marks`` has the array's shape, or is a scalar."""
         root, start, at = _place(array)
         if start in self._marks or marks.any():
             self._view(root, start, at, array)[...] = marks[..., None]
@@ -46,7 +46,7 @@ class MarkedMemory:
 
 
 def _place(array: Array) -> tuple[Array, int, int]:
-    """The memory that an array is a part of, where that begins, and the byte of it at which the array does."""
+    """Returns the array that owns the memory of an array, its address, and the array's byte offset in it."""
     root = array
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -55,7 +55,7 @@ def _place(array: Array) -> tuple[Array, int, int]:
 
 
 def elements_within(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
-    """Which elements of an array have bytes in common with some other arrays."""
+    """Returns which elements of an array overlap with some other arrays."""
     root, start, at = _place(array)
     touched = np.zeros(root.nbytes, np.bool_)
     for other in others:
@@ -66,12 +66,12 @@ def elements_within(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
 
 
 def _bytes_of(memory: NDArray[np.bool_], array: Array, at: int) -> NDArray[np.bool_]:
-    """The part of a map of a memory's bytes that an array at a byte of the memory has, with an axis more for the bytes."""
+    """Returns the part of a byte map that an array covers, with an additional axis for the bytes of an element."""
     return np.ndarray((*array.shape, array.itemsize), np.bool_, memory, at, (*array.strides, 1))
 
 
 def matrix(access: Access, values: Array) -> Array | None:
-    """What an operand holds, by row and column; None where it is no matrix."""
+    """Returns an operand's values by row and column; None if it is not a matrix."""
     if values.ndim == 4 and is_fractal(access.memory):
         columns, rows, height, width = values.shape
         return values.transpose(1, 2, 0, 3).reshape(rows * height, columns * width)
@@ -81,7 +81,7 @@ def matrix(access: Access, values: Array) -> Array | None:
 
 
 def laid_out(access: Access, target: Array, marks: Marks) -> Marks | None:
-    """Marks by row and column in the layout of an operand, which may end earlier or later; None where it is no matrix."""
+    """Returns marks by row and column in the layout of an operand, cut or extended with 0; None if it is not a matrix."""
     shape = matrix(access, np.broadcast_to(np.zeros((), np.int8), target.shape))
     if shape is None:
         return None

@@ -1,8 +1,8 @@
-"""Addresses in UB and L1 at which no op but one of the scalar unit can begin.
+"""Addresses in UB and L1 at which an op cannot begin, except one of the scalar unit.
 
-DMA and vector instructions reach these memories in blocks of 32 bytes (CONS: UB and L1 32 B), and so do their rows: on the chip
-an op that begins elsewhere faults or takes the wrong bytes. Limits of single instructions, as 255 repeats of a vector
-instruction or 65535 for the strides of a DMA, are none of an op: the toolchain's library makes several instructions of it.
+DMA and vector instructions access these memories in blocks of 32 bytes (CONS: UB and L1 32 B), and so their rows: on the chip
+an op that begins elsewhere faults or accesses the wrong bytes. Limits of single instructions, such as 255 repeats of a vector
+instruction or 65535 for the strides of a DMA, do not limit an op: the toolchain's library splits it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang_npu.target import name_of
 
 
 def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """The first op of each kind of place that begins at no whole block, or whose rows do.
+    """Yields, for each access, the first time that it or one of its rows does not begin at a whole block.
 
     Args:
         recorded: the launch.
@@ -54,12 +54,12 @@ def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Ha
 
 
 def _is_fixed(access: Access) -> bool:
-    """Whether an access is at the same place in all events."""
+    """Whether an access has the same footprint in all events."""
     return all(isinstance(part, int) for part in (access.offset, *access.sizes, *access.strides))
 
 
 def _odd(where: Footprint, block: int) -> int | None:
-    """The first start of the region or of one of its rows that is at no whole block."""
+    """Returns the first start of the region or of one of its rows that is not at a whole block; None if there is none."""
     if where.offset % block:
         return where.offset
     for size, stride in zip(where.sizes, where.strides, strict=True):

@@ -1,8 +1,8 @@
-"""Where numbers go wrong: the first NaN, an overflow, what a conversion loses, a sum in too narrow a type.
+"""Numerical faults: the first NaN, an overflow, numbers that a conversion loses, a sum in too narrow a type.
 
-Asked for (``run --numbers``, ``TILELANG_NPU_NUMBERS=1``), every op that writes numbers is looked at, before and behind it. What
-is told is no fault as such: a kernel may want its infinities. Bytes that nothing wrote are left to the sanitizer: they are all
-ones here, which no arithmetic makes, so that they are told from a NaN that an op has made.
+On request (``run --numbers``, ``TILELANG_NPU_NUMBERS=1``) every op that writes numbers is examined before and after it runs. A
+finding is not necessarily a fault: a kernel may intend its infinities. Uninitialised bytes are the sanitizer's task: they are
+all ones here, which arithmetic never produces, so that they differ from a NaN that an op made.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ CODES = {
     "S403": "a conversion loses numbers",
     "S404": "a sum in half precision swallows what is added",
 }
-"""What is told, by code."""
+"""The findings by code."""
 
 
 @dataclass
 class NumberFinding(Report):
-    """Something that an op did to numbers, at one line of the kernel; counts are over all its runs.
+    """A numerical fault at one line of the kernel; counts are over all runs of the op.
 
     Attributes:
         code: one of :data:`CODES`.
         op: the HIVM op.
         location: the line of the kernel.
-        core: the core that met it first.
-        buffer: what was written, by name; empty where no name is known.
+        core: the core on which it was first seen.
+        buffer: the name of the destination; empty where unknown.
         block: the first block.
         index: the first element, in the op's destination.
-        detail: what came in there and what went out.
-        elements: how many elements.
-        of: how many it wrote in the runs in which that happened.
+        detail: the operands and the result there.
+        elements: number of elements.
+        of: number of elements written by the runs in which it happened.
     """
 
     code: str
@@ -62,7 +62,7 @@ class NumberFinding(Report):
 
     @property
     def key(self) -> object:
-        """Equal for the same line and kind in another run."""
+        """A key that is equal for the same line and kind in another run."""
         return self.code, self.op, self.location, self.core[:3]
 
     def __str__(self) -> str:
@@ -75,7 +75,8 @@ class NumberFinding(Report):
 
 
 class _Before(NamedTuple):
-    """An op that is about to run: where, what it reads, what it writes to, and which operands it adds to themselves."""
+    """An op before it runs: block and sub-block, record, copies of its operands, outputs, and in-place operands of an
+    addition."""
 
     block: int
     sub: int
@@ -86,10 +87,10 @@ class _Before(NamedTuple):
 
 
 class Numbers:
-    """Watches the ops of a launch.
+    """An observer that examines the ops of a launch.
 
     Attributes:
-        findings: what was seen, each line and kind once, in the order in which they were met.
+        findings: the findings, each line and kind once, in the order of their first occurrence.
     """
 
     def __init__(self) -> None:
@@ -101,12 +102,12 @@ class Numbers:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """Keep what the op reads: it may write over it."""
+        """Keeps copies of the operands: the op may overwrite them."""
         sums = [place for place, array in enumerate(reads) if record.name == "hivm.hir.vadd" and _same(array, writes[0])]
         return _Before(block, sub, record, [array.copy() for array in reads], writes, sums)
 
     def after(self, kept: object) -> None:
-        """Look at what the op made of it."""
+        """Examines the results of the op."""
         assert isinstance(kept, _Before)
         block, sub, record, reads, writes, sums = kept
         numbers = [array for array in reads if _is_float(array)]
@@ -144,12 +145,12 @@ class Numbers:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Names, with numbers where one stands for several."""
+    """Returns names, numbered where one occurs several times."""
     return [f"{name}{names[:place].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
 
 
 def spreads(array: Array, other: Array) -> bool:
-    """Whether each element of ``other`` has one of ``array`` that it comes from."""
+    """Whether each element of ``other`` corresponds to one of ``array``, by broadcasting."""
     return array.ndim == other.ndim and all(have in (1, size) for have, size in zip(array.shape, other.shape, strict=True))
 
 
@@ -160,13 +161,13 @@ def _same(array: Array, other: Array) -> bool:
 
 
 def _is_float(array: Array) -> bool:
-    """Whether these are floating-point numbers; those of ml_dtypes are of kind V and no record."""
+    """Whether these are floating-point numbers; types of ml_dtypes have kind V."""
     kind = array.dtype
     return kind.kind == "f" or (kind.kind == "V" and kind.names is None and kind.type is not np.void)
 
 
 def _nans(array: Array) -> NDArray[np.bool_]:
-    """NaN that some op made: not the one of bytes that nothing wrote."""
+    """Returns which elements are NaN, other than the NaN of uninitialised bytes."""
     bits = np.dtype(f"u{array.dtype.itemsize}")
     unwritten = array.view(bits) == np.iinfo(bits).max
     found: NDArray[np.bool_] = np.isnan(array) & ~unwritten
@@ -174,11 +175,11 @@ def _nans(array: Array) -> NDArray[np.bool_]:
 
 
 def _lost(source: Array, result: Array) -> NDArray[np.bool_]:
-    """Where a conversion gives zero for a number that is none, or another integer than it got."""
+    """Returns where a conversion makes zero of a nonzero number, or changes an integer."""
     if _is_float(source) and _is_float(result):
         vanished: NDArray[np.bool_] = (source != 0) & (result == 0)
         return vanished
-    if _is_float(source):  # to integers: what is beyond rounding
+    if _is_float(source):  # to integers: a difference of up to 1 is rounding
         given = source.astype(np.float64)
         beyond: NDArray[np.bool_] = ~(np.abs(given - result.astype(np.float64)) <= 1)
         return beyond

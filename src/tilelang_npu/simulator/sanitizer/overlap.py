@@ -1,4 +1,4 @@
-"""Whether two strided accesses share a byte: exact, and cheap where it usually is."""
+"""Exact test whether two strided footprints share a byte, fast in common cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilelang_npu.simulator.machine.memory import Array
 
 
 def overlap(first: Footprint, second: Footprint) -> bool:
-    """Whether the bytes of two simplified footprints meet."""
+    """Whether two simplified footprints overlap."""
     if first.empty or second.empty or first.end <= second.offset or second.end <= first.offset:
         return False
     if not first.sizes and not second.sizes:
@@ -21,7 +21,7 @@ def overlap(first: Footprint, second: Footprint) -> bool:
 
 @lru_cache(maxsize=4096)
 def _shifted(first: Footprint, second: Footprint, apart: int) -> bool:
-    """Whether they meet when the second starts ``apart`` bytes behind the first."""
+    """Whether they overlap if the second starts ``apart`` bytes after the first."""
     if len(first.strides) == 1 and first.strides == second.strides and max(first.element, second.element) <= first.strides[0]:
         return _same_pitch(first, second, apart)
     starts, ends = _runs(first)
@@ -30,7 +30,7 @@ def _shifted(first: Footprint, second: Footprint, apart: int) -> bool:
 
 
 def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
-    """Rows of one pitch: some row of the second must meet a row of the first."""
+    """Whether rows with equal stride overlap."""
     pitch = first.strides[0]
     rows, others = first.sizes[0], second.sizes[0]
     for column, row in ((apart % pitch, apart // pitch), (apart % pitch - pitch, apart // pitch + 1)):
@@ -42,7 +42,7 @@ def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
 
 
 def _runs(place: Footprint) -> tuple[Array, Array]:
-    """First bytes and ends of the contiguous runs, sorted."""
+    """Returns the starts and ends of the contiguous runs, sorted."""
     starts = np.asarray([place.offset], np.int64)
     for size, stride in zip(place.sizes, place.strides, strict=True):
         starts = (starts[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)

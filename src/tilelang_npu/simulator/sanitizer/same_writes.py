@@ -1,6 +1,6 @@
-"""Writes of the same bytes by two Vector cores: a kernel that does not part the work of a block's two does everything twice.
+"""Equal writes of the same bytes by two Vector cores: a kernel that does not divide a block's work computes everything twice.
 
-Where two writes differ it is a race; where they are the same, whichever lands last leaves what the other left.
+If two writes differ, they are a race; if they are equal, their order has no effect.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:
-    """The hazards without those of writes to GM that two Vector cores do with the same bytes.
+    """Removes hazards of writes to GM by two Vector cores that write equal values.
 
     Args:
         recorded: the launch.
-        runs: the blocks that run together; where such writes meet, they do so once more, on copies.
-        hazards: what was found in them.
+        runs: the blocks that run together; they run once more, on copies, if there are such hazards.
+        hazards: the hazards of these blocks.
     """
     met = {hazard.first.number for hazard in hazards if _both_write(hazard)}
     if not met:
@@ -35,14 +35,14 @@ def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: S
 
 
 def _both_write(hazard: Hazard) -> bool:
-    """Whether a hazard is one op of two Vector cores, writing the same bytes of GM."""
+    """Whether a hazard is one op of two Vector cores that writes the same bytes of GM."""
     return (hazard.code in ("S202", "S203") and hazard.kind == "WAW" and hazard.memory == "GM" and hazard.second is not None
             and hazard.first.number == hazard.second.number >= 0
             and hazard.first.core.startswith("AIV") and hazard.second.core.startswith("AIV"))
 
 
 class _Write(NamedTuple):
-    """An op that is about to write: its core and number, and what it writes to."""
+    """An op before it writes: its core and number, and its outputs."""
 
     core: tuple[int, int]
     number: int
@@ -50,7 +50,7 @@ class _Write(NamedTuple):
 
 
 class _Writes:
-    """Keeps what some ops of the Vector cores write: where, and which bytes, each time that they run."""
+    """An observer that keeps the addresses and values of the writes of some ops of the Vector cores."""
 
     def __init__(self, numbers: set[int]) -> None:
         self._kept: dict[int, dict[tuple[int, int], list[list[_Written]]]] = {number: {} for number in numbers}
@@ -65,14 +65,14 @@ class _Writes:
             self._kept[kept.number].setdefault(kept.core, []).append([_Written.of(one) for one in kept.writes])
 
     def agree(self, number: int) -> bool:
-        """Whether cores that write the same bytes anywhere write the same to the same places, time by time."""
+        """Whether cores that write overlapping bytes write the same values to the same places, in the same order."""
         cores = list(self._kept[number].values())
         return all(one == other or not any(a.meets(b) for a in chain(*one) for b in chain(*other))
                    for one, other in combinations(cores, 2))
 
 
 class _Written(NamedTuple):
-    """A write: the first byte and the one behind the last, how the rest lies, and what it leaves."""
+    """A write: its first byte and one past its last, its strides, and its values."""
 
     start: int
     end: int

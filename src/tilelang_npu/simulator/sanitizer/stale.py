@@ -1,23 +1,21 @@
-"""Bytes that something else left and an op reads as its own, where a result depends on them.
+"""Reads of bytes that another buffer left, if a result depends on them.
 
-Buffers whose lives do not overlap share addresses. One that is written in part, or not at all, and read as a whole then has
-another one's values in the rest: they are ordinary numbers, the same in every run, and right or wrong by where the buffers
-happen to lie. As with bytes that nothing wrote, reading them is no fault as long as nothing comes of it. So the block runs
-again on copies, with these bytes replaced just before the reads; if a tensor differs then, it depends on what the other buffer
-left.
+Buffers whose live ranges do not overlap share addresses. If such a buffer is written only in part, or not at all, and then read
+whole, the rest holds values of another buffer: ordinary numbers, equal in every run, right or wrong by the placement of
+buffers. As with uninitialised bytes, the read alone is no fault. So the block runs again on copies, with these bytes replaced
+just before the reads; if a result differs, it depends on the other buffer's values.
 
-The planner gives bytes to one buffer after the other, so that a read of bytes that another one of its buffers wrote is always
-looked at. An author who pins addresses, or writes HIVM, may mean two buffers as two names of the same bytes. A read of such a
-buffer is looked at where
+The planner gives bytes to one buffer after the other, so a read of bytes that another planned buffer wrote is always checked.
+An author who pins addresses, or writes HIVM, may intend two buffers as aliases. A read of such a buffer is checked if
 
-- the buffer itself wrote other bytes of the same read last, or
-- the buffer itself wrote these bytes, before another buffer did: both need the bytes at the same time.
+- the buffer itself was the last to write other bytes of the same read, or
+- the buffer itself wrote these bytes before another buffer did: both need the bytes at the same time.
 
-Two buffers are taken for names of the same bytes once one of them reads what the other one wrote without having written there
-before. Bytes that an author gives to one buffer after the other are no finding: each buffer is written before it is read.
+Two buffers count as aliases once one reads bytes that the other wrote, without having written there before. Bytes that an
+author reuses for one buffer after the other are no finding, because each buffer is written before it is read.
 
-The same happens inside one buffer: a load that moves less than it did in an earlier iteration, as the last tile's, leaves the
-rest as it was. Until something is written over it, that rest is the earlier tile's.
+The same can happen inside one buffer: a load that transfers less than in an earlier iteration, as for the last tile, leaves the
+rest of the earlier tile. Until that is overwritten, it belongs to the earlier load.
 """
 
 from __future__ import annotations
@@ -44,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class _Suspect(NamedTuple):
-    """A read of bytes that are another buffer's.
+    """A read of bytes that belong to another buffer.
 
     Attributes:
-        record, iteration, operand: the op, how often it had run, and which of its reading operands it is.
+        record, iteration, operand: the op, how often it had run, and the position among its operands that are read.
         mask: the elements concerned, in the operand's shape.
-        hazard: the report, as far as it is known.
-        restores: whether the other buffer still needs the bytes: they are replaced for this read alone.
+        hazard: the hazard without the dependent result.
+        restores: whether the other buffer still needs the bytes: they are replaced for this read only.
     """
 
     record: OpRecord
@@ -62,7 +60,7 @@ class _Suspect(NamedTuple):
 
 
 class _Replaced:
-    """An observer that fills with a byte what buffers left, before each of the reads."""
+    """An observer that replaces the bytes of other buffers before each suspected read."""
 
     def __init__(self, suspects: Sequence[_Suspect], block: int, sub: int, byte: int) -> None:
         self._block, self._sub, self._byte = block, sub, byte
@@ -74,7 +72,7 @@ class _Replaced:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """Write over the bytes when a read is about to happen."""
+        """Overwrites the bytes before a read."""
         key = record.core, record.number
         if (block, sub) != (self._block, self._sub) or key not in self._suspects:
             return None
@@ -90,23 +88,23 @@ class _Replaced:
         return held
 
     def after(self, kept: object) -> None:
-        """Put back what another buffer still needs and the op has not written."""
+        """Restores bytes that another buffer still needs and the op has not written."""
         for array, where, values in kept if isinstance(kept, list) else ():
             array[where] = values
 
 
 def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """What results depend on though another buffer left it, at most one report for each block, in the order of the blocks.
+    """Yields reads of bytes of other buffers that a result depends on, at most one for each block, in the order of the blocks.
 
     Args:
         recorded: the launch.
-        blocks: the blocks to look at: one of each kind.
+        blocks: the blocks to check: one of each kind.
     """
     for run in blocks:
         for lane, stream in enumerate(run.streams):
             suspects: list[_Suspect] = recorded.alike.made.get(
                 ("stale", recorded.program.lanes[lane][0], id(stream)),
-                lambda run=run, lane=lane: list(_suspects(recorded, run, lane)))  # type: ignore[misc]
+                lambda run=run, lane=lane: list(_suspects(recorded, run, lane)))  # type: ignore[misc]  # defaults of a lambda
             found = _first_dependent(recorded, run, suspects, recorded.program.lanes[lane][1])
             if found is not None:
                 yield found
@@ -114,9 +112,9 @@ def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazar
 
 
 def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
-    """The report of the first suspect that a result depends on.
+    """Returns the hazard of the first suspect that a result depends on.
 
-    All are replaced at once, as nothing comes of most; where something does, as few of the first as it takes.
+    All suspects are replaced at once, as few results depend on any; then a binary search finds the first.
     """
     first = recorded.replay.after(run) if suspects else None
 
@@ -128,20 +126,20 @@ def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Susp
         if found(len(suspects), byte) is not None:
             count = bisect_left(range(1, len(suspects) + 1), True, key=lambda count: found(count, byte) is not None) + 1
             hazard = found(count, byte)
-            assert hazard is not None, "it was found with as many"
+            assert hazard is not None, "the same number of suspects had an effect before"
             return replace(hazard, missing=f"{suspects[count - 1].hazard.missing}; {hazard.missing}")
     return None
 
 
 @dataclass
 class _Owners:
-    """Which buffer has written each byte of a core's memories last.
+    """Which buffer was the last to write each byte of a core's memories.
 
     Attributes:
         sizes: bytes of each memory.
-        from_other_cores: what the block's other cores write into the memories, whenever they do; asked for once.
-        names: the label of each buffer, and whether it stands for what an earlier load of it left, by the number from 1.
-        changed: counts what changed.
+        from_other_cores: writes of the block's other cores into the memories, at any time; consumed when first needed.
+        names: by number minus 1, the label of a buffer, and whether the number stands for its earlier load.
+        changed: counter of the changes.
     """
 
     sizes: Mapping[str, int]
@@ -150,13 +148,13 @@ class _Owners:
     changed: int = 0
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _buffers: dict[int, int] = field(default_factory=dict)
-    """The buffer of each number: of an earlier load's the number of the buffer itself."""
+    """The buffer of each number; for an earlier load the number of the buffer itself."""
     _by_hand: set[int] = field(default_factory=set)
-    """The buffers that the planner has not placed."""
+    """Buffers that the planner has not placed."""
     _overwritten: dict[int, dict[str, NDArray[np.bool_]]] = field(default_factory=dict)
-    """By buffer that the planner has not placed the bytes that it wrote and another buffer has written since."""
+    """For each of them, the bytes that it wrote and another buffer has overwritten."""
     _same: set[tuple[int, int]] = field(default_factory=set)
-    """Pairs of buffers that are two names of the same bytes."""
+    """Pairs of buffers that are aliases."""
     _others: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     _owners: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     _loads: dict[str, NDArray[np.int32]] = field(default_factory=dict)
@@ -164,7 +162,7 @@ class _Owners:
     _before: dict[tuple[int, int], Footprint] = field(default_factory=dict)
 
     def number(self, access: Access, earlier: bool = False) -> int:
-        """The number of an access's buffer."""
+        """Returns the number of an access's buffer."""
         key = access.memory, access.owner, earlier
         if key not in self._numbers:
             self.names.append((access.label or f"a buffer in {name_of(access.memory)}", earlier))
@@ -175,11 +173,11 @@ class _Owners:
         return self._numbers[key]
 
     def of(self, memory: str, where: Footprint) -> NDArray[np.int32]:
-        """The number of each byte's owner, in the footprint's shape."""
+        """Returns the number of each byte's owner, in the footprint's shape."""
         return self._view(self._owners, memory, where)
 
     def foreign(self, access: Access, where: Footprint) -> NDArray[np.bool_]:
-        """Which bytes of a read are another buffer's, but those of which that was said since they were written."""
+        """Returns which bytes of a read belong to another buffer, except those that were reported since they were written."""
         view, mine = self.of(access.memory, where), self.number(access)
         found: NDArray[np.bool_] = (view != mine) & (view != 0)
         if not access.planned and found.any():
@@ -187,7 +185,7 @@ class _Owners:
         return found & (self._view(self._met, access.memory, where) != mine) if access.memory in self._met else found
 
     def _needed(self, memory: str, where: Footprint, view: NDArray[np.int32], mine: int) -> NDArray[np.bool_]:
-        """Of which bytes of a read it is no choice of the author's that another buffer has written them."""
+        """Returns which bytes of a read the author cannot have intended to share with another buffer."""
         found = np.ones(view.shape, np.bool_)
         for space, written in self.from_other_cores:
             self._view(self._others, space, written, np.bool_)[...] = True
@@ -198,7 +196,7 @@ class _Owners:
             found = self._view(lost, memory, where).copy() if memory in lost else ~found
         if memory in self._others:
             found &= ~self._view(self._others, memory, where)
-        elif not found.any():  # it never wrote there, and reads what the other buffer means it to
+        elif not found.any():  # it never wrote there, so it reads what the other buffer provides
             self._same.update((mine, other) for other in owners.values() if other != mine)
         for number, other in owners.items():
             if (mine, other) in self._same or (other, mine) in self._same:
@@ -206,20 +204,20 @@ class _Owners:
         return found
 
     def overwrote(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> bool:
-        """Whether some of the bytes of a read were the buffer's own before another one wrote them."""
+        """Whether another buffer overwrote bytes of a read that were the buffer's own."""
         lost = self._overwritten.get(self.number(access), {})
         return access.memory in lost and bool(self._view(lost, access.memory, where)[foreign].any())
 
     def meet(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> None:
-        """Note of which bytes of a read it was said."""
+        """Notes bytes of a read as reported."""
         self._view(self._met, access.memory, where)[foreign] = self.number(access)
 
     def is_met(self, record: OpRecord) -> bool:
-        """Whether an op may touch bytes of which it was said: what it writes there is new."""
+        """Whether an op may access reported bytes: its writes make them new."""
         return any(access.memory in self._met for access in record.accesses)
 
     def write(self, record: OpRecord, event: Event, access: Access, where: Footprint) -> None:
-        """Note a write."""
+        """Notes a write."""
         self._set_owner(access.memory, where, self.number(access))
         if access.memory in self._met:
             self._view(self._met, access.memory, where)[...] = 0
@@ -271,7 +269,7 @@ class _Owners:
 
 
 def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
-    """Which bytes of a footprint another one touches too."""
+    """Returns which bytes of a footprint another one contains too."""
     touched = np.zeros(size, np.bool_)
     for part, mark in ((other, True), (where, None)):
         view = np.ndarray((*part.sizes, part.element), np.bool_, touched, part.offset, (*part.strides, 1))
@@ -282,8 +280,8 @@ def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
 
 
 def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect]:
-    """Reads of bytes that are another buffer's, or an earlier load's, in the order of the program; of the same bytes the first
-    since they were written, or all where the other buffer still needs them."""
+    """Yields reads of bytes of another buffer, or of an earlier load, in program order; for the same bytes the first read since
+    they were written, or every read if the other buffer still needs them."""
     index, _ = recorded.program.lanes[lane]
     records = recorded.program.functions[index].records
     owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()},
@@ -296,7 +294,7 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
         record = records[number_of(event)]
         iteration = counts.get(record.number, 0)
         counts[record.number] = iteration + 1
-        if done.get(event) == owners.changed and not owners.is_met(record):  # nothing was written by another op since
+        if done.get(event) == owners.changed and not owners.is_met(record):  # no other op has written since
             continue
         reads, again = [access for access in record.accesses if access.reads and not access.scratch], False
         for writes in (False, True):
@@ -337,7 +335,7 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
 
 
 def _byte(flat: int, sizes: Sequence[int], strides: Sequence[int], element: int) -> int:
-    """Where a byte of a footprint lies, by its number in it."""
+    """Returns the offset of a byte of a footprint, by its number."""
     number, within = divmod(flat, element)
     at = np.unravel_index(number, tuple(sizes)) if sizes else ()
     return within + sum(int(index) * stride for index, stride in zip(at, strides, strict=True))

@@ -1,8 +1,8 @@
-"""Bytes on chip that an op reads though nothing in its block wrote them, where a result depends on them.
+"""Reads of on-chip bytes that no op of the block wrote, if a result depends on them.
 
-That an op reads such bytes is no fault: a tile at the edge is loaded in part and computed as a whole, and what the rest of it
-holds goes nowhere. So a block in which it happens runs twice more, on copies, with different bytes in the memories at first. If
-the tensors differ then, something that nothing wrote has reached them; it would be another kernel's left-overs on a card.
+The read alone is no fault: a tile at the edge is loaded in part and computed whole, and results of the rest are not stored. So
+a block with such a read runs twice more, on copies, with different initial contents of the memories. If the results differ,
+they depend on uninitialised bytes; on a card these would be left by another kernel.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.target import name_of
 
 OTHER = 0x5B
-"""Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
+"""Byte that fills the memories in the second run: an ordinary number in every type, while POISON gives NaN or -1."""
 
 
 def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """What results depend on though nothing wrote it, at most one report for each block, in the order of the blocks.
+    """Yields reads of unwritten bytes that a result depends on, at most one for each block, in the order of the blocks.
 
     Args:
         recorded: the launch.
-        blocks: the blocks to look at: one of each kind.
+        blocks: the blocks to check: one of each kind.
     """
     for run in blocks:
         suspects: list[Hazard | None] = [
             recorded.alike.made.get(("uninitialised", recorded.program.lanes[lane][0], id(stream)),
-                                    lambda run=run, lane=lane: _suspect(recorded, run, lane))  # type: ignore[misc]
+                                    lambda run=run, lane=lane: _suspect(recorded, run, lane))  # type: ignore[misc]  # as above
             for lane, stream in enumerate(run.streams)]
         suspect = next((one for one in suspects if one is not None), None)
         if suspect is not None:
-            hazard = _reaching(recorded, run, suspect)
+            left = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
+            hazard = dependent(recorded, run, suspect, *left)
             if hazard is not None:
                 yield hazard
             if recorded.program.global_sync:
-                return  # all blocks were in it
+                return  # all blocks took part
 
 
 def _suspect(recorded: Recorded, run: BlockRun, lane: int) -> Hazard | None:
-    """The first read of bytes that nothing wrote before, as a report without the store that makes it matter."""
+    """Returns the first read of unwritten bytes, as a hazard without the dependent result."""
     read = next(unwritten_reads(recorded.program, run.streams, lane), None)
     if read is None:
         return None
@@ -55,36 +56,31 @@ def _suspect(recorded: Recorded, run: BlockRun, lane: int) -> Hazard | None:
 
 
 def site_of(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
-    """An op of a block, for a report.
+    """Returns an op of a block, for a report.
 
     Args:
         recorded, run, lane: the launch, the block and the core.
-        place: of the op's event in the core's stream.
-        record, pipe, operand: what is known of the op, and which of its accesses is meant.
+        place: position of the op's event in the core's stream.
+        record, pipe, operand: the op's record, and the pipe and role of the access.
     """
     before = sum(number_of(event) == record.number for event in run.streams[lane][:place])
     return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand,
                 record.number)
 
 
-def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | None:
-    """The suspect with the store of the first byte that depends on it; None where no byte does."""
-    return dependent(recorded, run, suspect, *(recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER)))
-
-
 def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again | None, second: Again | None, *,
               ignored: Mapping[int, NDArray[np.bool_]] | None = None) -> Hazard | None:
-    """A report with the store of the first byte in which two runs of a block differ; None where they do not.
+    """Returns a hazard with the store of the first byte in which two runs of a block differ; None if they do not differ.
 
     Args:
         recorded, run: the launch and the block.
         suspect: the read whose bytes were different in the two runs.
-        first, second: what they left; None where it is not known.
-        ignored: bytes of tensors that were different from the start.
+        first, second: the results; None where a run failed.
+        ignored: bytes of tensors that differed from the start.
     """
     bound = recorded.bound
     if first is None or second is None:
-        return None  # not decided: the replay says so
+        return None  # not decided: ``Replay.failed`` says so
     if first.recorded != second.recorded:
         what = "which ops the block runs, or where, depends on them"
         return Hazard(suspect.code, suspect.kind, suspect.first, None, suspect.memory, suspect.start, suspect.end, what,
@@ -108,7 +104,7 @@ def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again |
 
 
 def _writer(recorded: Recorded, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
-    """The first op of a block, or of one that it waits for, that writes a byte of a tensor, and what the tensor is called."""
+    """Returns the first op of a block, or of one that it waits for, that writes a byte of a tensor, and the tensor's name."""
     for one in recorded.replay.together(run):
         for lane, (stream, offsets) in enumerate(zip(one.streams, one.gm, strict=True)):
             records = recorded.program.functions[recorded.program.lanes[lane][0]].records

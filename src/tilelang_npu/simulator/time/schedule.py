@@ -1,8 +1,8 @@
-"""The steps of cores that run together, in an order in which every wait comes behind its set.
+"""The steps of cores that run concurrently, in an order in which every wait follows its set.
 
-Each core issues its steps in program order to its pipes; a pipe that waits holds what comes behind it, nothing else. So the
-order is a linear extension of happens-before: timing and hazard checks walk over it once and never have to look ahead. If
-the walk gets stuck, the cores would hang: the error says who waits for what.
+Each core issues its steps in program order to its pipes; a waiting pipe delays only its own later steps. The order is a linear
+extension of happens-before: timing and hazard detection walk over it once, without look-ahead. If the walk gets stuck, the
+cores hang, and the error says which pipes wait for what.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ SCALAR = 0
 BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
 NOBODY: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
-"""An event of a core: the pipe that sets it, the pipe that waits for it, its number."""
+"""An event of a core: the pipe that sets it, the pipe that waits for it, and its number."""
 Key = EventKey | int
-"""An event, or a flag between cores."""
+"""An event, or a flag between cores by its number."""
 
 
 class Ordered(NamedTuple):
     """A step in the order.
 
     Attributes:
-        core: position of its core among those that run together.
+        core: position of its core among those that run concurrently.
         step: the step.
-        number: place of its event in the core's stream.
-        partners: of a wait the places in the order of the sets it waits for.
+        number: position of its event in the core's stream.
+        partners: for a wait, the positions of its sets in the order.
     """
 
     core: int
@@ -53,7 +53,7 @@ class Ordered(NamedTuple):
 
 
 class OrderedSteps(Sequence[Ordered]):
-    """Steps in their order, kept by column: of millions of them the garbage collector sees four lists.
+    """Steps in order, stored by column, so that millions of steps are only four objects for the garbage collector.
 
     Attributes:
         columns: the lists of cores, steps, numbers and partners of ``Ordered``.
@@ -74,7 +74,7 @@ class OrderedSteps(Sequence[Ordered]):
         others.append(partners)
 
     def rows(self) -> Iterator[tuple[int, PipeStep, int, tuple[int, ...]]]:
-        """The steps as plain tuples, for loops that take them apart."""
+        """Returns an iterator over the steps as plain tuples, for hot loops."""
         return zip(*self.columns, strict=True)
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class OrderedSteps(Sequence[Ordered]):
 
 @dataclass
 class CoreState:
-    """A core on its way through its stream."""
+    """The state of a core in its stream."""
 
     place: int
     identity: CoreId
@@ -116,7 +116,7 @@ class CoreState:
         return self.expansion.records[number_of(self.stream[number])]
 
     def unissued(self) -> Iterator[tuple[int, PipeStep]]:
-        """The steps that were not issued yet, each with the place of its event."""
+        """Yields the steps that are not issued yet, each with the position of its event."""
         for step in self.steps[self.next_step:]:
             yield self.next_event - 1, step
         for number in range(self.next_event, len(self.stream)):
@@ -124,25 +124,26 @@ class CoreState:
                 yield number, step
 
     def groups(self, flag: int) -> set[str]:
-        """The groups with which ops of the core may set a flag between cores."""
+        """Returns the groups for which ops of the core may set a flag between cores."""
         works = [record.work for record in self.expansion.records if isinstance(record.work, CrossSet)]
         return {work.group for work in works if isinstance(work.flag, Fact) or work.flag == flag}
 
 
 class StepOrder:
-    """The linear order of a group of cores.
+    """The step order of a group of cores.
 
     Args:
         cores: the cores.
         streams: their event streams.
         expansions: the steps of their events.
+        limit: number of sets of a flag that may be outstanding.
 
     Attributes:
         steps: the order.
-        leftover: events and flags that were set and never waited for: ``(core, key, place of the set)``.
-        doubled: events set again before they were waited for, in program order: ``(core, key, numbers of both events)``.
-        overflowed: flags with more sets outstanding than ``limit``: ``(core, flag, place of the set)``.
-        limit: sets of a flag that may be outstanding.
+        leftover: events and flags that were set without a wait: ``(core, key, position of the set)``.
+        doubled: events that were set again before the wait, in program order: ``(core, key, numbers of both events)``.
+        overflowed: flags with more outstanding sets than ``limit``: ``(core, flag, position of the set)``.
+        limit: as given.
 
     Raises:
         TileError: S301 to S303, the cores hang.
@@ -174,10 +175,10 @@ class StepOrder:
         self.leftover.sort(key=lambda item: item[2])
 
     def _advance(self, core: CoreState) -> bool:
-        """Issue what the core can; whether there was something.
+        """Issues steps of a core as long as possible; returns whether there were any.
 
-        Millions of steps come by here: what most of them are, work of a pipe that nothing holds, events that are set and
-        events that were set, is done in place.
+        This loop handles millions of steps, so the common kinds are inlined: work of a pipe that is not held, sets, and waits
+        for events that are already set.
         """
         order, place, stream = self.steps, core.place, core.stream
         queues, tokens, outstanding = core.queues, core.tokens, core.outstanding
@@ -244,7 +245,7 @@ class StepOrder:
         return before != (len(order), next_event, next_step)
 
     def _drain(self, core: CoreState) -> None:
-        """Execute what held pipes have queued, as far as it goes."""
+        """Executes steps from the queues of held pipes, as far as possible."""
         again = core.held > 0
         while again:
             again = False
@@ -255,7 +256,7 @@ class StepOrder:
                     again = True
 
     def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
-        """Put a step into the order; False if it waits for a set that has not come."""
+        """Appends a step to the order; returns False if it waits for a set that is still missing."""
         kind = step.kind
         partners = NOBODY
         if kind in (WAIT, CROSS_WAIT):
@@ -272,7 +273,7 @@ class StepOrder:
             for receiver in receivers:
                 target = self._place[receiver]
                 waiting = target.tokens.setdefault(step.number, deque())
-                waiting.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
+                waiting.append(tuple(sets))  # type: ignore[arg-type]  # the tokens are the positions passed to ``arrive``
                 if len(waiting) > self.limit:
                     self.overflowed.append((target.place, step.number, here))
         return True

@@ -1,4 +1,4 @@
-"""What the pipes see of an op: most are one step, the matmul macro is many."""
+"""The steps of an op on its pipes: most ops are one step, the matmul macro is many."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tilelang_npu.simulator.machine.work import (
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 
 RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN = range(7)
-"""The kinds of steps: one that executes; one that sets an event or waits for it; one that drains a pipe, or all; one that sets
-a flag between cores or waits for it; one that holds a pipe until another is drained."""
+"""The kinds of steps: execute; set an event; wait for an event; drain one pipe or all; set a flag between cores; wait for one;
+hold a pipe until another is drained."""
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """Pipes of a core, in the order of their numbers."""
 PIPE = {name: number for number, name in enumerate(PIPES)}
@@ -35,15 +35,15 @@ class PipeStep(NamedTuple):
 
     Attributes:
         kind: one of the kinds above.
-        pipe: the pipe that executes, is held or is drained (``ALL``: every one), or behind whose work something is set.
-        other: of an event the pipe at its other end; of ``JOIN`` the pipe that must be drained.
+        pipe: the pipe that executes, is held or is drained (``ALL``: every pipe), or whose work a set follows.
+        other: for an event the pipe at its other end; for ``JOIN`` the pipe that must be drained.
         number: of the event or flag.
-        cost: of ``RUN``.
-        accesses: of ``RUN``, which of the op's accesses it makes.
-        group: of ``CROSS_SET``, which cores it is for.
+        cost: for ``RUN``.
+        accesses: for ``RUN``, the numbers of the op's accesses that it makes.
+        group: for ``CROSS_SET``, the cores that receive it.
         op: number of the op's record.
-        place: of an event that the matmul macro takes from outside, which of its ``sync_related_args`` it is.
-        scalars: scalar instructions that run ahead of it.
+        place: for an event that the matmul macro takes from outside, its position in ``sync_related_args``.
+        scalars: scalar instructions that run before it.
     """
 
     kind: int
@@ -59,12 +59,12 @@ class PipeStep(NamedTuple):
 
     @property
     def event(self) -> tuple[int, int, int]:
-        """Of ``SET`` and ``WAIT``: the pipe that sets it, the pipe that waits for it, its number."""
+        """For ``SET`` and ``WAIT``: the pipe that sets the event, the pipe that waits for it, and its number."""
         return (self.pipe, self.other, self.number) if self.kind == SET else (self.other, self.pipe, self.number)
 
 
 INTERNAL = 100
-"""Events from here on are the matmul macro's own."""
+"""Events from this number on belong to the matmul macro itself."""
 _READY = INTERNAL
 """MTE1 has filled a half of L0."""
 _FREE = 110
@@ -74,7 +74,7 @@ _ENTRY = 120
 
 
 class Expansion:
-    """The steps of the events of one function, made once per distinct event."""
+    """The steps of the events of one function, computed once per distinct event."""
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         self.records = records
@@ -82,7 +82,7 @@ class Expansion:
         self._known: dict[Event, tuple[PipeStep, ...]] = {}
 
     def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
+        """Returns the steps of an event."""
         found = self._known.get(event)
         if found is None:
             record = self.records[number_of(event)]
@@ -115,7 +115,8 @@ class Expansion:
         return [run]
 
     def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[PipeStep]:
-        """L1 to L0A and L0B by MTE1 and multiplications by M, chunk by chunk of K, in halves of L0 in turn."""
+        """Returns the steps of the matmul macro: loads from L1 to L0A and L0B by MTE1 and multiplications by M, chunk by chunk
+        of K, alternating between the halves of L0."""
         load, mult = PIPE["MTE1"], PIPE["M"]
         move = PIPE["MTE2"]
         m, k, n = (value(size, event) for size in (work.m, work.k, work.n))

@@ -1,8 +1,8 @@
-"""How fast global memory is for one core while others use it too.
+"""Bandwidth of global memory for one core while others use it too.
 
-The chip serves each byte once from HBM and again from L2, as long as L2 holds it (``l2``). That gives the mean seconds per byte
-of each tensor; with ``n`` transfers in flight, one gets a byte every ``n`` times as long. How many are in flight on average
-follows from the times, and the times from it: a few rounds settle it.
+The chip serves each byte once from HBM and again from L2 as long as L2 holds it (``l2``). That gives mean seconds per byte of
+each tensor; with ``n`` transfers in flight, each takes ``n`` times as long per byte. The mean number of transfers in flight
+follows from the times and the times from it, so both are iterated until they settle.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Moved:
     near: float = 0.0
 
     def add(self, nbytes: float, far: float, near: float, times: int) -> None:
-        """Count something so many times."""
+        """Adds bytes, multiplied by ``times``."""
         self.nbytes += nbytes * times
         self.far += far * times
         self.near += near * times
 
 
 def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, Moved]:
-    """GM bytes of one core's block."""
+    """Returns the GM bytes of one core in one block."""
     total: dict[Key, Moved] = defaultdict(Moved)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
@@ -50,8 +50,8 @@ class Served:
     """How the chip serves a tensor.
 
     Attributes:
-        far: share of its bytes that come from HBM, or go there.
-        hbm, l2: mean seconds for a byte of it, as far as HBM and as far as L2 has to do with it.
+        far: share of its bytes that are transferred from or to HBM.
+        hbm, l2: mean seconds of HBM and of L2 per byte.
     """
 
     far: float
@@ -61,12 +61,12 @@ class Served:
 
 def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], added: Mapping[int, int],
            chip: Chip) -> dict[Key, Served]:
-    """What serves the bytes of each tensor.
+    """Returns how the chip serves each tensor.
 
     Args:
         moved: bytes of the whole launch.
-        missed: of them the share that L2 does not hold, or hold until they are written again (``l2``).
-        added: of each tensor that is added to, how often to the line that is added to most often: one behind the other.
+        missed: the share of them that L2 does not hold (``l2``).
+        added: for each tensor with atomic updates, the number of updates of its most updated line: they are serialised.
         chip: gives the rates.
     """
     rates = chip.traffic
@@ -83,5 +83,5 @@ def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], added: Mappi
 
 
 def pace_of(serves: Mapping[Key, Served], sharing: float, chip: Chip) -> Pace:
-    """What one transfer gets among ``sharing`` that are in flight at the same time."""
+    """Returns the share of one transfer among ``sharing`` that are in flight at the same time."""
     return {key: Share(one.far, one.hbm * sharing * chip.clock, one.l2 * sharing * chip.clock) for key, one in serves.items()}

@@ -1,8 +1,8 @@
-"""A walk over the steps of a block that keeps when each began and ended, and what decided that.
+"""A timing walk that records when each step began and ended, and why then: the basis of the critical path.
 
-Each moment of a step follows from another moment of some step: the start of a multiplication from the end of the one before,
-the release of a wait from the set, that from the last result in front of it. So whoever goes back from the end of the block
-comes to its beginning, and what lies between two moments has one reason.
+Each moment of a step is determined by another moment: the start of a multiplication by the end of the one before, the end of a
+wait by the set, and the set by the last result before it. Following these predecessors from the end of the block leads to its
+start, and each interval on the way has one reason.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, Pip
 from tilelang_npu.target import Chip
 
 ISSUED, START, FREE, DONE, FIRED, AFTER = range(6)
-"""The moments of a step: the scalar unit hands it on; it takes its pipe; the pipe takes the next; its result is there; what it
-sets is set; the scalar unit goes on behind it."""
+"""The moments of a step: the scalar unit issues it; it starts on its pipe; the pipe takes the next step; its result is
+available; its event or flag is set; the scalar unit continues after it."""
 
 
 class Moment(NamedTuple):
-    """A moment of a step, by the step's place in the order."""
+    """A moment of a step, by the position of the step in the order."""
 
     place: int
     which: int
 
 
 class Point(NamedTuple):
-    """The moments of a step, in cycles from the start of the block, and those that decided them.
+    """The moments of a step, in cycles from the start of the block, and their predecessors.
 
     Attributes:
         times: by moment.
-        issued_by: what decided ``ISSUED``: the step before on its core, or, with its queue full, the start of another; None
-            for a core's first step.
-        start_by: what decided ``START``.
-        end_by: what decided ``FREE`` of a barrier or join, ``FIRED`` of a set, ``AFTER`` of a barrier of all pipes.
-        due: when it could have started, had it nothing to wait for.
+        issued_by: predecessor of ``ISSUED``: the step before on its core, or the start of another step if the queue was full;
+            None for a core's first step.
+        start_by: predecessor of ``START``.
+        end_by: predecessor of ``FREE`` of a barrier or join, of ``FIRED`` of a set, of ``AFTER`` of a barrier of all pipes.
+        due: when the step could have started without waiting.
     """
 
     times: tuple[float, float, float, float, float, float]
@@ -49,7 +49,7 @@ class Point(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A step on a pipe, for the trace: cycles from the start of the block."""
+    """An executed step on a pipe, for the timeline: cycles from the start of the block."""
 
     core: int
     pipe: int
@@ -61,7 +61,7 @@ class Slice(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of the critical path: cycles from the start of the block, and the moment that it leads to."""
+    """A part of the critical path: cycles from the start of the block, and the moment at its end."""
 
     start: float
     end: float
@@ -69,19 +69,19 @@ class Segment(NamedTuple):
 
 
 class Walked(TimedWalk):
-    """A walk that has been taken.
+    """A timing walk over a step order, taken when it is created.
 
     Attributes:
-        points: of the steps, by place in the order.
+        points: the moments of each step, by its position in the order.
     """
 
     def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace) -> None:
         super().__init__(order, cores, chip, pace)
         self.points: list[Point] = []
-        self._before: list[Moment | None] = [None] * cores  # what decides when the core's scalar unit goes on
+        self._before: list[Moment | None] = [None] * cores  # the moment that lets the core's scalar unit continue
         self._after = [0.0] * cores
-        self._finisher = [[-1] * len(PIPES) for _ in range(cores)]  # whose result is the last one
-        self._holder = [[-1] * len(PIPES) for _ in range(cores)]  # who held the pipe last
+        self._finisher = [[-1] * len(PIPES) for _ in range(cores)]  # the step with the last result of a pipe
+        self._holder = [[-1] * len(PIPES) for _ in range(cores)]  # the step that held a pipe last
         self._queued = [[deque([-1] * chip.sync.queue, chip.sync.queue) for _ in PIPES] for _ in range(cores)]
         self.walk()
         self.timing: BlockTiming = self.times()
@@ -89,7 +89,7 @@ class Walked(TimedWalk):
     # -- the walk ------------------------------------------------------------------------------------------------------
 
     def _issue(self, core: int, issued: float, step: PipeStep) -> Moment | None:
-        """What decided when a step was issued."""
+        """Returns the predecessor of a step's issue."""
         spent = self.chip.scalar.issue + self.chip.scalar.alu * step.scalars
         if issued > self._after[core] + spent:
             return Moment(self._queued[core][step.pipe][0], START)
@@ -102,20 +102,20 @@ class Walked(TimedWalk):
         self._after[clock.number] = clock.issue
 
     def _last(self, pipe: PipeClock, start: float, place: int) -> Moment:
-        """What decides when the earlier work of a pipe is done, for a step that starts then."""
+        """Returns the moment at which the earlier work of a pipe is done, for a step that starts then."""
         if pipe.done > start:
             return Moment(self._finisher[pipe.clock.number][pipe.number], DONE)
         return Moment(place, START)
 
     def _taken(self, pipe: PipeClock, start: float, place: int) -> tuple[float, Moment]:
-        """When a step was issued, and what decides when it takes the pipe."""
+        """Returns the issue time of a step, and the predecessor of its start."""
         issued = pipe.clock.issue
         if start > issued:
             return issued, Moment(self._holder[pipe.clock.number][pipe.number], FREE)
         return issued, Moment(place, ISSUED)
 
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Execute."""
+        """Executes a step."""
         core, number = pipe.clock.number, pipe.number
         issued, taken = self._taken(pipe, start, place)
         issued_by = self._issue(core, issued, step)
@@ -130,7 +130,7 @@ class Walked(TimedWalk):
         return start
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until all that it waits for is set."""
+        """Holds the pipe until everything that it waits for is set."""
         core, number = pipe.clock.number, pipe.number
         issued, taken = self._taken(pipe, start, place)
         issued_by = self._issue(core, issued, step)
@@ -145,9 +145,8 @@ class Walked(TimedWalk):
         self._note(pipe.clock, place, (issued, released, released, released, released), issued_by, taken, taken, start)
         return released
 
-
     def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Set an event once the earlier work of the pipe is done."""
+        """Sets an event once the earlier work of the pipe is done."""
         issued, taken = self._taken(pipe, start, place)
         issued_by = self._issue(pipe.clock.number, issued, step)
         super().set_event(pipe, start, step, place, partners)
@@ -155,7 +154,7 @@ class Walked(TimedWalk):
         return start
 
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Set a flag between cores once the earlier work of the pipe is done."""
+        """Sets a flag between cores once the earlier work of the pipe is done."""
         issued, taken = self._taken(pipe, start, place)
         issued_by = self._issue(pipe.clock.number, issued, step)
         super().set_flag(pipe, start, step, place, partners)
@@ -170,7 +169,7 @@ class Walked(TimedWalk):
                    self._last(pipe, start, place), start)
 
     def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until its earlier work is done."""
+        """Holds the pipe until its earlier work is done."""
         issued, taken = self._taken(pipe, start, place)
         issued_by, last = self._issue(pipe.clock.number, issued, step), self._last(pipe, start, place)
         super().drain(pipe, start, step, place, partners)
@@ -178,7 +177,7 @@ class Walked(TimedWalk):
         return start
 
     def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until the earlier work of another is done."""
+        """Holds the pipe until the earlier work of another pipe is done."""
         issued, taken = self._taken(pipe, start, place)
         issued_by, last = self._issue(pipe.clock.number, issued, step), self._last(pipe.clock.pipes[step.other], start, place)
         super().join(pipe, start, step, place, partners)
@@ -192,7 +191,7 @@ class Walked(TimedWalk):
         self._note(pipe.clock, place, (issued, start, pipe.free, pipe.free, pipe.free), issued_by, taken, last, start)
 
     def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
-        """Hold the scalar unit until the earlier work of all pipes is done."""
+        """Holds the scalar unit until the earlier work of all pipes is done."""
         issued, last = clock.issue, self._end_of(clock, Moment(place, ISSUED))
         before = self._before[clock.number]
         super().drain_all(clock, step, place)
@@ -200,21 +199,21 @@ class Walked(TimedWalk):
         self._note(clock, place, (issued, issued, clock.issue, clock.issue, clock.issue), before, here, last, issued)
 
     def _end_of(self, clock: CoreClock, issue: Moment | None) -> Moment:
-        """What decides when all that a core has issued is done."""
+        """Returns the moment at which all issued work of a core is done."""
         ways = [(clock.issue, issue)] if issue is not None else []
         for pipe, finisher, holder in zip(clock.pipes, self._finisher[clock.number], self._holder[clock.number], strict=True):
             ways += [(pipe.done, Moment(finisher, DONE))] if finisher >= 0 else []
             ways += [(pipe.free, Moment(holder, FREE))] if holder >= 0 else []
         return max(ways, key=lambda way: way[0])[1]
 
-    # -- what it tells -------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     def time(self, moment: Moment) -> float:
-        """When it was, in cycles from the start of the block."""
+        """Returns the time of a moment, in cycles from the start of the block."""
         return self.points[moment.place].times[moment.which]
 
     def decided_by(self, moment: Moment) -> Moment | None:
-        """The moment that decides when another one is; None at the start of the block."""
+        """Returns the predecessor of a moment; None at the start of the block."""
         place, which = moment
         point, step = self.points[place], self.order.steps[place].step
         if which == ISSUED:
@@ -231,8 +230,7 @@ class Walked(TimedWalk):
         return Moment(place, START)
 
     def critical_path(self) -> list[Segment]:
-        """What the last result of the block waited for, and that for, back to the start: each begins where the one before
-        ended, the first at zero, and the last ends with the block."""
+        """Returns the critical path, from the start of the block to its end without gaps."""
         if not self.points:
             return []
         last = max(self.clocks, key=lambda clock: clock.drained())
@@ -249,7 +247,7 @@ class Walked(TimedWalk):
         return found
 
     def work_before(self, place: int) -> int:
-        """The step whose result a set waited for; -1 where it waited for none, but for the scalar unit to come to it."""
+        """Returns the step whose result a set waited for; -1 if it only waited to be issued."""
         moment: Moment | None = self.points[place].end_by
         while moment is not None and moment.which not in (ISSUED, AFTER):
             if self.order.steps[moment.place].step.kind == RUN:
@@ -259,7 +257,7 @@ class Walked(TimedWalk):
 
 
 class Together(NamedTuple):
-    """Cores that run together: who they are, their events, what the steps of these are, and what is known of their ops."""
+    """Cores that run concurrently, with their streams, the steps of the events, and the records of the ops."""
 
     cores: list[CoreId]
     streams: list[Stream]
@@ -268,19 +266,19 @@ class Together(NamedTuple):
 
 
 class TracedTimes(NamedTuple):
-    """Cores that run together, and the walk over their steps."""
+    """Cores that run concurrently, and the walk over their steps."""
 
     walked: Walked
     together: Together
 
     def record(self, piece: Slice | Ordered) -> OpRecord:
-        """What is known of the op of a slice, or of a step."""
+        """Returns the record of the op of a slice or a step."""
         event = piece.event if isinstance(piece, Slice) else piece.number
         return self.together.records[piece.core][number_of(self.together.streams[piece.core][event])]
 
     @property
     def slices(self) -> list[Slice]:
-        """Each step that executes, cut off where its pipe starts the next one, and what it waited for."""
+        """The executed steps, each cut off where its pipe starts the next one, with the reason of its delay."""
         found: list[Slice] = []
         last: dict[tuple[int, int], int] = {}
         reasons: dict[tuple[int, int], str] = {}
@@ -306,7 +304,7 @@ class TracedTimes(NamedTuple):
         return found
 
     def _reason(self, wait: PipeStep, setter: Ordered) -> str:
-        """What a wait waited for, in words."""
+        """Returns what a wait waited for, in words."""
         location = self.record(setter).location
         line = f" at line {location.line}" if location is not None else ""
         if wait.kind == CROSS_WAIT:

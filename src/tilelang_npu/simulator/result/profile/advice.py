@@ -1,8 +1,8 @@
-"""What to change in a kernel, what wins most first: each cause that a launch shows, and what it would take without it.
+"""Advice: the causes of lost time in a launch, with the time without each cause, the largest gain first.
 
-The launch is timed again without the cause: with rows that cost no more than their bytes, without a barrier that keeps nothing
-apart, with its blocks in another order. That is what a better kernel can win, or, where it says ``at most``, the most that it
-can. What was compiled and timed anew, as ``kernel.profile()`` does with other numbers, is told as that.
+The launch is timed again without the cause: with short rows that cost no more than their bytes, without a redundant barrier,
+with its blocks in another order. The gain is what a better kernel can achieve, or, where the advice says ``at most``, an upper
+bound. Changes that were compiled and timed, as ``kernel.profile()`` does for other parameters, say so.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded import BlockRun
 
 LEAST = 0.02
-"""The part of its time that a launch must win for a cause to be told."""
+"""The share of its time that a launch must gain for a cause to be reported."""
 AGAIN = 4
-"""Times that a tensor is read from which on its tiles may be too small."""
+"""Number of reads of a tensor from which on its tiles may be too small."""
 FETCHED_AGAIN = 1.5
-"""Times that a tensor comes from HBM from which on the order of tiles may be another."""
+"""Number of transfers of a tensor from HBM from which on another order of tiles may help."""
 SEVERAL = 8
 """Copies, or hand-overs, of a block from which on there may be too many."""
 SMALL = 2048
-"""Bytes of a copy below which it is mostly latency."""
+"""Bytes of a copy below which latency dominates."""
 ORDERS = (2, 4, 8)
-"""Widths of the bands in which blocks are tried."""
+"""Widths of the bands of blocks that are tried."""
 LARGER = 2.0
 """How much larger tiles are tried, at most."""
 LONE = 1.5
-"""How much more one Vector core has to do than the other where work is not divided."""
+"""Ratio of the work of two Vector cores from which on the work counts as not divided."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A cause that costs time.
+    """A cause of lost time.
 
     Attributes:
-        cause: which, in a few words.
-        text: what is wrong, with sizes, and what to change.
-        place: the line that it is about, where there is one.
+        cause: a short name.
+        text: the problem, with sizes, and the change that solves it.
+        place: the line, where there is one.
         before: microseconds of the call.
-        after: without the cause.
-        how: how that is known: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
+        after: microseconds without the cause.
+        how: where ``after`` comes from: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
     """
 
     cause: str
@@ -69,7 +69,7 @@ class Advice:
 
     @property
     def gain(self) -> float:
-        """The part of the time that it saves."""
+        """The share of the time that is saved."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
@@ -78,17 +78,17 @@ class Advice:
         return f"{self.cause}: {where}{self.text}  {time}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+        """Returns the row as data for JSON."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}
 
 
 def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
-    """What a launch of a call, which takes ``total`` microseconds, can win."""
+    """Yields the advice for a launch of a call that takes ``total`` microseconds."""
     for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers, _one_vector_core,
                  _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles):
         for one in rule(launch, parts):
-            if one.before - one.after > LEAST * total:  # a short launch of several can win little
+            if one.before - one.after > LEAST * total:  # a short launch among several can gain little
                 yield replace(one, before=total, after=total - (one.before - one.after))
 
 
@@ -99,19 +99,19 @@ def _told(launch: Launch, after: float, cause: str, text: str, place: Location |
 
 
 def _worst(parts: LaunchParts, kinds: Sequence[str], pipe: str = "") -> Location | None:
-    """The line with most of some kinds of time: on the critical path, or else in all work."""
+    """Returns the line with the most time of some kinds: on the critical path, or otherwise in all work."""
     for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
         lines: Counter[Location] = Counter()
         for reason, us in times:
             if reason.kind in kinds and reason.place is not None and pipe in ("", reason.pipe):
-                lines[reason.place] += us  # type: ignore[assignment]
+                lines[reason.place] += us  # type: ignore[assignment]  # a Counter of float
         if lines:
             return lines.most_common(1)[0][0]
     return None
 
 
 def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]]:
-    """The transfers between GM and the cores, with how often each is done in the launch."""
+    """Yields the transfers between GM and the cores, with the number of times that each is done in the launch."""
     for index, stream, times in _streams(launch):
         expansion = launch.expansions[index]
         for event, count in Counter(stream).items():
@@ -216,7 +216,7 @@ def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _sums_fill_l0c(launch: Launch) -> bool:
-    """Whether a tile of products that is added to for a while takes more than half of L0C, so that none twice as large fits."""
+    """Whether a product tile that accumulates takes more than half of L0C, so that none twice as large fits."""
     room = launch.chip.memory["cc"].size
     for index, stream, _ in _streams(launch):
         records = launch.recorded.program.functions[index].records
@@ -229,20 +229,20 @@ def _sums_fill_l0c(launch: Launch) -> bool:
 
 
 def _small_tiles(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Instructions that are short beside what each takes to begin, where the memories have room for longer ones."""
+    """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room."""
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
     yield from _told(launch, launch.retimed(begun_less_often(larger, launch.chip)).time_us, "small tiles",
-                     f"there is room for tiles {larger:.1f} times as large, with which instructions, copies and waits begin as "
-                     "many times less often", _worst(parts, ("compute", "transfer", "latency")))
+                     f"the memories have room for tiles {larger:.1f} times as large, which need as many times fewer "
+                     "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------
 
 
 def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Blocks in an order in which neighbours read the same, where L2 does not hold all."""
+    """Advises an order of blocks in which neighbours read the same data, if L2 does not hold all."""
     far = sum(part.far * launch.serves[key].far for key, part in launch.moved.items() if not key[1])
     needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
     if launch.recorded.program.global_sync or far < 1.2 * needed or launch.waves < 2:
@@ -258,7 +258,7 @@ def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
-    """Other orders of the blocks: by where in a tensor they read first, in bands of some such places."""
+    """Yields other orders of the blocks: by the place in a tensor that they read first, in bands of such places."""
     blocks = launch.recorded.blocks
     places: dict[str, list[int]] = {}
     for lane, (index, _) in enumerate(launch.recorded.program.lanes):
@@ -285,8 +285,8 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
 
 
 def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Tiles that a block takes one behind the other, and that read from HBM again what L2 has had: where two tensors are read
-    again and again, tiles that share parts of the one or of the other can follow each other. What is read in passes is not."""
+    """Advises another order of the tiles inside a block, if it reads from HBM again what L2 has evicted. If two tensors are
+    read many times, tiles that share parts of one of them can follow each other; streaming reads do not count."""
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     worst = max(rows, key=lambda row: row.hbm - row.needed, default=None)
     if worst is None or len(rows) < 2 or worst.hbm < FETCHED_AGAIN * worst.needed:
@@ -296,14 +296,14 @@ def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     holding = replace(launch.chip, l2=sum(row.moved for row in argument_bytes(launch)))
     yield from _told(launch, launch.retimed(holding).time_us, "tile order",
                      f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times over, {worst.hbm / 2**20:.0f} MB where "
-                     f"{worst.needed / 2**20:.0f} are needed: until a tile wants a part of it again, others have pushed it out "
-                     f"of the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
+                     f"{worst.needed / 2**20:.0f} are needed: before a tile needs a part of it again, other data evict it from "
+                     f"the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
                      "rows, column by column (T.use_swizzle, or the index computed from the tile's number)",
                      _most_loaded(launch, worst.name), "at most")
 
 
 def _stored_again(launch: Launch) -> bool:
-    """Whether blocks store a result several times: they have several tiles."""
+    """Whether blocks store several result tiles."""
     stores: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(part.written for part in step.cost.gm):
@@ -312,7 +312,7 @@ def _stored_again(launch: Launch) -> bool:
 
 
 def _most_loaded(launch: Launch, name: str) -> Location | None:
-    """The line that moves most of a tensor."""
+    """Returns the line that moves most of a tensor."""
     lines: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(access.label == name for access in record.accesses if access.memory == "gm"):
@@ -334,7 +334,7 @@ def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """A kernel of both kinds of cores of which one Vector core does all, or nearly all, that they have to do."""
+    """Advises dividing the Vector work, if one Vector core of a mixed kernel does all or nearly all of it."""
     functions = launch.recorded.program.functions
     lanes = [(place, index) for place, (index, _) in enumerate(launch.recorded.program.lanes) if functions[index].core == "AIV"]
     mixed = len(lanes) < len(launch.recorded.program.lanes)
@@ -386,7 +386,7 @@ def _scalar(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _barriers(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Barriers of the author that keep nothing apart: without them the launch has no hazard more."""
+    """Advises removing the author's barriers without effect: the launch has no more hazards without them."""
     program = launch.recorded.program
     candidates = [(index, record.number) for index, function in enumerate(program.functions)
                   for op, record in zip(program.ops(index), function.records, strict=True)
@@ -435,7 +435,7 @@ class _Apart(Expansion):
 
 
 def _flags(launch: Launch) -> int:
-    """Flags between the cores that a block sets."""
+    """Returns the flags between the cores that a block sets."""
     return sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
 
@@ -450,7 +450,7 @@ def _hand_overs(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Loads, work and stores one behind the other, in a block that does them several times."""
+    """Advises overlap, if a block repeats loads, work and stores strictly one after the other."""
     if _flags(launch):
         return
     tiles: dict[Location | None, set[int]] = defaultdict(set)
@@ -465,6 +465,6 @@ def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
         return
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
     yield from _told(launch, launch.retimed(expand=Working).time_us, "no overlap",
-                     "each load waits until nobody needs the last one any more: T.Pipelined(num_stages=2), or two buffers in "
-                     "turn",
+                     "each load waits until the last tile is no longer needed: T.Pipelined(num_stages=2), or two alternating "
+                     "buffers",
                      place if place in repeated else repeated[0], "at most")

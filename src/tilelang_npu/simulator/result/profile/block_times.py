@@ -22,7 +22,7 @@ SCALAR = "S"
 
 
 class Stretch(NamedTuple):
-    """A stretch of the critical path in one block: cycles from its start, and what it is for."""
+    """A part of the critical path in one block: cycles from its start, and the reason."""
 
     start: float
     end: float
@@ -40,9 +40,9 @@ class BlockTimes:
     Attributes:
         group: the group.
         traced: its times, with the moments of its steps.
-        path: its critical path: each stretch begins where the one before ended.
+        path: its critical path, without gaps.
         pipes: by row the cycles of each reason, summed over the cores that run together.
-        work: cycles for which pipes were taken, by row and reason, likewise; in flight side by side they count each.
+        work: cycles of work, by row and reason, summed likewise; overlapping work counts more than once.
     """
 
     group: Group
@@ -53,14 +53,14 @@ class BlockTimes:
 
 
 def without_rows(chip: Chip) -> Chip:
-    """The chip if short rows took no longer than their bytes."""
+    """Returns the chip with short rows that take no longer than their bytes."""
     paths = {name: replace(path, move=path.move and replace(path.move, row=0.0), near=path.near and replace(path.near, row=0.0))
              for name, path in chip.paths.items()}
     return replace(chip, paths=paths)
 
 
 class _Reasons:
-    """Says what the steps of a group are for."""
+    """The reasons of the steps of a group."""
 
     def __init__(self, launch: Launch, traced: TracedTimes) -> None:
         self.traced, self.walked = traced, traced.walked
@@ -71,7 +71,7 @@ class _Reasons:
         self._running: dict[tuple[int, int], list[tuple[Reason, float]]] = {}
 
     def of(self, ordered: Ordered, kind: str) -> Reason:
-        """A reason of a kind about a step."""
+        """Returns a reason of a kind for a step."""
         key = ordered.core, ordered.step.op, ordered.step.pipe, kind
         found = self._known.get(key)
         if found is None:
@@ -82,9 +82,9 @@ class _Reasons:
         return found
 
     def running(self, ordered: Ordered) -> list[tuple[Reason, float]]:
-        """What the cycles of a step that executes are for, until its pipe takes the next one; and, last, until its result is
-        there."""
-        key = ordered.core, id(ordered.step)  # iterations that do the same have one step
+        """Returns the reasons and cycles of an executed step, until its pipe takes the next one, and last the reason and cycles
+        until its result is available."""
+        key = ordered.core, id(ordered.step)  # equal iterations share one step
         found = self._running.get(key)
         if found is None:
             cost = ordered.step.cost
@@ -115,12 +115,12 @@ class _Reasons:
         yield "transfer", own - rows
 
     def _alone(self, cost: Cost) -> float:
-        """The cycles of a transfer with no other core at work."""
+        """Returns the cycles of a transfer without other cores."""
         shares = [share.far for part in cost.gm if (share := self.walked.pace.get((part.buffer, part.written))) is not None]
         return cost.busy + max(shares, default=0.0) * cost.more_busy
 
     def waited(self, ordered: Ordered) -> Reason:
-        """What a wait waits for: the work in front of the set."""
+        """Returns the reason of a wait: the work before the set."""
         setter = max(ordered.partners, key=lambda place: self.walked.fired[place])
         work = self.walked.work_before(setter)
         if work < 0:
@@ -129,7 +129,7 @@ class _Reasons:
 
 
 def block_times(launch: Launch, group: Group) -> BlockTimes:
-    """The times of a group of blocks."""
+    """Returns the times of a group of blocks."""
     traced = launch.traced(group)
     reasons = _Reasons(launch, traced)
     found = BlockTimes(group, traced)
@@ -140,7 +140,7 @@ def block_times(launch: Launch, group: Group) -> BlockTimes:
 
 
 def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
-    """A segment of the path, parted by what it is for."""
+    """Yields a segment of the path, divided by reasons."""
     place, which = segment.moment
     ordered = reasons.walked.order.steps[place]
     step = ordered.step
@@ -168,14 +168,14 @@ def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
 
 
 class _Lane:
-    """A pipe of a core: up to when it is known what it did."""
+    """A pipe of a core while its reasons are collected: the time until which they are known."""
 
     def __init__(self) -> None:
         self.until = 0.0
         self.parts: dict[Reason, float] = defaultdict(float)
 
     def up_to(self, time: float, reason: Reason) -> float:
-        """Note what the time up to some moment is for; how long that is."""
+        """Adds a reason for the time up to a moment; returns its length."""
         added = max(0.0, time - self.until)
         if added:
             self.parts[reason] += added
@@ -184,7 +184,7 @@ class _Lane:
 
 
 def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
-    """The reasons of each pipe at any time, over the cores of the group."""
+    """Collects the reasons of each pipe at any time, over the cores of the group."""
     walked, cores = reasons.walked, reasons.traced.together.cores
     lanes: dict[tuple[int, int], _Lane] = defaultdict(_Lane)
     used = {(ordered.core, ordered.step.pipe) for ordered in walked.order.steps if ordered.step.kind == RUN}

@@ -1,4 +1,4 @@
-"""The pictures of a profile's page, as SVG: timeline, roofline, memory by time, parts of a time."""
+"""The pictures of a profile as SVG: timeline, roofline, memory and traffic over time, parts of a time."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 WIDTH = 1000
-"""Units of a picture from left to right."""
+"""Width of a picture in its own units."""
 MARGIN = 92
-"""Units on the left for names."""
+"""Width of the names on the left."""
 ROW = 18
 MOST_SLICES = 6000
-"""Slices of a timeline; what comes behind is left out, and said to be."""
+"""Limit of the slices of a timeline; a note counts those that are omitted."""
 MOST_CORES = 6
-"""Cores of a timeline, where blocks run together."""
+"""Limit of the cores of a timeline, if blocks run together."""
 BINS = 160
-"""Parts of the time for which what moves is added up."""
+"""Number of intervals in which traffic is summed up."""
 COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "MTE2": "#e0863a", "MTE3": "#d0a52c",
            "FIX": "#cf5b9d", "": "#b8bec5"}
 """By pipe."""
 
 
 def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
-    """A block: its critical path, and a row for each pipe of each core.
+    """Draws a block: its critical path, and a row for each pipe of each core.
 
     Args:
         launch: the launch.
         block: its block.
-        most: slices that are shown, those in the middle of the block's; all of them where it is 0.
+        most: number of slices that are shown, from the middle of the block; 0 for all.
     """
     per_cycle = 1e6 / launch.chip.clock
     total = max(block.group.timing.cycles, 1e-9)
@@ -95,7 +95,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _time_axis(us: float, y: float) -> str:
-    """Ticks under a picture of so many microseconds."""
+    """Returns the ticks below a picture of some microseconds."""
     step = _step(us / 6)
     ticks = [number * step for number in range(int(us / step) + 1)]
     shown = "".join(f'<path d="M{_at(tick, us):.1f} 0V{y:.0f}"/>' for tick in ticks)
@@ -109,7 +109,7 @@ def _at(time: float, total: float) -> float:
 
 
 def _step(rough: float) -> float:
-    """A round number of about that size."""
+    """Returns a round number of about that size."""
     if rough <= 0:
         return 1.0
     power = 10.0 ** int(log10(rough) - (rough < 1))
@@ -117,7 +117,7 @@ def _step(rough: float) -> float:
 
 
 def traffic(launch: Launch, block: BlockTimes) -> str:
-    """What the cores of a block read and write in GM over time."""
+    """Draws the GM traffic of the cores of a block over time."""
     total = max(block.group.timing.cycles, 1e-9)
     bins = {False: [0.0] * BINS, True: [0.0] * BINS}
     for ordered, point in zip(block.traced.walked.order.steps, block.traced.walked.points, strict=True):
@@ -132,7 +132,7 @@ def traffic(launch: Launch, block: BlockTimes) -> str:
 
 
 def _spread(bins: list[float], start: float, end: float, nbytes: float) -> None:
-    """Add bytes that move between two moments to the bins that lie between."""
+    """Adds bytes that move between two moments to the intervals between them."""
     width = max(end - start, 1e-12)
     for number in range(min(int(start * BINS), BINS - 1), min(int(end * BINS), BINS - 1) + 1):
         within = min(end, (number + 1) / BINS) - max(start, number / BINS)
@@ -140,7 +140,7 @@ def _spread(bins: list[float], start: float, end: float, nbytes: float) -> None:
 
 
 def memory(launch: Launch, block: BlockTimes) -> str:
-    """What lies in the memories of the cores of a block over time."""
+    """Draws the bytes in use in the memories of the cores of a block over time."""
     total = max(block.group.timing.cycles, 1e-9)
     found = {}
     labels = {core.label for core in block.traced.together.cores[:MOST_CORES]}
@@ -150,11 +150,11 @@ def memory(launch: Launch, block: BlockTimes) -> str:
             most = max(size for _, size in steps)
             found[f"{core} {name_of(space)}, at most {most / 1024:.0f} of {room // 1024} KB"] = (
                 [(time / total, float(size)) for time, size in steps], float(room))
-    return _areas(found, launch.chip.microseconds(total)) if found else "<p>The block does too much to follow its bytes.</p>"
+    return _areas(found, launch.chip.microseconds(total)) if found else "<p>The block is too long to follow its bytes.</p>"
 
 
 def _areas(rows: Mapping[str, tuple[Sequence[tuple[float, float]], float]], us: float) -> str:
-    """Numbers over time, a strip each: from each moment on (as a part of the time), against the number of the full height."""
+    """Draws step functions of time in strips: pairs of a moment (as a share of the time) and a value, and the full height."""
     tall = 34
     shown = []
     for number, (name, (steps, top)) in enumerate(rows.items()):
@@ -170,11 +170,11 @@ def _areas(rows: Mapping[str, tuple[Sequence[tuple[float, float]], float]], us: 
 
 
 def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> str:
-    """Operations per second against operations for a byte of HBM, both by powers of ten.
+    """Draws a roofline: operations per second over operations per byte of HBM, both logarithmic.
 
     Args:
         roofline: the launch.
-        before: others, by what they are called; those of another unit are left out.
+        before: other launches by name; those of another unit are omitted.
     """
     if not roofline.unit or not roofline.hbm_bytes:
         return "<p>Nothing is computed, or nothing comes from HBM.</p>"
@@ -204,7 +204,7 @@ def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> st
         unit = 10.0 ** (power - 12)
         ticks.append(f'<path class="grid" d="M{MARGIN} {y}H{WIDTH}"/><text x="0" y="{float(y) + 4:.1f}">{unit:g} T/s</text>')
     under = at(roofline.intensity, roofline.attainable)
-    share = f"{100 * roofline.achieved / roofline.attainable:.1f} % of the roof"
+    share = f"{100 * roofline.achieved / roofline.attainable:.1f} % of attainable"
     marks = "".join(_marks({name: place(one.intensity, one.achieved) for name, one in others.items()}))
     anchor = ' text-anchor="end"' if float(point[0]) > WIDTH * 0.7 else ""
     shift = -9 if anchor else 9
@@ -212,12 +212,12 @@ def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> st
             f'L{at(10**right, roofline.peak)}"/><path class="fall" d="M{under}L{" ".join(point)}"/>{marks}'
             f'<circle cx="{point[0]}" cy="{point[1]}" r="6"/>'
             f'<text x="{float(point[0]) + shift:.1f}" y="{float(point[1]) + 4:.1f}"{anchor}>{share}</text>')
-    below = f"operations of the {roofline.unit} cores for a byte of HBM"
+    below = f"operations of the {roofline.unit} cores per byte of HBM"
     return _svg(f'{body}<text x="{WIDTH}" y="{high + 32}" text-anchor="end">{below}</text>', high + 38, "roofline")
 
 
 def _marks(points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """Small points with their names beside them; those that lie at one height are named together."""
+    """Yields small points with their names; points of about equal height share a text."""
     rows: dict[int, list[str]] = {}
     for name, (x, y) in points.items():
         rows.setdefault(round(y / ROW), []).append(name)
@@ -228,7 +228,7 @@ def _marks(points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
 
 
 def parts_bar(parts: Sequence[tuple[Reason, float]], total: float) -> str:
-    """The parts of a time side by side."""
+    """Draws the parts of a time as one bar."""
     return _svg("".join(_pieces(parts, total)), 22, "parts")
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a launch: by path, and by argument with the least that it needs."""
+"""The bytes that a launch moves: by path, and by argument with the least number that it needs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 _INTO_L0 = {0: "l1_l0a", 1: "l1_l0b", 3: "l1_bt"}
-"""The paths of the matmul macro's own loads, by the access that they make."""
+"""The paths of the matmul macro's own loads, by the number of the access."""
 
 
 @dataclass(frozen=True)
 class PathBytes:
-    """What goes one way between two memories, in the whole launch.
+    """The bytes on one path between two memories, in the whole launch.
 
     Attributes:
-        path: the way, a row of the chip.
-        core, pipe: whose way it is.
+        path: the path, a row of the chip.
+        core, pipe: the core and pipe of the path.
         used: bytes that ops ask for.
-        moved: bytes that go the way: in GM whole lines, where rows start anywhere in them.
-        rate: gigabytes that are used per second of the launch.
-        peak: the same if all of its pipes on the chip moved nothing else.
+        moved: bytes that are transferred: in GM whole lines, for rows that start anywhere in them.
+        rate: used gigabytes per second of the launch.
+        peak: the rate if all its pipes on the chip moved nothing else.
     """
 
     path: str
@@ -44,20 +44,20 @@ class PathBytes:
     peak: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+        """Returns the row as data for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class ArgumentBytes:
-    """What is read of a tensor in GM, or written to it.
+    """The bytes that are read from a tensor in GM, or written to it.
 
     Attributes:
-        name: what the author calls it.
-        written: whether it is written.
+        name: the author's name.
+        written: whether they are written.
         used, moved: as for a path.
-        hbm: bytes of those moved that come from HBM, or go there.
-        needed: the least: each byte once; nothing of what only passes from core to core.
+        hbm: moved bytes that are transferred from or to HBM.
+        needed: the least number: each byte once; none for a tensor that only passes data from core to core.
     """
 
     name: str
@@ -68,12 +68,12 @@ class ArgumentBytes:
     needed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+        """Returns the row as data for JSON."""
         return asdict(self)
 
 
 def path_bytes(launch: Launch) -> list[PathBytes]:
-    """The bytes of a launch by path."""
+    """Returns the bytes of a launch by path."""
     used: dict[str, int] = defaultdict(int)
     moved: dict[str, float] = defaultdict(float)
     for record, step, count in _steps(launch):
@@ -93,7 +93,7 @@ def path_bytes(launch: Launch) -> list[PathBytes]:
 
 
 def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
-    """The steps that execute, with how often."""
+    """Yields the executed steps, with their number."""
     program = launch.recorded.program
     streams: Counter[tuple[int, int]] = Counter()
     known = {}
@@ -118,7 +118,7 @@ def _path(record: OpRecord, step: PipeStep) -> str:
 
 
 def vector_work(launch: Launch) -> tuple[float, float]:
-    """Elements that the Vector cores computed, and the seconds that all of them need for that at a repeat per cycle."""
+    """Returns the elements that the Vector cores computed, and the seconds that all of them need at one repeat per cycle."""
     elements = cycles = 0.0
     for record, step, count in _steps(launch):
         if step.pipe == PIPE["V"] and record.accesses and step.cost.nbytes:
@@ -129,7 +129,7 @@ def vector_work(launch: Launch) -> tuple[float, float]:
 
 
 def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
-    """The bytes of a launch by argument."""
+    """Returns the bytes of a launch by argument."""
     bound, program = launch.recorded.bound, launch.recorded.program
     names = {parameter.index: parameter.name for parameter in bound.parameters}
     sizes = {parameter.index: array.nbytes
@@ -150,9 +150,9 @@ def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
 
 
 def _touched(launch: Launch) -> dict[tuple[int, bool], float]:
-    """Bytes of each tensor that are read or written at all; tiles that overlap in part count each, and of very long launches
-    nothing is said."""
-    tiles: dict[tuple[int, int], set[int]] = defaultdict(set)  # offsets by the number of the kind and whether it is written
+    """Returns the distinct bytes of each tensor that are read or written; overlapping tiles count separately. Empty for very
+    long launches."""
+    tiles: dict[tuple[int, int], set[int]] = defaultdict(set)  # offsets by kind of transfer and whether it writes
     kinds: Kinds = {}
     left = WALKED
     for wave in by_wave(launch.recorded, launch.expansions, launch.cores, kinds):

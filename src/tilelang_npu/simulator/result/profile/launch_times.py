@@ -1,4 +1,4 @@
-"""The times of a launch: what its whole time is for, pipe by pipe, and line by line."""
+"""The times of a launch: the reasons of its whole time, by pipe and by line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class LaunchParts:
-    """Microseconds of a launch, before they are rounded.
+    """Microseconds of a launch, not rounded.
 
     Attributes:
         blocks: the times of its distinct blocks.
-        path: what the time of the core that ends last is for.
-        pipes: by row what the time of its pipes is for, on average over the cores that take part.
-        work: for how long pipes were taken, by row and reason, likewise.
+        path: the critical path of the core that ends last, by reason.
+        pipes: by row the reasons of its pipes' time, averaged over the cores in use.
+        work: the time of work by row and reason, averaged likewise.
     """
 
     blocks: list[BlockTimes]
@@ -32,7 +32,7 @@ class LaunchParts:
 
 
 def launch_parts(launch: Launch) -> LaunchParts:
-    """What the time of a launch is for."""
+    """Returns the times of a launch."""
     blocks = {id(group): block_times(launch, group) for group in launch.groups}
     us = launch.chip.microseconds
     per_kind = Counter(launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes)
@@ -52,7 +52,7 @@ def launch_parts(launch: Launch) -> LaunchParts:
         for reason, time in _around(launch, us(idle), gaps):
             row_parts[reason] += time
         left = launch.time_us - sum(row_parts.values())
-        if left > 0.0:  # blocks whose pipe has nothing to do
+        if left > 0.0:  # blocks in which the pipe has no work
             row_parts[Reason("finished")] += left
     return LaunchParts(list(blocks.values()), dict(_path(launch, blocks, ends.index(max(ends)))),
                        {row: dict(parts) for row, parts in sorted(pipes.items())}, work)
@@ -65,12 +65,12 @@ def _around(launch: Launch, idle: float, gaps: float) -> Iterator[tuple[Reason, 
 
 
 def _path(launch: Launch, blocks: dict[int, BlockTimes], core: int) -> dict[Reason, float]:
-    """The critical path of the core that ends last: its blocks, one behind the other."""
+    """Returns the critical path of the core that ends last: its blocks, one after the other."""
     path: dict[Reason, float] = defaultdict(float)
     path[Reason("launch")] = launch.launch_us
     own = Counter(id(group) for place, group in enumerate(launch.group_of_block) if place % launch.cores == core)
     if launch.recorded.program.global_sync:
-        own = Counter(dict.fromkeys(own, 1))  # one group holds all blocks, side by side
+        own = Counter(dict.fromkeys(own, 1))  # one group contains all blocks, which run concurrently
     path[Reason("next block")] = launch.chip.launch.block_us * (sum(own.values()) - 1)
     for key, count in own.items():
         for start, end, reason in blocks[key].path:

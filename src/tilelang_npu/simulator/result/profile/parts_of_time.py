@@ -1,4 +1,4 @@
-"""What a part of the time is for, and parts of times that add up."""
+"""Reasons of time, and roundings of times that preserve their sum."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tilelang_npu.errors import Location
 _Key = TypeVar("_Key")
 
 GRAIN = 1 << 20
-"""Times of a profile are multiples of a microsecond through this: a picosecond, and sums of such numbers are exact."""
+"""Times of a profile are multiples of a microsecond divided by this, about a picosecond: sums of such numbers are exact."""
 WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2"})
 """Kinds of reasons for which a pipe is busy."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """What a part of the time is for.
+    """The reason of a part of the time.
 
     Attributes:
-        kind: what goes on: ``compute``, ``scalar`` work, ``transfer``; of a transfer apart ``latency``, ``short rows``, and
-            ``HBM`` or ``L2``, which other cores use as well; ``issue`` of instructions, ``event``, ``flag`` and ``barrier``
-            until they are through; ``launch``, ``next block``. Of a pipe that has nothing in flight: ``wait``, ``barrier``,
-            ``not issued`` while the scalar unit has not come to the next op, ``finished`` in its block, ``idle`` behind the
-            core's last block, ``no work`` in a launch.
-        core: the kind of core: that works, or whose work is waited for.
-        pipe: the pipe of the same.
-        op: the op of the same.
-        place: its line.
+        kind: ``compute``, ``scalar`` work, ``transfer``; for a transfer separately ``latency``, ``short rows``, and ``HBM`` or
+            ``L2``, which other cores use too; ``issue`` of instructions, ``event``, ``flag`` and ``barrier`` until they have
+            passed; ``launch``, ``next block``. For a pipe without work in flight: ``wait``, ``barrier``, ``not issued`` while
+            the scalar unit has not reached the next op, ``finished`` in its block, ``idle`` after the core's last block, ``no
+            work`` in a launch.
+        core: the kind of core that works, or whose work is awaited.
+        pipe: its pipe.
+        op: its op.
+        place: the op's line.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Reason:
         return " ".join(filter(None, (words.get(self.kind, self.kind), self.core, self.pipe, self.op, where)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The reason as JSON holds it; what is empty is left out."""
+        """Returns the reason as data for JSON; empty fields are omitted."""
         found: dict[str, Any] = {"kind": self.kind}
         found |= {name: value for name in ("core", "pipe", "op") if (value := getattr(self, name))}
         if self.place is not None:
@@ -56,7 +56,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class TimePart:
-    """A part of a time: microseconds, and what they are for."""
+    """A part of a time: microseconds and the reason."""
 
     us: float
     reason: Reason
@@ -65,17 +65,17 @@ class TimePart:
         return f"{self.us:9.2f} us  {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The part as JSON holds it."""
+        """Returns the part as data for JSON."""
         return {"us": self.us, **self.reason.to_dict()}
 
 
 def grained(us: float) -> float:
-    """The nearest multiple of the grain."""
+    """Returns the nearest multiple of the grain."""
     return round(us * GRAIN) / GRAIN
 
 
 def apportioned(parts: Mapping[_Key, float], total: float) -> dict[_Key, float]:
-    """Parts of a total as multiples of the grain that add up to it exactly; what rounding leaves, the largest has.
+    """Rounds the parts of a total to multiples of the grain that add up to it exactly; the largest part takes the difference.
 
     Args:
         parts: microseconds, which add up to the total but for rounding.
@@ -89,11 +89,11 @@ def apportioned(parts: Mapping[_Key, float], total: float) -> dict[_Key, float]:
 
 
 def sorted_parts(parts: Mapping[Reason, float], total: float) -> tuple[TimePart, ...]:
-    """The parts of a total, the largest first."""
+    """Returns the parts of a total, the largest first."""
     found = apportioned(parts, total)
     return tuple(TimePart(us, reason) for reason, us in sorted(found.items(), key=lambda item: (-item[1], str(item[0]))))
 
 
 def line_of(place: Location | None) -> Location | None:
-    """The line alone: ops of one line count together."""
+    """Returns a location without its column, so that all ops of a line count together."""
     return None if place is None else Location(place.file, place.line)

@@ -1,4 +1,4 @@
-"""The page of a profile: what ``run FILE --html OUT`` and ``profile.save_html(file)`` write."""
+"""The HTML page of a profile, as written by ``run FILE --html OUT`` and ``profile.save_html(file)``."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _NO_SOURCE = "# The script cannot be read here.\n"
 
 
 def page(profiles: Sequence[Profile]) -> str:
-    """A self-contained page of one profile, or of several, one behind the other.
+    """Returns a self-contained page of one profile, or of several, one after the other.
 
     Args:
-        profiles: of kernels of one script; the source that is shown is that of the first one's lines.
+        profiles: profiles of kernels of one script; the page shows the source file of the first one's lines.
     """
     first = profiles[0]
     file = next((line.place.file for one in profiles for line in one.lines if line.place is not None), "")
@@ -64,7 +64,7 @@ def page(profiles: Sequence[Profile]) -> str:
 
 
 def _heat(profiles: Iterable[Profile], file: str) -> dict[int, str]:
-    """What stands in front of the lines: their microseconds on the critical path, and a bar as long as their part of it."""
+    """Returns, by line, its microseconds on the critical path and a bar, as HTML for the margin of the source."""
     times: dict[int, float] = {}
     total = 0.0
     for one in profiles:
@@ -94,7 +94,7 @@ def _profile(one: Profile, *, several: bool) -> str:
 
 def _advice(one: Profile) -> Iterator[str]:
     if not one.advice:
-        yield "<p>Nothing stands out.</p>"
+        yield "<p>Nothing to report.</p>"
         return
     yield "<ol>"
     for row in one.advice:
@@ -145,7 +145,7 @@ def _bytes(one: Profile) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> str:
-    """A table: words in the first column, numbers behind; an int at the end is the line that a row is about."""
+    """Returns a table: text in the first column, numbers in the others; an int at the end is the source line of a row."""
     shown = "".join(f'<th class="r">{head}</th>' if number else f"<th>{head}</th>" for number, head in enumerate(heads))
     body = []
     for row in rows:

@@ -1,8 +1,7 @@
-"""What a refusal costs: the launch timed again without what the optimisation would have taken away.
+"""The cost of a refused optimisation: the launch timed again without what the optimisation would have removed.
 
-Without the copy that stays, say, or without the waits for the one slot of a buffer. An edit can win that at most, and mostly
-less: it may cost something itself. Where the launch takes as long without it, the refusal costs nothing, and there is nothing
-to edit.
+For example without a copy, or without the waits for the only slot of a buffer. The result is an upper bound of the gain: an
+edit may have costs of its own. If the launch takes as long without it, the refusal costs nothing, and no edit is needed.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ if TYPE_CHECKING:
 __all__ = ["RefusalCost", "cost_of"]
 
 LEAST = 0.01
-"""The part of its time that a kernel must lose for a refusal to cost anything."""
+"""The share of its time that a kernel must lose for a refusal to count as costly."""
 _SLOTS = ("multi-buffer", "sink-buffers", "keep-apart")
-"""What is about bytes that accesses wait for."""
+"""Optimisations about bytes that accesses wait for."""
 _AT_A_LINE = ("hoist-loads", "collapse-copies", "fold-accumulator-clear")
-"""What would take away the work of the line that is refused, or nearly all of it."""
+"""Optimisations that would remove all or nearly all work of the refused line."""
 
 _Left = Callable[[OpRecord, PipeStep, tuple[WaitReason, ...]], PipeStep | None]
-"""What is left of a step of an op, which waits for some reasons; None where nothing is."""
+"""Returns the remaining step of an op, given its record, the step, and the reasons of its waits; None if nothing remains."""
 
 
 @dataclass(frozen=True)
 class RefusalCost:
-    """What a refusal costs at most.
+    """An upper bound of the cost of a refusal.
 
     Attributes:
         before: microseconds of the call.
-        after: without what the optimisation would have taken away.
-        busiest: what bounds the call, in words.
+        after: microseconds without what the optimisation would have removed.
+        busiest: the busiest pipe, as text.
     """
 
     before: float
@@ -55,17 +54,17 @@ class RefusalCost:
 
     @property
     def nothing(self) -> bool:
-        """Whether it costs nothing."""
+        """Whether the refusal costs nothing."""
         return self.before - self.after < LEAST * self.before
 
     def __str__(self) -> str:
         if self.nothing:
-            return f"costs nothing: without it {self.before:.1f} us stay {self.after:.1f}{self.busiest}"
+            return f"costs nothing: {self.before:.1f} us with it, {self.after:.1f} us without it{self.busiest}"
         return f"costs at most {self.before - self.after:.1f} of {self.before:.1f} us"
 
 
 def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> RefusalCost | None:
-    """What a refusal costs at most; None where no launch tells.
+    """Returns the cost of a refusal; None where it cannot be computed.
 
     Args:
         said: the refusal.
@@ -73,7 +72,7 @@ def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> Refus
         launch: a launch of it.
     """
     whose = [said]
-    if isinstance(said.facts, Held) and said.facts.bytes_alone:  # it costs what is refused for want of its bytes
+    if isinstance(said.facts, Held) and said.facts.bytes_alone:  # its cost is that of the refusals for lack of its bytes
         whose = [one for one in refused if said.facts.space in _wanting(one)]
     found = [launch.time_us]
     for one in whose:
@@ -82,12 +81,12 @@ def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> Refus
             return None
         found.append(sum(time for time in times if time is not None))
     core, pipe, share = max(launch.parts, key=lambda part: part.time_us).busiest
-    busiest = f", in which {pipe} of {core} is busy {share:.0%}" if pipe else ""
+    busiest = f"; {pipe} of {core} is busy {share:.0%} of the time" if pipe else ""
     return RefusalCost(launch.time_us, min(found), busiest)
 
 
 def _wanting(said: Remark) -> tuple[str, ...]:
-    """Of which memories a refusal wants bytes."""
+    """Returns the memories in which a refusal lacks bytes."""
     facts = said.facts
     if isinstance(facts, Held):
         return (facts.space,) if said.about in _SLOTS and not facts.bytes_alone else ()
@@ -95,7 +94,7 @@ def _wanting(said: Remark) -> tuple[str, ...]:
 
 
 def _without(said: Remark, launch: Launch) -> float | None:
-    """Microseconds of a launch without what a refusal leaves."""
+    """Returns the microseconds of a launch without the consequences of a refusal."""
     if said.about == "banks":
         return launch.retimed(_without_conflicts(launch.chip)).time_us
     left = _left(said)
@@ -112,7 +111,7 @@ def _without(said: Remark, launch: Launch) -> float | None:
 
 
 def _left(said: Remark) -> _Left | None:
-    """What is left of the steps of a kernel without a refusal; None where that cannot be said by steps."""
+    """Returns the change of a kernel's steps without a refusal; None where steps cannot express it."""
     facts = said.facts
     if said.about in _SLOTS:
         if isinstance(facts, Scoped):
@@ -130,8 +129,8 @@ def _left(said: Remark) -> _Left | None:
 
 
 def _waiting(held: Held, record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without what waits until bytes of some buffers are free again."""
-    if step.kind == JOIN and step.pipe == PIPE["M"]:  # the product waits until the last one is drained
+    """Removes waits until bytes of some buffers are free again."""
+    if step.kind == JOIN and step.pipe == PIPE["M"]:  # the product waits until the previous one is drained
         return None if isinstance(record.work, Mmad) and any(
             access.label in held.labels for access in record.accesses if access.memory == "cc") else step
     if step.kind not in (WAIT, BARRIER, CROSS_WAIT):
@@ -144,22 +143,22 @@ def _waiting(held: Held, record: OpRecord, step: PipeStep, reasons: tuple[WaitRe
 
 
 def _working(said: Remark, record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without what a line does."""
+    """Removes the work of a line."""
     return None if step.kind == RUN and line_of(record.location) == line_of(said.place) else step
 
 
 def _scalar(record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without elements that are loaded and stored alone."""
+    """Removes loads and stores of single elements."""
     return None if step.kind == RUN and step.pipe == PIPE["S"] else step
 
 
 def _apart(record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without the flags between the cores."""
+    """Removes the flags between the cores."""
     return None if step.kind in (CROSS_SET, CROSS_WAIT) else step
 
 
 def _divided(labels: Sequence[str], record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """With half of the work, where both Vector cores do it: that on some buffers, or all."""
+    """Halves the work on some buffers, or all work, which both Vector cores do."""
     if step.kind != RUN or (labels and not any(access.label in labels for access in record.accesses)):
         return step
     return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2))
@@ -192,5 +191,5 @@ class _Less(Expansion):
 
 
 def _without_conflicts(chip: Chip) -> Chip:
-    """A chip whose vector instructions read from any banks at once."""
+    """Returns the chip without bank conflicts."""
     return replace(chip, vector={name: replace(rate, banked=False) for name, rate in chip.vector.items()})

@@ -1,4 +1,4 @@
-"""What a launch would take if something of the chip were free or twice as fast: the recorded launch, timed again."""
+"""The time of a launch if something of the chip were free or twice as fast: the recorded launch is timed again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A change, and what it would win.
+    """A change of the chip, and its effect.
 
     Attributes:
-        change: in words.
+        change: the change, as text.
         before: microseconds of the launch.
-        after: with the change.
+        after: microseconds with the change.
     """
 
     change: str
@@ -34,36 +34,36 @@ class WhatIf:
 
     @property
     def gain(self) -> float:
-        """The part of the time that it saves."""
+        """The share of the time that is saved."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
         return f"{self.change:<26} {self.after:9.2f} us {100 * (self.after / self.before - 1):+6.1f} %"
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+        """Returns the row as data for JSON."""
         return {"change": self.change, "us": self.after, "gain": self.gain}
 
 
 def hbm_free(chip: Chip) -> Chip:
-    """A chip on which a miss of L2 costs nothing more than a hit."""
+    """Returns the chip with L2 misses that cost no more than hits."""
     paths = {name: replace(path, move=path.near or path.move) for name, path in chip.paths.items()}
     return replace(chip, paths=paths, traffic=replace(chip.traffic, hbm_read=inf, hbm_write=inf))
 
 
 def l2_free(chip: Chip) -> Chip:
-    """A chip whose L2 keeps no core waiting for others."""
+    """Returns the chip with an L2 of unlimited size and bandwidth."""
     return replace(chip, traffic=replace(chip.traffic, l2_read=inf, l2_write=inf, l2=inf, same_line=0.0))
 
 
 def no_launch(chip: Chip) -> Chip:
-    """A chip that starts kernels and blocks at once."""
+    """Returns the chip without launch overhead."""
     return replace(chip, launch=replace(chip.launch, kernel_us=0.0, cold_us=0.0, core_us=0.0, block_us=0.0))
 
 
 def begun_less_often(times: float, chip: Chip) -> Chip:
-    """A chip on which what an instruction, a copy or a wait takes however much it does is so many times less: as many times
-    fewer of them, each of as many times more, take so long."""
+    """Returns the chip with the fixed costs of instructions, copies and waits divided by ``times``: the effect of as many times
+    fewer of them, each as many times larger."""
     paths = {name: replace(path, move=_begun(times, path.move), near=_begun(times, path.near))
              for name, path in chip.paths.items()}
     unit, sync = chip.scalar, chip.sync
@@ -80,7 +80,7 @@ def _begun(times: float, move: Move | None) -> Move | None:
 
 
 def twice_as_fast(core: str, pipe: str, chip: Chip) -> Chip:
-    """A chip on which a pipe of a kind of core takes half the cycles; what all cores share is as it was."""
+    """Returns the chip with a pipe of a kind of core that takes half the cycles; what all cores share is unchanged."""
     if pipe == "S":
         unit = chip.scalar
         return replace(chip, scalar=replace(unit, alu=unit.alu / 2, load=unit.load / 2, store=unit.store / 2,
@@ -115,7 +115,7 @@ class Working(Expansion):
 
 
 def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
-    """The changes that are tried: in words, and each part of a call with it."""
+    """Returns the changes that are tried, by text: functions that time a part of a call again."""
     found: dict[str, Callable[[Launch], Launch]] = {
         "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
         "no waits": lambda part: part.retimed(expand=Working), "no launch": partial(_on, no_launch)}
@@ -131,7 +131,7 @@ def _on(change: Callable[[Chip], Chip], part: Launch) -> Launch:
 
 
 def what_if(launch: AnyLaunch) -> Iterator[WhatIf]:
-    """What each change would win."""
+    """Yields the effect of each change."""
     tried = changes(launch)
     with shown("what if", len(tried), "changes") as step:
         for text, change in tried.items():
