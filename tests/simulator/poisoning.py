@@ -14,8 +14,8 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.simulator import Program
-from tilelang_npu.simulator.machine.events import OpRecord, number_of
-from tilelang_npu.simulator.run.reorder import Stepped
+from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
+from tilelang_npu.simulator.run.reordered_execution import Stepped
 
 Row = tuple[str, bool, bool, str, bool]
 """Pipe, whether it is read, whether it is written, the memory, whether it is scratch: of one operand of one op."""

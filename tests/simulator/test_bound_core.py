@@ -10,10 +10,10 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.op_records import Stream
 from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.recorded import BlockRun
+from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 BLOCKS = 3
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilelang_npu.linear import Interval
+from tilelang_npu.simulator.codegen.code_scopes import Atom, CodeScope, Int
 from tilelang_npu.simulator.codegen.definitions import Definitions
-from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int
 
 
 def scopes(made: Definitions) -> list[CodeScope]:

@@ -12,7 +12,7 @@ import pytest
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.simulator import Launch, Program, simulate
-from tilelang_npu.simulator.machine.events import replay
+from tilelang_npu.simulator.machine.op_records import replay
 
 
 def run(text: str, args: list[Any], blocks: int, **options: Any) -> Launch:

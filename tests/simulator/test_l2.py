@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tilelang_npu.simulator.time.gm_traffic import Moved
 from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, side_by_side, touched
-from tilelang_npu.simulator.time.traffic import Moved
 
 
 class Touch(NamedTuple):

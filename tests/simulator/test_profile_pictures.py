@@ -13,7 +13,7 @@ from simulator.test_profile import product
 from tilelang_npu import TileError
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.result.profile.occupancy import occupancy
-from tilelang_npu.simulator.time.walked import DONE
+from tilelang_npu.simulator.time.critical_path import DONE
 
 M, N, K, TILE, DEPTH = 256, 256, 256, 128, 64
 

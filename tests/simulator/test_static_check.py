@@ -206,7 +206,7 @@ def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
                 T.copy(a, B)
                 T.barrier_all()
 
-    monkeypatch.setattr("tilelang_npu.simulator.run.endless.MOST_OPS", 1000)
+    monkeypatch.setattr("tilelang_npu.simulator.run.loop_limits.MOST_OPS", 1000)
     done = checked(main, COUNTS, A, B)
     assert (done.hazards, done.errors) == ([], [])
     assert any("never leaves this loop" in note or "is in this loop still" in note for note in done.notes), done.notes

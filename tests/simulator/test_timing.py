@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 
 from tilelang_npu.simulator.time.cost import Cost, InGm
-from tilelang_npu.simulator.time.schedule import Ordered, OrderedSteps
-from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, NO_PLACE, PIPES, RUN, SET, WAIT, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    NO_PLACE,
+    PIPES,
+    RUN,
+    SET,
+    WAIT,
+    PipeStep,
+)
+from tilelang_npu.simulator.time.step_order import Ordered, OrderedSteps
 from tilelang_npu.simulator.time.timing import BlockTiming, Share, beside, simulate_times
 from tilelang_npu.target import chip
 

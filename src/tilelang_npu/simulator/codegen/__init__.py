@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     if name != "PythonEmitter":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    from tilelang_npu.simulator.codegen import (  # noqa: F401  (they register ops)
+    from tilelang_npu.simulator.codegen import (  # noqa: F401 - importing them registers their ops
         control,
         cube,
         custom,
@@ -26,10 +26,8 @@ def __getattr__(name: str) -> Any:
         integers,
         memrefs,
         moves,
-        prints,
         sync,
         vector,
-        without_effect,
     )
     from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 

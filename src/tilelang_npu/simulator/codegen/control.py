@@ -1,25 +1,25 @@
-"""Loops and branches, and the ops that query the block and sub-block indices."""
+"""Loops and branches, the ops that query the block and sub-block indices, and ops without effect in the simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.scope import ScopeOp
+from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.arith import IndexCastUIOp
+from tilelang_npu.dialects.scope import ReturnOp, ScopeOp
 from tilelang_npu.linear import NATURAL, Interval
-from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
-from tilelang_npu.simulator.codegen.element_types import bounds
-from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
+from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, ScalarExpr
+from tilelang_npu.simulator.codegen.handlers import Value, effect, ignore, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
-from tilelang_npu.simulator.codegen.lines import CodeScope, Int, ScalarExpr
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView, alternatives
-from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
-from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
+from tilelang_npu.simulator.codegen.strided_views import Choice, Local, StridedView, alternatives, bounds
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
+from tilelang_npu.simulator.machine.op_records import CrossSet, CrossWait
 
 FEW = 16
 """Iterations of a loop nest up to which its loops run unguarded: it is too short to be endless."""
@@ -283,3 +283,38 @@ def iteration_number(em: PythonEmitter, op: Operation) -> Int:
         return span
     return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step),
                     (span.interval // step.interval).meet(NATURAL))
+
+
+_CASTS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)
+_REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
+_QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
+
+
+def blocks_per_point(function: FuncOp, vector_cores: int) -> int:
+    """Returns the blocks of the function for each point of the grid: the Vector cores of an AI core, or 1 where the function
+    uses its block index in another way."""
+    pending: list[SSAValue] = [op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)]
+    found = 1
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if isinstance(op, _CASTS):
+                pending.append(op.results[0])
+                continue
+            by = _constant(op.operands[1]) if isinstance(op, (*_REMAINDERS, *_QUOTIENTS)) and use.index == 0 else None
+            if by is None or by < 1 or (by != vector_cores if isinstance(op, _REMAINDERS) else by % vector_cores):
+                return 1
+            found = vector_cores
+    return found
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return int(owner.value.value.data)
+    return None
+
+
+ignore(annotation.MarkOp, hivm.AnchorOp, hivm.DCCIOp, hivm.FinishDebugOp, hivm.InitDebugOp, hivm.SetCtrlOp,
+       hivm.SetFftsBaseAddrOp, hivm.SetMaskNormOp, memref.AssumeAlignmentOp, memref.DeallocOp)
+ignore(func.ReturnOp, scf.ConditionOp, scf.YieldOp, ReturnOp)

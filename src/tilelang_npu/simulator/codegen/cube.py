@@ -14,16 +14,15 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import STEP, terms
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import panels, transfer
+from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
-from tilelang_npu.simulator.machine.axis_parts import fits
-from tilelang_npu.simulator.machine.events import Slot
-from tilelang_npu.simulator.machine.work import Mmad, Multiply
+from tilelang_npu.simulator.machine.axis_bounds import fits
+from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
 
 _NONE = Int(-1)
 

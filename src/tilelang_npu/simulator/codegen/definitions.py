@@ -8,9 +8,9 @@ from math import inf
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.linear import ANY, Interval
+from tilelang_npu.simulator.codegen.code_scopes import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper
 from tilelang_npu.simulator.codegen.handlers import Value
-from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper
-from tilelang_npu.simulator.codegen.strided import Choice, StridedView
+from tilelang_npu.simulator.codegen.strided_views import Choice, StridedView
 from tilelang_npu.target.dtypes import DType
 
 WORD = 1 << 63

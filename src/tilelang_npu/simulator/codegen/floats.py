@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import RemfOp
 from tilelang_npu.linear import NATURAL, Interval
-from tilelang_npu.simulator.codegen.element_types import bounds, element_of
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import INDEX_BITS, fitted, is_truth, truth, unsigned
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
-from tilelang_npu.simulator.codegen.own_numbers import array_rounder
+from tilelang_npu.simulator.codegen.per_block_scalars import array_rounder
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
+from tilelang_npu.simulator.codegen.strided_views import bounds, element_of
 from tilelang_npu.target.dtypes import DType
 
 

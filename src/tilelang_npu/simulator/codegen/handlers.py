@@ -13,8 +13,8 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import InternalError, TileError
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
-from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.strided_views import Choice, Local, StridedView
 
 if TYPE_CHECKING:
     from tilelang_npu.dialects import hivm

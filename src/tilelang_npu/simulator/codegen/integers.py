@@ -12,11 +12,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilelang_npu.dialects.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Interval
-from tilelang_npu.simulator.codegen.element_types import bounds
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr, deeper
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr, deeper
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, StridedView, alternatives
+from tilelang_npu.simulator.codegen.strided_views import Choice, StridedView, alternatives, bounds
 
 
 def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:

@@ -17,15 +17,24 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.control import iteration_number
-from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import is_truth
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.operand_checks import check_address
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reach import check_address
-from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Cut, Local, StridedView, alternatives, mapped
-from tilelang_npu.simulator.machine.work import ScalarAccess
+from tilelang_npu.simulator.codegen.strided_views import (
+    Buffer,
+    Choice,
+    Cut,
+    Local,
+    StridedView,
+    alternatives,
+    bounds,
+    element_of,
+    mapped,
+)
+from tilelang_npu.simulator.machine.op_records import ScalarAccess
 from tilelang_npu.target import is_fractal
 
 

@@ -16,13 +16,13 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.ops.rounding import conversion, is_plain
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped, of_vector_core
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped, of_vector_core
 from tilelang_npu.simulator.machine import datapath
-from tilelang_npu.simulator.machine.work import Lanes, Transfer
+from tilelang_npu.simulator.machine.op_records import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
 
 _BLOCK = np.dtype("V32")

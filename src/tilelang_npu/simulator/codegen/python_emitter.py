@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from tilelang_npu.simulator.codegen.data_uses import lengths_by_data
+from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, Kind
+from tilelang_npu.simulator.codegen.data_dependence import lengths_by_data
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
-from tilelang_npu.simulator.codegen.lines import CodeScope, Int, Kind
-from tilelang_npu.simulator.codegen.records import Records
-from tilelang_npu.simulator.codegen.strided import Buffer
-from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.codegen.op_recorder import Records
+from tilelang_npu.simulator.codegen.strided_views import Buffer
+from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
 
 

@@ -13,12 +13,12 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Interval
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.operand_checks import check_pipe
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import check_pipe
-from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG
-from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
+from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG
+from tilelang_npu.simulator.machine.op_records import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
 
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",

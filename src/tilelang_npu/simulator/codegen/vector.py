@@ -12,13 +12,11 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.recipes import made
-from tilelang_npu.simulator.codegen.element_types import element_of
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
-from tilelang_npu.simulator.machine.events import Slot
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Sorting
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, element_of, mapped
+from tilelang_npu.simulator.machine.op_records import Fold, Lanes, Slot, Sorting
 from tilelang_npu.target.dtypes import DType
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.running_cores import CoreId
+from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.target import Chip
 
 Array = NDArray[Any]

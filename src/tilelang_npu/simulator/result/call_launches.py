@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, door
-from tilelang_npu.simulator.result import as_data, report
+from tilelang_npu.simulator.result import report
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.time_split import Split
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.sanitizer.finding import Hazard
-    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+    from tilelang_npu.simulator.sanitizer.hazard import Hazard
+    from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 
 @door
@@ -134,7 +134,7 @@ class Launches:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the launches as data for JSON: docs/accuracy.md lists the keys."""
-        return as_data.of_launches(self)
+        return report.call_data(self)
 
     def __repr__(self) -> str:
         time = report.time_text(self.time_us, self.error)

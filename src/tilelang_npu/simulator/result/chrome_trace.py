@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.simulator.time.steps import PIPES
+from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
-    from tilelang_npu.simulator.time.walked import TracedTimes
+    from tilelang_npu.simulator.time.critical_path import TracedTimes
 
 MAX_EVENTS = 100_000
 """Slices from which on later blocks are omitted; viewers become slow beyond."""

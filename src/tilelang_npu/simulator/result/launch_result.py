@@ -14,28 +14,28 @@ from numpy.typing import NDArray
 from tilelang_npu import display
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.events import OpRecord
-from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import as_data, report, transfers
-from tilelang_npu.simulator.result.elements_written import written
-from tilelang_npu.simulator.result.kind_of_launch import kind_of
-from tilelang_npu.simulator.result.kinds_in_memory import Key, key_of, kinds_in_memory
+from tilelang_npu.simulator.machine.aliasing_arguments import memories
+from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.result import gm_transfers, report
+from tilelang_npu.simulator.result.block_kinds import Key, key_of, kinds_in_memory
+from tilelang_npu.simulator.result.kernel_class import kind_of
 from tilelang_npu.simulator.result.time_split import Split, split_of
-from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
+from tilelang_npu.simulator.result.written_elements import written
+from tilelang_npu.simulator.run.recorded_launch import Alike, BlockRun, Recorded
 from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import PIPES, Expansion
+from tilelang_npu.simulator.time.critical_path import Together, TracedTimes, Walked
+from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
+from tilelang_npu.simulator.time.gm_traffic import Moved, Served, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.pipe_steps import PIPES, Expansion
+from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
-from tilelang_npu.simulator.time.traffic import Key as Tensor
-from tilelang_npu.simulator.time.traffic import Moved, Served, bytes_of, pace_of, served
-from tilelang_npu.simulator.time.walked import Together, TracedTimes, Walked
 from tilelang_npu.target import Chip, error_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.sanitizer.finding import Hazard
-    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+    from tilelang_npu.simulator.sanitizer.hazard import Hazard
+    from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 ROUNDS = 8
 """Limit of the rounds in which GM sharing and times are iterated."""
@@ -340,7 +340,7 @@ class Launch:
     @_in_common
     def _most_added(self) -> dict[int, int]:
         """For each tensor with atomic updates, the number of updates of its most updated line."""
-        return transfers.most_added(self.recorded, self.chip.traffic.line)
+        return gm_transfers.most_added(self.recorded, self.chip.traffic.line)
 
     def _missed(self) -> dict[Tensor, float]:
         """Returns the shares of the bytes of each tensor that miss L2."""
@@ -350,7 +350,7 @@ class Launch:
         if l2.touched(self.moved, sizes) <= self.chip.l2:
             return l2.missed_once(self.moved, sizes, self.produced)
         kinds: l2.Kinds = {}
-        waves = transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
+        waves = gm_transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
         return l2.missed_by_walk(waves, kinds, self.chip.l2)
 
     @_in_common
@@ -460,14 +460,14 @@ class Launch:
 
         Whether uninitialised bytes reach a result is decided with the contents of the arrays when this is first read.
         """
-        from tilelang_npu.simulator.sanitizer.every_kind import find_every_kind
+        from tilelang_npu.simulator.sanitizer.all_hazards import find_every_kind
 
         return find_every_kind(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
         """The hazards between ops of blocks that run together, for one block of each kind."""
-        from tilelang_npu.simulator.sanitizer.hazards import find_hazards
+        from tilelang_npu.simulator.sanitizer.happens_before import find_hazards
 
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
@@ -483,7 +483,7 @@ class Launch:
     @_in_common
     def _misaligned(self) -> list[Hazard]:
         """On-chip addresses at which an op cannot begin."""
-        from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
+        from tilelang_npu.simulator.sanitizer.alignment import find_misaligned
 
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
@@ -496,9 +496,9 @@ class Launch:
     def stale(self) -> Hazard | None:
         """Returns the first read, in the first few kinds of blocks, of uninitialised bytes or of bytes that another buffer
         left, if a tensor depends on it."""
-        from tilelang_npu.simulator.sanitizer.blank import find_blank
-        from tilelang_npu.simulator.sanitizer.stale import find_stale
-        from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
+        from tilelang_npu.simulator.sanitizer.reused_bytes import find_stale
+        from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised
+        from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_blank
 
         one, kinds = self.recorded, self.distinct_blocks[:STALE_KINDS]
         return next(chain(find_uninitialised(one, kinds), find_blank(one, self._blank), find_stale(one, kinds)), None)
@@ -585,7 +585,7 @@ class Launch:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the launch as data for JSON: docs/accuracy.md lists the keys."""
-        return as_data.of_launch(self)
+        return report.launch_data(self)
 
     def __repr__(self) -> str:
         return f"<{report.line(self)}>"

@@ -1,21 +1,23 @@
-"""The text and data of a launch: summaries, memory use, bandwidth."""
+"""A launch as text and as data: summaries, memory use, bandwidth, and what JSON holds (docs/accuracy.md lists the keys)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from tilelang_npu.ops import dtype
-from tilelang_npu.simulator.machine.events import number_of
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.result.multiplications import products
-from tilelang_npu.simulator.time.steps import PIPE, PIPES, RUN, Expansion
+from tilelang_npu.simulator.machine.op_records import Mmad, number_of
+from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.call_launches import Launches
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.program import Program
-    from tilelang_npu.simulator.run.recorded import BlockRun
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
 """Pipes in the order of a summary."""
@@ -163,4 +165,33 @@ def _kib(size: int) -> str:
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
 
-__all__ = ["PIPES", "Bandwidth", "bandwidth", "line", "memory_use", "summary", "time_text"]
+def launch_data(launch: Launch) -> dict[str, Any]:
+    """Returns the data of one launch."""
+    bound, program = launch.recorded.bound, launch.recorded.program
+    gm = bandwidth(launch)
+    return {
+        "kernel": launch.name, "chip": launch.chip.name, "class": launch.kind,
+        "arguments": [_argument(program.declared[index].name, value)
+                      for index, value in zip(bound.users, bound.given, strict=True)],
+        "blocks": launch.blocks, "cores": min(launch.cores, launch.blocks), "waves": launch.waves,
+        "time_us": launch.time_us, "error": launch.error, "split_us": launch.split._asdict(),
+        "cycles": launch.cycles, "bound_by": launch.bound_by,
+        "pipes": {core: dict(shares) for core, shares in launch.pipes.items()},
+        "memory": dict(launch.memory),
+        "operations": {kind: {"done": work.done, "useful": work.useful} for kind, work in products(launch).items()},
+        "gm": {"bytes": gm.nbytes, "bytes_per_second": gm.per_second, "served_by": gm.memory,
+               "share_of_peak": gm.share},
+    }
+
+
+def call_data(launches: Launches) -> dict[str, Any]:
+    """Returns the data of the launches of a call."""
+    return {"kernel": launches.name, "chip": launches.parts[0].chip.name, "time_us": launches.time_us,
+            "error": launches.error, "split_us": launches.split._asdict(), "cycles": launches.cycles,
+            "blocks": launches.blocks, "launches": [launch_data(part) for part in launches.parts]}
+
+
+def _argument(name: str, value: object) -> dict[str, Any]:
+    if isinstance(value, np.ndarray):
+        return {"name": name, "dtype": str(value.dtype), "shape": list(value.shape)}
+    return {"name": name, "value": value.item() if isinstance(value, np.generic) else value}

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.machine.events import Stream
-from tilelang_npu.simulator.machine.used_data import Use
-from tilelang_npu.simulator.machine.witness import Ways
+from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.machine.placeholder_data import Use, Ways
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 VALUES = (0, 1, 2)
 """Numbers that replace data, in addition to those that the kernel compares data with."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.aliasing_arguments import copies
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
-from tilelang_npu.simulator.machine.shared_bytes import copies
 from tilelang_npu.target.dtypes import DType
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]

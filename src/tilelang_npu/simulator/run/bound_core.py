@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.batch_layout import Stack, block_of
+from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.datapath import Product, Scratch
-from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
-from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
-from tilelang_npu.simulator.machine.stack import Stack, block_of
-from tilelang_npu.simulator.machine.witness import Witness
-from tilelang_npu.simulator.machine.work import CrossWait
+from tilelang_npu.simulator.machine.op_records import CrossWait, Event, Stream
+from tilelang_npu.simulator.machine.placeholder_data import Witness
 from tilelang_npu.simulator.run.arguments import Bound
-from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
-from tilelang_npu.simulator.run.endless import Guard
-from tilelang_npu.simulator.run.recorded import BlockRun
-from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Stepped, Stores
+from tilelang_npu.simulator.run.compiled_function import CompiledFunction, Run
+from tilelang_npu.simulator.run.loop_limits import Guard
+from tilelang_npu.simulator.run.recorded_launch import BlockRun
+from tilelang_npu.simulator.run.reordered_execution import LeftSet, Parts, Stepped, Stores
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import Expansion
+from tilelang_npu.simulator.time.pipe_steps import Expansion
+from tilelang_npu.simulator.time.step_order import StepOrder
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.watched import Observer
+    from tilelang_npu.simulator.codegen.observed_emitter import Observer
     from tilelang_npu.simulator.run.program import Program
 
 

@@ -10,7 +10,7 @@ from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.target import Chip
 
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"

@@ -13,22 +13,22 @@ import numpy as np
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.blas import one_blas_thread
+from tilelang_npu.simulator.machine.aliasing_arguments import memories
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.datapath import no_scratch
-from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS, CoreId
-from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.machine.witness import Ways, Witness
-from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.machine.placeholder_data import Ways, Witness
+from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
+from tilelang_npu.simulator.run import batched_execution
 from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind
+from tilelang_npu.simulator.run.batched_execution import Plan, planned, run_piles
+from tilelang_npu.simulator.run.batched_trace import traced_together
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.compiled import CompiledFunction, StackedFunction, TracedFunction
-from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
-from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
-from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
-from tilelang_npu.simulator.run.together import traced_together
-from tilelang_npu.simulator.run.unwritten import reads_first
+from tilelang_npu.simulator.run.compiled_function import CompiledFunction, StackedFunction, TracedFunction
+from tilelang_npu.simulator.run.recorded_launch import Again, BlockRun, Recorded
+from tilelang_npu.simulator.run.reordered_execution import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
+from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
     from xdsl.ir import Operation
 
-    from tilelang_npu.simulator.codegen.watched import Observer
+    from tilelang_npu.simulator.codegen.observed_emitter import Observer
 
 Made = TypeVar("Made")
 WORKSPACE_BYTES = 32768
@@ -74,8 +74,8 @@ class Program:
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
                  computes: bool = True) -> None:
         from tilelang_npu.dialects import hacc
-        from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
-        from tilelang_npu.simulator.run.compiling import compiled, traced
+        from tilelang_npu.simulator.codegen.control import blocks_per_point
+        from tilelang_npu.simulator.run.compile_functions import compiled, traced
         from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 
         self._module: ModuleOp | Callable[[], ModuleOp] = module
@@ -156,14 +156,14 @@ class Program:
     @once
     def declared(self) -> list[FunctionParameter]:
         """The kernel's parameters."""
-        from tilelang_npu.simulator.run.compiling import parameters
+        from tilelang_npu.simulator.run.compile_functions import parameters
 
         return parameters(self.device_functions[0])
 
     @once
     def has_grid(self) -> bool:
         """Whether the last parameters are the three sizes of the grid."""
-        from tilelang_npu.simulator.run.compiling import has_grid
+        from tilelang_npu.simulator.run.compile_functions import has_grid
 
         return has_grid(self.device_functions[0], self.declared)
 
@@ -180,7 +180,7 @@ class Program:
     @once
     def _recompiled(self) -> list[Sequence[Operation]]:
         """The ops of each function's records, for functions that were unpickled: found by compiling again in the same order."""
-        from tilelang_npu.simulator.run.compiling import compiled
+        from tilelang_npu.simulator.run.compile_functions import compiled
 
         return [function.recorded or () for function in self._in_form(compiled)]
 
@@ -210,7 +210,7 @@ class Program:
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that yields ops to a schedule."""
-        from tilelang_npu.simulator.run.compiling import stepwise
+        from tilelang_npu.simulator.run.compile_functions import stepwise
 
         return self._in_form(stepwise)
 
@@ -221,7 +221,7 @@ class Program:
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
         if self._forms is not None and "traced" in (kept := self._forms()):
             return kept["traced"]
-        from tilelang_npu.simulator.run.compiling import traced
+        from tilelang_npu.simulator.run.compile_functions import traced
 
         return self._in_form(traced)
 
@@ -230,7 +230,7 @@ class Program:
         """The functions in the form that computes in program order."""
         if not any(isinstance(function, TracedFunction) for function in self.functions):
             return self.functions
-        from tilelang_npu.simulator.run.compiling import compiled
+        from tilelang_npu.simulator.run.compile_functions import compiled
 
         return self._in_form(compiled)
 
@@ -251,7 +251,7 @@ class Program:
             return ()
         if self._forms is not None:
             return self._forms()["stacked"]
-        from tilelang_npu.simulator.run.compiling import stacked
+        from tilelang_npu.simulator.run.compile_functions import stacked
 
         made = []
         for function, compiled in zip(self.device_functions, self.functions, strict=True):
@@ -263,14 +263,14 @@ class Program:
     def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
         """Returns the plan of a launch in batches; the last plan is kept for launches with equal sizes."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
-        long = blocks * self._least_ops >= stacks.LEAST_OPS
-        if blocks < stacks.LEAST_BLOCKS or (sum(sizes) < stacks.LEAST_BYTES and not long):
+        long = blocks * self._least_ops >= batched_execution.LEAST_OPS
+        if blocks < batched_execution.LEAST_BLOCKS or (sum(sizes) < batched_execution.LEAST_BYTES and not long):
             return None
         aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
         key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
         kept, plan = self._planned
         if kept != key:
-            again = sum(sizes) >= stacks.AT_ONCE or self._seen == key
+            again = sum(sizes) >= batched_execution.AT_ONCE or self._seen == key
             self._seen = key
             if not again and not long:
                 return None
@@ -295,14 +295,14 @@ class Program:
     @once
     def _least_ops(self) -> int:
         """A lower bound of the ops that a block issues."""
-        from tilelang_npu.simulator.run.compiling import ops_at_least
+        from tilelang_npu.simulator.run.compile_functions import ops_at_least
 
         return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
     @once
     def places(self) -> frozenset[int]:
         """The arguments that are written at data-dependent places."""
-        from tilelang_npu.simulator.run.compiling import chosen_by_data
+        from tilelang_npu.simulator.run.compile_functions import chosen_by_data
 
         return frozenset[int]().union(*map(chosen_by_data, self.device_functions))
 
@@ -313,7 +313,7 @@ class Program:
     @once
     def _watched(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that calls an observer."""
-        from tilelang_npu.simulator.run.compiling import watched
+        from tilelang_npu.simulator.run.compile_functions import watched
 
         return self._in_form(watched)
 

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.events import footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON, Array, as_bytes
-from tilelang_npu.simulator.machine.work import ScalarAccess
+from tilelang_npu.simulator.machine.op_records import ScalarAccess, footprint, number_of
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.watched import Observer
+    from tilelang_npu.simulator.codegen.observed_emitter import Observer
     from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter
-    from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
+    from tilelang_npu.simulator.run.recorded_launch import Again, BlockRun, Recorded
 
 Arrays = Sequence[Array | None]
 

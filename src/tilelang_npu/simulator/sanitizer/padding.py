@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.machine.op_records import Event, OpRecord, footprint, number_of
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 _LOAD, _LOAD_TO_L1, _FILL, _REDUCE = "hivm.hir.load", "hivm.hir.nd2nz", "hivm.hir.vbrc", "hivm.hir.vreduce"
 
@@ -33,7 +33,7 @@ def find_padding(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Haz
     for run in blocks:
         if any(number_of(event) in fills[index] and _leaves(fills[index][number_of(event)], event)
                for (index, _), stream in zip(program.lanes, run.streams, strict=True) for event in set(stream)):
-            from tilelang_npu.simulator.sanitizer.marked_padding import MarkedPadding  # most runs do not need the IR
+            from tilelang_npu.simulator.sanitizer.padding_observer import MarkedPadding  # most runs do not need the IR
 
             watch = MarkedPadding({function.core: filling for function, filling in zip(program.functions, fills, strict=True)})
             recorded.replay.after(run, observer=watch)

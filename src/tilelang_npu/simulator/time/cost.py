@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Sorting, Transfer
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Event,
+    Fold,
+    Footprint,
+    Lanes,
+    Mmad,
+    Multiply,
+    OpRecord,
+    ScalarAccess,
+    Sorting,
+    Transfer,
+    footprint,
+    value,
+)
 from tilelang_npu.target import BLOCK, Chip, Move
 from tilelang_npu.target.dtypes import dtype
 

@@ -1,9 +1,9 @@
 """Diagnosis of deadlocks: what each stuck pipe waits for, who would have to set it, and what blocks that set.
 
-The walk of :class:`~tilelang_npu.simulator.time.schedule.StepOrder` got stuck. Steps that it has not executed are in the queues
-of waiting pipes, or were not issued because the scalar unit waits. So for each wait there are two cases: a set of it is still
-to come but blocked by another wait, which is an edge of the wait-for graph; or there is no such set. A cycle of edges is a
-deadlock (S301). Without a cycle, some wait has no set in the rest of the program: of one core (S302), or of some of the cores
+The walk of :class:`~tilelang_npu.simulator.time.step_order.StepOrder` got stuck. Steps that it has not executed are in the
+queues of waiting pipes, or were not issued because the scalar unit waits. So for each wait there are two cases: a set of it is
+still to come but blocked by another wait, which is an edge of the wait-for graph; or there is no such set. A cycle of edges is
+a deadlock (S301). Without a cycle, some wait has no set in the rest of the program: of one core (S302), or of some of the cores
 that must all set a flag or reach a barrier (S303).
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.machine.events import OpRecord, number_of
-from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG, CoreId, Rendezvous
-from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
+from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG, CoreId, Rendezvous
+from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.time.schedule import CoreState, Ordered
+    from tilelang_npu.simulator.time.step_order import CoreState, Ordered
 
 _ROWS = 6
 """Waits that an error lists; further ones are counted."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.time.traffic import Key, Moved
+from tilelang_npu.simulator.time.gm_traffic import Key, Moved
 
 WALKED = 2_000_000
 """Limit of the transfers of a launch that are simulated."""

@@ -17,8 +17,8 @@ from math import inf
 from typing import NamedTuple
 
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import ALL, PIPES, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import ALL, PIPES, PipeStep
+from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.target import Chip
 
 SCALAR = 0

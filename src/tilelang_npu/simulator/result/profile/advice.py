@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.dialects.remarks import remark_of
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
-from tilelang_npu.simulator.machine.work import Barrier, Mmad
-from tilelang_npu.simulator.result.profile.block_times import without_rows
-from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes
-from tilelang_npu.simulator.result.profile.launch_times import LaunchParts
-from tilelang_npu.simulator.result.profile.parts_of_time import line_of
+from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, footprint, number_of
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchParts, without_rows
+from tilelang_npu.simulator.result.profile.time_parts import line_of
 from tilelang_npu.simulator.result.profile.what_if import Working, begun_less_often
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Expand, Launch
-    from tilelang_npu.simulator.run.recorded import BlockRun
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 LEAST = 0.02
 """The share of its time that a launch must gain for a cause to be reported."""

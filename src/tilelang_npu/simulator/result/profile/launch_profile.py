@@ -13,16 +13,15 @@ from tilelang_npu.charts import Picture, picture
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
-from tilelang_npu.simulator.result.profile import drawings
+from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.advice import Advice, advice
-from tilelang_npu.simulator.result.profile.block_times import Row
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
-from tilelang_npu.simulator.result.profile.gm_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
-from tilelang_npu.simulator.result.profile.launch_times import LaunchParts, launch_parts
-from tilelang_npu.simulator.result.profile.parts_of_time import WORK, Reason, TimePart, grained, sorted_parts
+from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.profile_page import page
 from tilelang_npu.simulator.result.profile.profile_text import text
 from tilelang_npu.simulator.result.profile.roofline import Roofline, roofline
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchParts, Row, launch_parts
+from tilelang_npu.simulator.result.profile.time_parts import WORK, Reason, TimePart, grained, sorted_parts
 from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
 from tilelang_npu.target import Chip, chip
 
@@ -234,9 +233,9 @@ class Profile(Report):
         launch, parts = max(zip(self.launch.parts, self.parts, strict=True), key=lambda pair: pair[0].time_us)
         block = max(parts.blocks, key=lambda one: one.group.timing.cycles)
         makers: dict[str, Callable[[], str]] = {
-            "timeline": lambda: drawings.timeline(launch, block), "memory": lambda: drawings.memory(launch, block),
-            "traffic": lambda: drawings.traffic(launch, block), "roofline": lambda: drawings.roof(self.roofline),
-            "parts": lambda: drawings.parts_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
+            "timeline": lambda: svg_charts.timeline(launch, block), "memory": lambda: svg_charts.memory(launch, block),
+            "traffic": lambda: svg_charts.traffic(launch, block), "roofline": lambda: svg_charts.roof(self.roofline),
+            "parts": lambda: svg_charts.parts_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
         if kind not in makers:
             raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"one of {', '.join(makers)}")
         drawn = makers[kind]()

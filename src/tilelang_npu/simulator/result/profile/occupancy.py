@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.events import footprint
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.time.steps import PIPE, RUN
-from tilelang_npu.simulator.time.walked import DONE, START, TracedTimes
+from tilelang_npu.simulator.machine.op_records import Mmad, footprint
+from tilelang_npu.simulator.time.critical_path import DONE, START, TracedTimes
+from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN
 
 MOST = 20_000
 """Limit of the accesses of a block that are followed; a longer block has no result."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.result.profile.parts_of_time import TimePart
+    from tilelang_npu.simulator.result.profile.time_parts import TimePart
 
 SHOWN = 0.01
 """Share of the time from which on a row is shown."""

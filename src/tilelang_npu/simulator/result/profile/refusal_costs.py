@@ -12,11 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tilelang_npu.dialects.remarks import Held, Remark, Scoped, WaitReason, Waits, remarks_of
-from tilelang_npu.simulator.machine.events import Event, OpRecord, number_of
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.result.profile.parts_of_time import line_of
+from tilelang_npu.simulator.machine.op_records import Event, Mmad, OpRecord, number_of
+from tilelang_npu.simulator.result.profile.time_parts import line_of
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.steps import BARRIER, CROSS_SET, CROSS_WAIT, JOIN, PIPE, RUN, WAIT, Expansion, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import BARRIER, CROSS_SET, CROSS_WAIT, JOIN, PIPE, RUN, WAIT, Expansion, PipeStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.simulator.result.multiplications import products
-from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes, vector_work
+from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, vector_work
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch

@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.progress import shown
-from tilelang_npu.simulator.machine.events import Event
-from tilelang_npu.simulator.time.steps import RUN, Expansion, PipeStep
+from tilelang_npu.simulator.machine.op_records import Event
+from tilelang_npu.simulator.time.pipe_steps import RUN, Expansion, PipeStep
 from tilelang_npu.target import Chip, Move
 
 if TYPE_CHECKING:

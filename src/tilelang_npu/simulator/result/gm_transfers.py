@@ -1,0 +1,81 @@
+"""The transfers between the cores and GM of a launch, with their places in GM."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
+from tilelang_npu.simulator.run.recorded_launch import Recorded
+from tilelang_npu.simulator.time.l2 import Kinds, Numbers, Used
+from tilelang_npu.simulator.time.pipe_steps import Expansion
+
+
+class _Transfers(NamedTuple):
+    """The transfers of a stream: positions of their offsets among the GM offsets, their kinds, and whether they write."""
+
+    place: Numbers
+    kind: Numbers
+    written: Numbers
+
+
+def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
+    """Yields the transfers of each wave: those of all cores with one block each; adds new kinds to ``kinds``."""
+    known: dict[int, _Transfers] = {}
+    for start in range(0, len(recorded.blocks), cores):
+        wave = []
+        for run in recorded.blocks[start:start + cores]:
+            for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
+                if id(stream) not in known:
+                    known[id(stream)] = _of(stream, recorded.program.functions[index].records, expansions[index], kinds)
+                place, kind, written = known[id(stream)]
+                wave.append(Used(kind, written, np.asarray(offsets, np.int64)[place]))
+        yield wave
+
+
+def most_added(recorded: Recorded, line: int) -> dict[int, int]:
+    """Returns, for each tensor, the number of atomic updates of its most updated line."""
+    functions = recorded.program.functions
+    lanes = [functions[index].records for index, _ in recorded.program.lanes]
+    if not any(access.memory == "gm" and access.adds for records in lanes for record in records for access in record.accesses):
+        return {}
+    known: dict[int, dict[int, Numbers]] = {}
+    counted: dict[int, Counter[int]] = {}
+    for run in recorded.blocks:
+        for stream, offsets, records in zip(run.streams, run.gm, lanes, strict=True):
+            if id(stream) not in known:
+                known[id(stream)] = _places_of_additions(stream, records)
+            for buffer, places in known[id(stream)].items():
+                counted.setdefault(buffer, Counter()).update((np.asarray(offsets, np.int64)[places] // line).tolist())
+    return {buffer: max(lines.values()) for buffer, lines in counted.items()}
+
+
+def _places_of_additions(stream: Stream, records: Sequence[OpRecord]) -> dict[int, Numbers]:
+    """Returns the positions of the atomic updates of a stream among its GM offsets, by tensor."""
+    found: dict[int, list[int]] = {}
+    place = 0
+    for event in stream:
+        for access in records[number_of(event)].accesses:
+            if access.offset is None:
+                if access.adds:
+                    found.setdefault(access.buffer, []).append(place)
+                place += 1
+    return {buffer: np.array(places, np.int64) for buffer, places in found.items()}
+
+
+def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds) -> _Transfers:
+    found: list[tuple[int, int, bool]] = []
+    place = 0
+    for event in stream:
+        parts = {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}
+        for access in records[number_of(event)].accesses:
+            if access.offset is None:
+                key = access.buffer, access.writes
+                if key in parts:
+                    kind = kinds.setdefault((access.buffer, parts[key]), len(kinds))
+                    found.append((place, kind, access.writes))
+                place += 1
+    return _Transfers(*np.array(found, np.int64).reshape(-1, 3).T)

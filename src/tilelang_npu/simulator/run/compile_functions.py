@@ -1,0 +1,138 @@
+"""Compilation of the device functions of a module to Python, in the forms that compute, trace, batch, step and observe them.
+
+A process that has compiled functions, such as those of the cache, needs neither this file nor the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrankedMemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.utils.hints import isa
+
+from tilelang_npu.dialects.effects import EffectsOp
+from tilelang_npu.dialects.hacc import ArgTypeAttr
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen import PythonEmitter
+from tilelang_npu.simulator.codegen.batched_emitter import StackedEmitter
+from tilelang_npu.simulator.codegen.data_dependence import DataUses
+from tilelang_npu.simulator.codegen.observed_emitter import WatchingEmitter
+from tilelang_npu.simulator.codegen.per_block_scalars import ApartError, own_numbers
+from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
+from tilelang_npu.simulator.codegen.strided_views import element_of
+from tilelang_npu.simulator.codegen.tracing_emitter import TracingEmitter
+from tilelang_npu.simulator.machine.batch_layout import Flow
+from tilelang_npu.simulator.run.arguments import GRID, FunctionParameter, Role
+from tilelang_npu.simulator.run.compiled_function import CompiledFunction, StackedFunction, TracedFunction
+from tilelang_npu.target import Chip
+from tilelang_npu.target.dtypes import dtype
+
+Form = Callable[[FuncOp, str, Chip, int], PythonEmitter]
+"""Makes an emitter for a function, its core, the chip and the number of sub-blocks."""
+_ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock", "workspace": "workspace"}
+_GRID_TYPE = IntegerType(32)
+
+
+def _emitted(function: FuncOp, core: str, chip: Chip, parallel: int, form: Form) -> PythonEmitter:
+    """Returns an emitter that has generated all lines of a function."""
+    emitter = form(function, core, chip, parallel)
+    emitter.emit_block(function.body.block)
+    emitter.flush()
+    return emitter
+
+
+def compiled(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
+    """Compiles a device function that runs in program order.
+
+    Args:
+        function: the function.
+        core: ``AIC`` or ``AIV``.
+        chip: the chip that it runs on.
+        parallel: sub-blocks that run it.
+    """
+    return CompiledFunction(_emitted(function, core, chip, parallel, PythonEmitter))
+
+
+def stepwise(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
+    """Compiles a device function that yields its ops to a schedule."""
+    return CompiledFunction(_emitted(function, core, chip, parallel, StepwiseEmitter))
+
+
+def watched(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
+    """Compiles a device function that calls an observer around its ops."""
+    return CompiledFunction(_emitted(function, core, chip, parallel, WatchingEmitter))
+
+
+def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
+    """Compiles a device function that records its ops and computes nothing."""
+    data = DataUses(function)
+    return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data.told)
+
+
+def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> StackedFunction | None:
+    """Compiles a device function that runs many blocks at once; None where its blocks cannot."""
+    flow = Flow()
+    try:
+        has_own = bool(own_numbers(function))
+        emitter = _emitted(function, core, chip, parallel, partial(StackedEmitter, flow))
+    except ApartError:
+        return None
+    return StackedFunction(emitter, flow, has_own=has_own)
+
+
+def chosen_by_data(function: FuncOp) -> frozenset[int]:
+    """Returns the arguments that are written at data-dependent places."""
+    return DataUses(function).places
+
+
+def parameters(function: FuncOp) -> list[FunctionParameter]:
+    """Returns the parameters of a device function. Grid arguments still have the role ``user``; ``index`` becomes int64.
+
+    Raises:
+        TileError: T501, a parameter has a type that no argument can have.
+    """
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    made = []
+    for index, argument in enumerate(function.body.block.args):
+        given = attributes[index] if index < len(attributes) else DictionaryAttr({})
+        kind = given.data.get("hacc.arg_type")
+        role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
+        shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
+        if isinstance(argument.type, UnrankedMemRefType):
+            raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
+                            location=location_of(function), help="declare it with open sizes: memref<?xf16>")
+        element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
+        made.append(FunctionParameter(index, spoken(argument, f"arg{index}"), role, shape, element))
+    return made
+
+
+def has_grid(function: FuncOp, declared: list[FunctionParameter]) -> bool:
+    """Whether the last parameters are the three sizes of the grid."""
+    last = declared[-GRID:]
+    return len(last) == GRID and all(
+        parameter.role == "user" and parameter.shape is None and
+        function.body.block.args[parameter.index].type == _GRID_TYPE for parameter in last)
+
+
+def ops_at_least(block: Block) -> int:
+    """Returns a lower bound of the ops that code issues, from constant trip counts."""
+    total = 0
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            first, end, step = (_constant(value) for value in (op.lb, op.ub, op.step))
+            known = first is not None and end is not None and step
+            total += (len(range(first or 0, end or 0, step or 1)) if known else 1) * ops_at_least(op.body.block)
+        elif isinstance(op, (EffectsOp, memref.LoadOp, memref.StoreOp)):
+            total += 1
+    return total
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
