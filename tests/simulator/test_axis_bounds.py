@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tilelang_npu.simulator.machine.axis_bounds import LeavesAxisError, fits, taken
+from tilelang_npu.simulator.machine.axis_bounds import AxisBoundsError, fits, taken
 
 
 def test_a_part_is_there_where_all_of_its_elements_are() -> None:
@@ -14,14 +14,14 @@ def test_a_part_is_there_where_all_of_its_elements_are() -> None:
         if {*range(start, start + size)} <= {*range(extent)}:
             assert taken(start, start + size, extent, "axis 1", "x") == 0
         else:
-            with pytest.raises(LeavesAxisError) as error:
+            with pytest.raises(AxisBoundsError) as error:
                 taken(start, start + size, extent, "axis 1", "x")
             what = f"starts at {start} on" if start < 0 else f"takes {start}..{start + size - 1} of"
             assert str(error.value) == f"{what} axis 1 of x, which has 0..{extent - 1}"
 
 
 def test_a_negative_start_that_was_divided_as_an_unsigned_number() -> None:
-    with pytest.raises(LeavesAxisError, match=r"^starts at -16 on the columns of a, which has 0\.\.95$"):
+    with pytest.raises(AxisBoundsError, match=r"^starts at -16 on the columns of a, which has 0\.\.95$"):
         taken((1 << 64) - 16, (1 << 64) + 16, 96, "the columns", "a")
 
 
@@ -30,6 +30,6 @@ def test_sizes_of_products() -> None:
         if size <= first and size <= second:
             fits("k", size, first, second, "depths")
         else:
-            with pytest.raises(LeavesAxisError) as error:
+            with pytest.raises(AxisBoundsError) as error:
                 fits("k", size, first, second, "depths")
             assert str(error.value) == f"multiplies k = {size}, but its operands have depths {first} and {second}"

@@ -54,7 +54,7 @@ def test_blocks_at_once_compute_what_numpy_does(kind: str, rng: np.random.Genera
     program.run([a, w, b], blocks=BLOCKS)
     planned = program._planned[1]
     assert planned is not None
-    assert [pile.stacks[0].sizes for pile in planned.piles] == [(1, BLOCKS)]
+    assert [batch.layouts[0].sizes for batch in planned.batches] == [(1, BLOCKS)]
     expected = a - a.max(axis=1, keepdims=True) if kind == "rows" else a
     np.testing.assert_allclose(b, expected * w + 1, rtol=1e-6, atol=1e-6)
 

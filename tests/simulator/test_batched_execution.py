@@ -15,7 +15,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.run import batched_execution
-from tilelang_npu.simulator.run.recorded_launch import Alike
+from tilelang_npu.simulator.run.recorded_launch import SharedResults
 
 SWITCHES = {
     tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
@@ -41,7 +41,7 @@ def compiled(kernel: Any, target: str = "ascendc") -> Any:
     return tilelang.compile(kernel, target=target, pass_configs=SWITCHES if target == "ascendc" else None)
 
 
-def piles(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | None:
+def batches(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | None:
     """Run a launch both ways and compare; the rows and columns of blocks that ran as one, None where each ran by itself."""
     program = kernel.program
     mine, alone = ([arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2))
@@ -62,7 +62,7 @@ def piles(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | 
     for one, other in zip(by_threads, alone, strict=True):
         assert not isinstance(one, np.ndarray) or one.tobytes() == other.tobytes()
     plan = program._planned[1]
-    return None if plan is None else [pile.stacks[0].sizes for pile in plan.piles]
+    return None if plan is None else [batch.layouts[0].sizes for batch in plan.batches]
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
@@ -101,7 +101,7 @@ def test_tiles_of_a_product(kind: str, stages: int, transposed: bool, M: int, N:
     kernel = product(M, N, K, kind, stages, transposed)
     a, b = numbers(rng, (M, K), kind), numbers(rng, (N, K) if transposed else (K, N), kind)
     c = np.zeros((M, N), np.int32 if kind == "int8" else np.float32)
-    found = piles(kernel, [a, b, c], 12)
+    found = batches(kernel, [a, b, c], 12)
     assert found is not None
     assert max(rows for rows, _ in found) > 1  # blocks of a row read the same of A, those of a column the same of B
     assert max(columns for _, columns in found) > 1
@@ -117,9 +117,9 @@ def test_operands_that_blocks_share_are_converted_once(rng: np.random.Generator,
 
 
 def _noting(init: Any, made: list[Any]) -> Any:
-    def noted(self: Any, product: Any, stacks: Any = ((), (), ()), **named: Any) -> None:
-        made.append(stacks)
-        init(self, product, stacks, **named)
+    def noted(self: Any, product: Any, layouts: Any = ((), (), ()), **named: Any) -> None:
+        made.append(layouts)
+        init(self, product, layouts, **named)
 
     return noted
 
@@ -144,7 +144,7 @@ def test_both_kinds_of_cores(rng: np.random.Generator) -> None:
 
     args = [numbers(rng, (128, 64), "float16"), numbers(rng, (64, 96), "float16"), numbers(rng, (1, 96), "float32"),
             np.zeros((128, 96), np.float32)]
-    assert piles(compiled(linear, "npuir"), args, 12) == [(4, 3)]
+    assert batches(compiled(linear, "npuir"), args, 12) == [(4, 3)]
 
 
 def normed(rows: int, columns: int, body: str) -> Any:
@@ -195,7 +195,7 @@ def normed(rows: int, columns: int, body: str) -> Any:
 def test_rows(body: str, expected: list[tuple[int, int]], rng: np.random.Generator) -> None:
     """Blocks that take another number, or another branch, are not among the others."""
     x, w = numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32")
-    assert sorted(piles(normed(64, 64, body), [x, w, np.zeros_like(x)], 8) or []) == expected
+    assert sorted(batches(normed(64, 64, body), [x, w, np.zeros_like(x)], 8) or []) == expected
 
 
 def handed_on(kind: str) -> Any:
@@ -222,7 +222,7 @@ def handed_on(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["same", "add", "next"])
 def test_blocks_that_meet_keep_their_order(kind: str, rng: np.random.Generator) -> None:
-    assert piles(handed_on(kind), [numbers(rng, (64, 64), "float32"), np.zeros((72, 64), np.float32)], 8) is None
+    assert batches(handed_on(kind), [numbers(rng, (64, 64), "float32"), np.zeros((72, 64), np.float32)], 8) is None
 
 
 def test_arguments_that_are_one_array(rng: np.random.Generator) -> None:
@@ -254,7 +254,7 @@ def test_a_place_that_is_not_there_is_told_with_its_block(rng: np.random.Generat
     program = compiled(gathered).program
     places = rng.integers(0, 64, (64, 64)).astype(np.uint32) * 4
     args = [numbers(rng, (64, 64), "float32"), places, np.zeros((64, 64), np.float32)]
-    assert piles(compiled(gathered), args, 8) == [(1, 8)]
+    assert batches(compiled(gathered), args, 8) == [(1, 8)]
     places[41, 3] = 1 << 20
     with pytest.raises(tilelang.TileError, match="in block 5"):
         program.run(args, blocks=8)
@@ -278,7 +278,7 @@ def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, mon
     places = rng.integers(0, 64, (512, 64)).astype(np.uint32) * 4
     args = [numbers(rng, (512, 64), "float32"), places, np.zeros((512, 64), np.float32)]
     program.run(args, blocks=64, jobs=3)
-    assert len(program._planned[1].piles) > 16
+    assert len(program._planned[1].batches) > 16
     places[[301, 77, 511], 3] = 1 << 20
     for _ in range(5):
         with pytest.raises(tilelang.TileError, match="in block 9") as one:
@@ -290,25 +290,27 @@ def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, mon
 
 def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
-    piles = (batched_execution.Pile(0, ()),) * 8
+    batches = (batched_execution.Batch(0, ()),) * 8
     enough, calls = batched_execution.LEAST_WRITTEN, batched_execution.LEAST_WRITTEN // batched_execution.LEAST_AT_A_TIME
-    assert batched_execution.threads_for(batched_execution.Plan((), piles, enough, calls, Alike()), None) == 3
-    assert batched_execution.threads_for(batched_execution.Plan((), piles[:2], enough, calls, Alike()), None) == 2
-    assert batched_execution.threads_for(batched_execution.Plan((), piles, enough, 2 * calls, Alike()), None) == 1
-    assert batched_execution.threads_for(batched_execution.Plan((), piles, enough - 1, 1, Alike()), None) == 1
-    assert batched_execution.threads_for(batched_execution.Plan((), piles, 0, 1, Alike()), 5) == 5
+    assert batched_execution.threads_for(batched_execution.BatchPlan((), batches, enough, calls, SharedResults()), None) == 3
+    assert batched_execution.threads_for(batched_execution.BatchPlan((), batches[:2], enough, calls, SharedResults()),
+                                         None) == 2
+    assert batched_execution.threads_for(batched_execution.BatchPlan((), batches, enough, 2 * calls, SharedResults()),
+                                         None) == 1
+    assert batched_execution.threads_for(batched_execution.BatchPlan((), batches, enough - 1, 1, SharedResults()), None) == 1
+    assert batched_execution.threads_for(batched_execution.BatchPlan((), batches, 0, 1, SharedResults()), 5) == 5
 
 
 def test_threads_work_far_from_each_other_and_leave_none_idle() -> None:
-    hands = batched_execution._Hands(10, 2)
+    hands = batched_execution._BatchQueue(10, 2)
     assert [hands.next(0), hands.next(1), hands.next(0), hands.next(1)] == [0, 5, 1, 6]
     assert [hands.next(0) for _ in range(7)] == [2, 3, 4, 9, 8, 7, None]
 
 
 def test_piles_before_one_that_fails_are_all_computed_and_none_behind_it_is_begun(rng: np.random.Generator) -> None:
     for _ in range(200):
-        piles, threads = (int(number) for number in rng.integers(1, (30, 6)))
-        hands, failing = batched_execution._Hands(piles, threads), int(rng.integers(piles))
+        batches, threads = (int(number) for number in rng.integers(1, (30, 6)))
+        hands, failing = batched_execution._BatchQueue(batches, threads), int(rng.integers(batches))
         taken: list[int] = []
         stopped = False
         while (number := hands.next(int(rng.integers(threads)))) is not None:
@@ -322,7 +324,7 @@ def test_piles_before_one_that_fails_are_all_computed_and_none_behind_it_is_begu
 
 
 def test_turns_are_short_while_threads_compute_and_then_what_they_were(rng: np.random.Generator,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     _small_piles(monkeypatch, 1 << 13)
 
     @T.prim_func
@@ -334,15 +336,15 @@ def test_turns_are_short_while_threads_compute_and_then_what_they_were(rng: np.r
             T.copy(x, Y[(2 * block + half) * 8, 0])
 
     seen: list[float] = []
-    compute = batched_execution._Work.compute
+    compute = batched_execution._BatchWorker.compute
 
-    def noting(work: Any, pile: batched_execution.Pile) -> None:
+    def noting(work: Any, batch: batched_execution.Batch) -> None:
         seen.append(sys.getswitchinterval())
-        compute(work, pile)
+        compute(work, batch)
         if not np.isfinite(x).all():
             raise OSError("no number")
 
-    monkeypatch.setattr(batched_execution._Work, "compute", noting)
+    monkeypatch.setattr(batched_execution._BatchWorker, "compute", noting)
     program, x, before = compiled(doubled).program, numbers(rng, (64, 64), "float32"), sys.getswitchinterval()
     for jobs, expected in ((1, before), (3, 5e-6)):
         seen.clear()
@@ -378,7 +380,7 @@ def test_ops_of_a_pile_write_enough_for_threads_to_win(rng: np.random.Generator)
             T.copy(x, Y[2 * block + half, 0])
 
     args = [numbers(rng, (512, 1024), "float32"), np.zeros((512, 1024), np.float32)]
-    found = piles(compiled(scaled), args, 256)
+    found = batches(compiled(scaled), args, 256)
     assert found is not None
     used = 41 * 4096
     assert batched_execution.ROOM // used < max(columns for _, columns in found) <= batched_execution.MOST_ROOM // used
@@ -396,7 +398,7 @@ def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) 
             T.copy(x, Y[half * 8, block * 16])
 
     args = [numbers(rng, (5, 61), "float32"), np.zeros((5, 61), np.float32)]
-    assert piles(compiled(doubled), args, 4) is not None
+    assert batches(compiled(doubled), args, 4) is not None
     np.testing.assert_array_equal(args[1], 0)
 
 
@@ -414,7 +416,7 @@ def test_bytes_that_nothing_wrote_are_those_of_a_block_by_itself(loaded: int, rn
     _small_piles(monkeypatch, 1 << 13)
     args = [numbers(rng, (64, 64), "float32"), np.zeros((64, 64), np.float32)]
     kernel = compiled(part)
-    found = piles(kernel, args, 8)
+    found = batches(kernel, args, 8)
     assert found is not None
     assert len(found) > 2
     assert kernel.program._planned[1].alike.filled == (loaded == 64)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.machine.batched_integers import AloneError, Many, ManyBlocks, PartedError
-from tilelang_npu.simulator.machine.placeholder_data import Witness
+from tilelang_npu.simulator.machine.batched_integers import BatchedInt, BlockBatch, DivergedError, NotBatchableError
+from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
 from tilelang_npu.simulator.run import batched_execution, batched_trace
 from tilelang_npu.simulator.run.arguments import bind
-from tilelang_npu.simulator.run.batched_trace import traced_together
-from tilelang_npu.simulator.run.recorded_launch import places_in_common
+from tilelang_npu.simulator.run.batched_trace import trace_batched
+from tilelang_npu.simulator.run.recorded_launch import offsets_key
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "&": operator.and_,
@@ -44,7 +44,7 @@ def computed(number: Any, program: list[tuple[str, int, int, int, bool]]) -> lis
             second = abs(literal) + (name in ("//", "%"))
         if name in ("<<", ">>"):
             second %= 8
-        if name == "range" and not (isinstance(first, Many) or abs(first) < 5000):
+        if name == "range" and not (isinstance(first, BatchedInt) or abs(first) < 5000):
             continue
         values.append(OPERATORS[name](first, second))
     return values
@@ -55,13 +55,13 @@ def computed(number: Any, program: list[tuple[str, int, int, int, bool]]) -> lis
 def test_an_integer_of_many_blocks_is_that_of_each(program: list[tuple[str, int, int, int, bool]], start: int, count: int,
                                                    step: int) -> None:
     numbers = np.arange(start, start + count * step, step)
-    blocks = ManyBlocks(numbers)
+    blocks = BlockBatch(numbers)
     groups = None
     try:
         values = computed(blocks.number, program)
-    except PartedError as parted:
+    except DivergedError as parted:
         groups = parted.groups
-    except AloneError:
+    except NotBatchableError:
         return
     if groups is not None:
         assert len(groups) > 1
@@ -69,16 +69,16 @@ def test_an_integer_of_many_blocks_is_that_of_each(program: list[tuple[str, int,
         return
     for place, number in enumerate(numbers.tolist()):
         for value, expected in zip(values, computed(number, program), strict=True):
-            assert type(expected) is type(value) or (isinstance(value, Many) and isinstance(expected, int))
-            assert (int(value.values()[place]) if isinstance(value, Many) else value) == expected
+            assert type(expected) is type(value) or (isinstance(value, BatchedInt) and isinstance(expected, int))
+            assert (int(value.values()[place]) if isinstance(value, BatchedInt) else value) == expected
 
 
 def test_a_number_too_large_for_an_array_is_not_computed_with() -> None:
-    number = ManyBlocks(np.arange(10)).number
-    assert isinstance(number, Many)
+    number = BlockBatch(np.arange(10)).number
+    assert isinstance(number, BatchedInt)
     large = number * (1 << 61)
-    assert isinstance(large, Many)
-    with pytest.raises(AloneError):
+    assert isinstance(large, BatchedInt)
+    with pytest.raises(NotBatchableError):
         large.values()
     assert large * 3 - large * 3 == 0
 
@@ -172,7 +172,7 @@ def test_a_convolution_as_loops_over_elements_runs_all_blocks_at_once(kind: str,
     args = [x, f, np.zeros((4, 36), np.float32)]
     plan = apart(convolution(kind), args, 24)
     assert plan is not None
-    assert [pile.stacks[0].count for pile in plan.piles] == [24]
+    assert [batch.layouts[0].count for batch in plan.batches] == [24]
     assert args[2].tobytes() == convolved(x, f, 6).tobytes()
 
 
@@ -180,7 +180,7 @@ def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
     """How many blocks were traced at a time, all of which must record what a trace of each says; None where they were not."""
     program = kernel.program
     bound = bind(program.name, program.declared, args, blocks, program.workspace, program.used, grid=program.has_grid)
-    found = traced_together(program, bound, blocks, None, [Witness() for _ in program.traced])
+    found = trace_batched(program, bound, blocks, None, [PlaceholderData() for _ in program.traced])
     if found is None:
         return None
     with pytest.MonkeyPatch.context() as patch:
@@ -189,7 +189,7 @@ def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
     for run, same in zip(found, expected, strict=True):
         assert (run.block, run.streams) == (same.block, same.streams)
         assert [list(offsets) for offsets in run.gm] == [list(offsets) for offsets in same.gm]
-    return sorted(Counter(map(places_in_common, found)).values())
+    return sorted(Counter(map(offsets_key, found)).values())
 
 
 def tails(rows: int) -> Any:

@@ -12,7 +12,7 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.op_records import Stream
-from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, finished, part_of, run_beside
+from tilelang_npu.simulator.run.bound_core import LaunchResources, cores_of_block, finished, part_of, run_cores
 from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 BLOCKS = 3
@@ -35,7 +35,7 @@ def made() -> Any:
 def cores(kernel: Any, a: Any, at: int, b: Any, poison: int | None = POISON) -> Any:
     program = kernel.program
     bound = program._bind([a, at, b], BLOCKS, program.used)
-    return cores_of_block(program, bound, BLOCKS, Means(program.functions, poison=poison))
+    return cores_of_block(program, bound, BLOCKS, LaunchResources(program.functions, poison=poison))
 
 
 def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(made: Any) -> None:
@@ -98,7 +98,7 @@ def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Genera
     a, c = rng.standard_normal((32, 32)).astype(np.float16), np.zeros((32, 32), np.float32)
     arguments = kernel.machine_arguments(kernel.signature.bind([a, c]))
     bound = program._bind(arguments, 1, program.used)
-    run_beside(cores_of_block(program, bound, 1, Means(program.functions)), [0], program)
+    run_cores(cores_of_block(program, bound, 1, LaunchResources(program.functions)), [0], program)
     np.testing.assert_allclose(c, 0.5 * (a.astype(np.float32) @ a.astype(np.float32)), rtol=1e-3, atol=1e-3)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.machine.placeholder_data import UsedData
+from tilelang_npu.simulator.machine.placeholder_data import DataUses
 
 ROWS = 8
 
 
-def told(function: object) -> UsedData:
+def told(function: object) -> DataUses:
     (one,) = tilelang.compile(function, target="npuir").programs[0].traced
     return one.data
 
@@ -46,4 +46,4 @@ def test_nothing_is_told_of_what_numbers_do_not_decide() -> None:
             T.vexp(x, x)
             T.copy(x, Y)
 
-    assert told(main) == UsedData((), ())
+    assert told(main) == DataUses((), ())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilelang_npu.simulator.machine.aliasing_arguments import SharedMemory
-from tilelang_npu.simulator.machine.batched_integers import Many, ManyBlocks
+from tilelang_npu.simulator.machine.aliasing_arguments import MemoryRange
+from tilelang_npu.simulator.machine.batched_integers import BatchedInt, BlockBatch
 from tilelang_npu.simulator.machine.op_records import Access, OpRecord, Scalars
 from tilelang_npu.simulator.run import gm_accesses
-from tilelang_npu.simulator.run.gm_accesses import BlockUses
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, PlacesOfBlock, SharedPlaces
+from tilelang_npu.simulator.run.gm_accesses import GmAccesses
+from tilelang_npu.simulator.run.recorded_launch import BatchedOffsets, BlockRun, OffsetsOfBlock
 
 SIZE, BLOCKS = 4096, 3
 
@@ -39,7 +39,7 @@ def test_random_accesses_against_sets_of_bytes(as_sums: bool, rng: np.random.Gen
     monkeypatch.setattr(gm_accesses, "AT_ONCE", 8)
     found: list[bool] = []
     for _ in range(150):
-        memory = SharedMemory(0, SIZE, {0: 0, 1: int(rng.integers(0, 20)) * 4})
+        memory = MemoryRange(0, SIZE, {0: 0, 1: int(rng.integers(0, 20)) * 4})
         records = [record(number, rng, writes=number == 0 or bool(rng.integers(2)))
                    for number in range(int(rng.integers(1, 4)))]
         starts = [int(rng.integers(0, 200)) * 4 for _ in records]
@@ -47,12 +47,13 @@ def test_random_accesses_against_sets_of_bytes(as_sums: bool, rng: np.random.Gen
         stream = tuple(range(len(records)))
         rows = [[start + block * step for start, step in zip(starts, moved, strict=True)] for block in range(BLOCKS)]
         if as_sums:
-            many = ManyBlocks(np.arange(BLOCKS, dtype=np.int64))
+            many = BlockBatch(np.arange(BLOCKS, dtype=np.int64))
             number = many.number
-            assert isinstance(number, Many)
-            shared = SharedPlaces([number * step + start if step else start for start, step in zip(starts, moved, strict=True)],
-                                  many)
-            places: list[object] = [PlacesOfBlock(shared, block) for block in range(BLOCKS)]
+            assert isinstance(number, BatchedInt)
+            shared = BatchedOffsets([number * step + start if step else start for start, step in zip(starts, moved,
+                                                                                                     strict=True)],
+                                    many)
+            places: list[object] = [OffsetsOfBlock(shared, block) for block in range(BLOCKS)]
         else:
             places = list(rows)
         runs = [BlockRun(block, (stream,), (places[block],)) for block in range(BLOCKS)]  # type: ignore[arg-type]
@@ -60,8 +61,8 @@ def test_random_accesses_against_sets_of_bytes(as_sums: bool, rng: np.random.Gen
             touched(use, start, memory.delta) for use, start in zip(records, row, strict=True)
             if not only or use.accesses[0].writes)) for row in rows] for only in (True, False))
         apart = all(not written[a] & all_bytes[b] for a in range(BLOCKS) for b in range(BLOCKS) if a != b)
-        uses = BlockUses([records], runs, memory)
-        assert uses.are_apart() == apart
+        uses = GmAccesses([records], runs, memory)
+        assert uses.are_independent() == apart
         assert uses.written
         for run, whole in zip(runs, all_bytes, strict=True):
             marks = uses.marks()
@@ -70,15 +71,15 @@ def test_random_accesses_against_sets_of_bytes(as_sums: bool, rng: np.random.Gen
             grains = np.flatnonzero(marks != gm_accesses.NOBODY)
             assert {int(grain) * uses.grain + byte for grain in grains for byte in range(uses.grain)} == whole
         if not apart:
-            assert uses.may_meet()
+            assert uses.may_overlap()
         found.append(apart)
     assert {True, False} <= set(found)
 
 
 def test_blocks_that_only_read_are_apart(rng: np.random.Generator) -> None:
-    memory = SharedMemory(0, SIZE, {0: 0, 1: 64})
+    memory = MemoryRange(0, SIZE, {0: 0, 1: 64})
     records = [record(0, rng, writes=False)]
-    uses = BlockUses([records], [BlockRun(block, ((0,),), ([0],)) for block in range(BLOCKS)], memory)
+    uses = GmAccesses([records], [BlockRun(block, ((0,),), ([0],)) for block in range(BLOCKS)], memory)
     assert not uses.written
-    assert uses.may_meet()
-    assert uses.are_apart()
+    assert uses.may_overlap()
+    assert uses.are_independent()

@@ -94,8 +94,8 @@ def raised(errors: list[TileError]) -> None:
 
 
 def test_the_memory_of_the_machine_ends_it(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loop_limits.room() >= 8_000_000
-    monkeypatch.setattr(loop_limits, "room", lambda: 5000)
+    assert loop_limits.recordable_ops() >= 8_000_000
+    monkeypatch.setattr(loop_limits, "recordable_ops", lambda: 5000)
     kernel, arrays, _ = convolved(rng)
     with pytest.raises(TileError, match="S306") as error:
         kernel(*arrays)

@@ -14,7 +14,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator.machine import memory_pool
 from tilelang_npu.simulator.machine.memory import Bytes, fresh
-from tilelang_npu.simulator.machine.memory_pool import Room, room
+from tilelang_npu.simulator.machine.memory_pool import MemoryArena, borrow_arena
 
 SIZE = 1024
 
@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("held", [0, 100, 4096])
 def test_parts_lie_apart_until_they_are_given_up(held: int) -> None:
-    one = Room(fresh(held))
+    one = MemoryArena(fresh(held))
     parts = [one.part(size) for size in (1, 100, 0, 1000)]
     for number, part in enumerate(parts):
         part.fill(number)
@@ -51,7 +51,7 @@ def test_parts_lie_apart_until_they_are_given_up(held: int) -> None:
 
 def test_the_next_one_has_room_for_all_that_this_one_asked_for(asked: list[int]) -> None:
     for _ in range(3):
-        with room() as one:
+        with borrow_arena() as one:
             one.part(1000)
             one.clear()
             one.part(3000)
@@ -62,16 +62,16 @@ def test_the_next_one_has_room_for_all_that_this_one_asked_for(asked: list[int])
 
 
 def test_what_somebody_has_nobody_else_gets(asked: list[int]) -> None:
-    with room() as one:
+    with borrow_arena() as one:
         one.part(4096)
-    with room() as one, room() as other:
+    with borrow_arena() as one, borrow_arena() as other:
         assert not np.shares_memory(one.part(4096), other.part(4096))
-    with room() as first, room() as second, room() as third:
+    with borrow_arena() as first, borrow_arena() as second, borrow_arena() as third:
         parts = [each.part(4096) for each in (first, second, third)]
         assert not any(np.shares_memory(a, b) for a, b in zip(parts, [*parts[1:], parts[0]], strict=True))
     assert len(memory_pool._kept) == 2
     del asked[:]
-    with room() as one, room() as other:
+    with borrow_arena() as one, borrow_arena() as other:
         one.part(4096)
         other.part(4096)
     assert not asked
@@ -79,7 +79,7 @@ def test_what_somebody_has_nobody_else_gets(asked: list[int]) -> None:
 
 def test_where_something_fails_nothing_is_kept(asked: list[int]) -> None:
     def fail() -> None:
-        with room() as one:
+        with borrow_arena() as one:
             one.part(100)
             raise OSError("full")
 
@@ -109,7 +109,7 @@ def test_launches_that_are_alike_need_fresh_memory_once(
     x = rng.standard_normal((SIZE, SIZE), np.float32)
     for _ in range(12):
         np.testing.assert_array_equal(kernel(x), x + x)
-    assert 2 <= len(asked) <= 3 * int(jobs)  # of each thread, for piles of two sizes, and then what is kept for it
+    assert 2 <= len(asked) <= 3 * int(jobs)  # of each thread, for batches of two sizes, and then what is kept for it
 
 
 def test_a_workspace_that_nothing_touches_is_the_same_for_all(rng: np.random.Generator) -> None:

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.simulator.codegen.per_block_scalars import ApartError, array_rounder, own_numbers
+from tilelang_npu.simulator.codegen.per_block_scalars import UnbatchableFunctionError, array_rounder, find_per_block_scalars
 
 X = f"memref<8xf32, {texts.GM}>"
 HEAD = """\
@@ -36,7 +36,7 @@ def test_what_is_made_of_a_load_comes_of_it_until_it_is_stored() -> None:
     memref.store %t, %X[%c1] : {X}
 """)
     loads = [op for op in made.walk() if isinstance(op, memref.LoadOp)]
-    found = own_numbers(made)
+    found = find_per_block_scalars(made)
     product, total = (next(op.results[0] for op in made.walk() if isinstance(op, kind) and op.operands[0] in found)
                       for kind in (arith.MulfOp, arith.AddfOp))
     assert found == {loads[0].results[0]: {loads[0]}, loads[1].results[0]: {loads[1]}, product: {loads[0]},
@@ -55,7 +55,7 @@ def test_loops_and_storage_hand_them_on() -> None:
     %w = memref.load %v[%c0] : memref<1xf32>
     memref.store %w, %X[%c0] : {X}
 """)
-    found = own_numbers(made)
+    found = find_per_block_scalars(made)
     (loop,) = (op for op in made.walk() if isinstance(op, scf.ForOp))
     inner = next(op for op in loop.body.block.ops if isinstance(op, memref.LoadOp))
     assert found[loop.results[0]] == found[loop.body.block.args[1]] == {inner}
@@ -73,13 +73,13 @@ def test_loops_and_storage_hand_them_on() -> None:
     "    %b = arith.truncf %x : f32 to bf16\n",
 ])
 def test_what_has_to_be_one_for_all_blocks_keeps_them_apart(body: str) -> None:
-    with pytest.raises(ApartError):
-        own_numbers(function(body))
+    with pytest.raises(UnbatchableFunctionError):
+        find_per_block_scalars(function(body))
 
 
 def test_a_function_that_reads_nothing_has_none() -> None:
     module = parse_module(texts.module(texts.kernel("AIV", [f"%X: {X}"], "    %one = arith.constant 1.0 : f32")))
-    assert own_numbers(next(op for op in module.walk() if isinstance(op, FuncOp))) == {}
+    assert find_per_block_scalars(next(op for op in module.walk() if isinstance(op, FuncOp))) == {}
 
 
 def test_arrays_are_rounded_as_single_numbers_are(rng: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.simulator.sanitizer.shadow_memory import MarkedMemory, elements_within, laid_out, matrix
+from tilelang_npu.simulator.sanitizer.shadow_memory import ShadowMemory, laid_out, matrix, overlapping_elements
 
 
 def _in(memory: str) -> Any:
@@ -15,7 +15,7 @@ def _in(memory: str) -> Any:
 
 
 def test_a_view_has_the_marks_of_its_bytes() -> None:
-    memory, marks = np.zeros(256, np.uint8), MarkedMemory()
+    memory, marks = np.zeros(256, np.uint8), ShadowMemory()
     numbers = memory.view(np.float32).reshape(8, 8)
     marks.put(numbers[2:4, 1:3], np.array([[1, 2], [3, 4]], np.int32))
     assert marks.of(numbers[3])[:4].tolist() == [0, 3, 4, 0]
@@ -27,9 +27,9 @@ def test_elements_that_other_views_have_bytes_of() -> None:
     memory = np.zeros(256, np.uint8)
     numbers = memory.view(np.float32).reshape(8, 8)
     halves = memory[34:38].view(np.float16)
-    assert np.argwhere(elements_within(numbers, [halves, numbers[3:5, 7]])).tolist() == [[1, 0], [1, 1], [3, 7], [4, 7]]
-    assert elements_within(numbers[:, ::2], [numbers[2]]).sum() == 4
-    assert not elements_within(numbers, [np.zeros(8, np.float32), numbers[:0]]).any()
+    assert np.argwhere(overlapping_elements(numbers, [halves, numbers[3:5, 7]])).tolist() == [[1, 0], [1, 1], [3, 7], [4, 7]]
+    assert overlapping_elements(numbers[:, ::2], [numbers[2]]).sum() == 4
+    assert not overlapping_elements(numbers, [np.zeros(8, np.float32), numbers[:0]]).any()
 
 
 def test_fractals_and_rows_have_the_marks_of_the_same_matrix() -> None:

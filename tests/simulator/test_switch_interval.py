@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tilelang_npu.simulator.machine.worker_threads import SOON, short_turns
+from tilelang_npu.simulator.machine.worker_threads import SOON, short_switch_interval
 
 
 def test_launches_at_once_leave_the_interval_as_it_was() -> None:
@@ -16,7 +16,7 @@ def test_launches_at_once_leave_the_interval_as_it_was() -> None:
     inside, leave = threading.Barrier(3), threading.Event()
 
     def launch() -> None:
-        with short_turns():
+        with short_switch_interval():
             inside.wait()
             leave.wait()
 
@@ -24,7 +24,7 @@ def test_launches_at_once_leave_the_interval_as_it_was() -> None:
     for thread in threads:
         thread.start()
     inside.wait()
-    with short_turns():
+    with short_switch_interval():
         assert sys.getswitchinterval() == pytest.approx(SOON, abs=1e-6)
     assert sys.getswitchinterval() == pytest.approx(SOON, abs=1e-6)  # two are still inside
     leave.set()
@@ -35,6 +35,6 @@ def test_launches_at_once_leave_the_interval_as_it_was() -> None:
 
 def test_an_error_leaves_the_interval_as_it_was() -> None:
     before = sys.getswitchinterval()
-    with pytest.raises(OSError, match="full"), short_turns():
+    with pytest.raises(OSError, match="full"), short_switch_interval():
         raise OSError("full")
     assert sys.getswitchinterval() == before

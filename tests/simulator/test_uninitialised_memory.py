@@ -10,7 +10,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator.run.replay import Replay
-from tilelang_npu.simulator.run.uninitialised_reads import unwritten_reads
+from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 
 pytestmark = pytest.mark.filterwarnings("ignore:stale")
 
@@ -120,7 +120,8 @@ def test_an_accumulator_that_a_turn_of_its_loop_clears(cleared: int, monkeypatch
     again = []
     monkeypatch.setattr(Replay, "_run", lambda self, *args, run=Replay._run: again.append(1) or run(self, *args))
     launch = _launch(main, np.ones((32, 96), np.float16), np.zeros((32, 32), np.float32))
-    assert [read.access.name for read in unwritten_reads(launch.recorded.program, launch.recorded.blocks[0].streams, 0)] == (
+    assert [read.access.name for read in find_uninitialised_reads(launch.recorded.program, launch.recorded.blocks[0].streams,
+                                                                  0)] == (
         ["c"] if cleared else [])
     assert launch.hazards == []  # the second turn forgets what the first has read
     assert len(again) == 2 * cleared

@@ -12,7 +12,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator.machine.op_records import Footprint
 from tilelang_npu.simulator.run import uninitialised_reads
-from tilelang_npu.simulator.run.uninitialised_reads import unwritten_reads
+from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 from tilelang_npu.simulator.sanitizer import reused_bytes
 
 
@@ -37,7 +37,7 @@ def test_the_first_read_of_bytes_that_nothing_wrote_is_told_with_how_many_they_a
     made = kernel(rows, columns)
     made.program.run([np.ones((rows, columns), np.float32), np.zeros((8, 32), np.float32)], blocks=1)
     recorded = made.program.run([np.ones((rows, columns), np.float32), np.zeros((8, 32), np.float32)], blocks=1)
-    found = list(unwritten_reads(made.program, recorded.blocks[0].streams, 0))
+    found = list(find_uninitialised_reads(made.program, recorded.blocks[0].streams, 0))
     if not count:
         assert found == []
         return
@@ -67,7 +67,7 @@ def test_what_another_core_of_the_block_writes_is_written() -> None:
     np.testing.assert_allclose(c, 2 * (a.astype(np.float32) @ a.astype(np.float32)), rtol=1e-3, atol=1e-3)
     (run,) = made.last_launch.recorded.blocks
     for lane in range(len(made.program.lanes)):
-        assert list(unwritten_reads(made.program, run.streams, lane)) == []
+        assert list(find_uninitialised_reads(made.program, run.streams, lane)) == []
 
 
 def test_what_was_written_of_a_memory_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,17 +23,17 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.simulator.codegen.code_scopes import Int, Line, Sum
 from tilelang_npu.simulator.codegen.definitions import WORD
 from tilelang_npu.simulator.codegen.op_recorder import Costing, Operand
-from tilelang_npu.simulator.codegen.per_block_scalars import ApartError, own_numbers
+from tilelang_npu.simulator.codegen.per_block_scalars import UnbatchableFunctionError, find_per_block_scalars
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives
-from tilelang_npu.simulator.machine.batch_layout import ArrayPlace, Flow, panels_of
+from tilelang_npu.simulator.machine.batch_layout import ArrayPlace, OnChipFlow, panels_of
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip, is_fractal
 
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
-class StackedEmitter(PythonEmitter):
+class BatchedEmitter(PythonEmitter):
     """As ``PythonEmitter``, for code that runs the blocks of a batch.
 
     Args:
@@ -41,17 +41,17 @@ class StackedEmitter(PythonEmitter):
         function, core, chip, parallel: as for ``PythonEmitter``.
 
     Raises:
-        ApartError: the function reads numbers from memory that may differ between blocks, or prints.
+        UnbatchableFunctionError: the function reads numbers from memory that may differ between blocks, or prints.
     """
 
     axes_in_front = 2
 
-    def __init__(self, flow: Flow, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, flow: OnChipFlow, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         if any(isinstance(op, (scf.WhileOp, hivm.DebugOp)) for op in function.walk()):
-            raise ApartError
+            raise UnbatchableFunctionError
         self._flow = flow
-        self._own = own_numbers(function)
+        self._own = find_per_block_scalars(function)
         self._loaded: dict[Operation, tuple[set[int], set[int]]] = {}
         self._awaited: dict[Operation, list[tuple[set[int], set[int]]]] = {}
         self._operands = 0
@@ -61,7 +61,7 @@ class StackedEmitter(PythonEmitter):
         self._body: list[str] | None = None
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
-        """Records the op and its data flow; the statements of its handler then run block by block."""
+        """OpRecorder the op and its data flow; the statements of its handler then run block by block."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self._here = {}
@@ -84,7 +84,7 @@ class StackedEmitter(PythonEmitter):
             for waiting in self._awaited.pop(op, ()):
                 _extend(waiting, (gm, parts))
         self._flow.writes += [(self._part(view), gm, parts) for operand in operands if operand.writes
-                             for view in alternatives(operand.buffer) if view.base.memory != "gm"]
+                              for view in alternatives(operand.buffer) if view.base.memory != "gm"]
         self._body = []
         return made
 
@@ -112,11 +112,11 @@ class StackedEmitter(PythonEmitter):
         if not on_chip:
             here = self._here.get((view.base.name, self.name_of(view.offset)))
             if here is None:
-                raise ApartError
+                raise UnbatchableFunctionError
             number, written = here
-            front = f"stack.in_gm({number}, written={written})"
+            front = f"layout.in_gm({number}, written={written})"
         else:
-            fronts = self.define(f"stack.on_chip({self.constant(self._flow, 'flow')}, {view.base.memory!r})", self.launch)
+            fronts = self.define(f"layout.on_chip({self.constant(self._flow, 'flow')}, {view.base.memory!r})", self.launch)
             front = f"{fronts}[{self._part(view)}]"
         name = self.define(front, self.launch)
         parts = [Sum(0, {self.define(f"{name}[{place}]", self.launch): 1}) for place in range(4)]
@@ -132,12 +132,12 @@ class StackedEmitter(PythonEmitter):
             self._flow.places.append((part, None))
             return super().laid(view, element)
         place = ArrayPlace(view.offset.constant, tuple(size.interval.high for size in view.sizes),
-                      tuple(stride.constant for stride in view.strides),
-                      view.element.nbytes if element is None else element.itemsize)
+                           tuple(stride.constant for stride in view.strides),
+                           view.element.nbytes if element is None else element.itemsize)
         number = self._places.setdefault((part, place), len(self._flow.places))
         if number == len(self._flow.places):
             self._flow.places.append((part, place))
-        name = self.define(f"stack.place({self.constant(self._flow, 'flow')}, {number})", self.launch)
+        name = self.define(f"layout.place({self.constant(self._flow, 'flow')}, {number})", self.launch)
         offset, *strides = (self.define(f"{name}[{at}]", self.launch) for at in range(len(place.strides) + 1))
         return offset, tuple(Sum(0, {stride: 1}) for stride in strides)
 
@@ -174,12 +174,12 @@ class StackedEmitter(PythonEmitter):
 
     def shown(self, text: str) -> None:
         """Fails: blocks would print in another order."""
-        raise ApartError
+        raise UnbatchableFunctionError
 
     def read(self, name: str, element: str) -> None:
         """Emits the read of one number per block."""
         if not isinstance(self.current, memref.LoadOp):
-            raise ApartError
+            raise UnbatchableFunctionError
         self.over(f"{name} = {element}.astype(float)")
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
@@ -214,7 +214,7 @@ class StackedEmitter(PythonEmitter):
         for text in self._body:
             self.scope.lines.append(Line(indent, text, self.current))
         if names:
-            self.scope.line(f"stack.each({function}, ({given}))", self.current)
+            self.scope.line(f"layout.each({function}, ({given}))", self.current)
         self._body = []
 
 

@@ -17,7 +17,7 @@ from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.handlers import has_effect
-from tilelang_npu.simulator.machine.placeholder_data import Use, UsedData
+from tilelang_npu.simulator.machine.placeholder_data import DataUse, DataUses
 
 _STORAGE = (memref.AllocaOp, memref.AllocOp)
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
@@ -25,7 +25,7 @@ _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp
           hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp)
 
 
-class DataUses:
+class DataDependence:
     """The data-dependent behaviour of a device function.
 
     Args:
@@ -48,12 +48,12 @@ class DataUses:
         self.differing = frozenset(_unknown(function, blocks) - unknown) if blocks else frozenset[SSAValue]()
 
     @property
-    def told(self) -> UsedData:
+    def told(self) -> DataUses:
         """The result in a form that needs no IR."""
-        return UsedData(tuple(self.uses), tuple(self.compared))
+        return DataUses(tuple(self.uses), tuple(self.compared))
 
 
-def lengths_by_data(function: FuncOp) -> frozenset[Operation]:
+def data_dependent_loops(function: FuncOp) -> frozenset[Operation]:
     """Returns the counted loops of a device function whose trip count depends on data."""
     unknown = _unknown(function)
     return frozenset(op for op in function.walk() if isinstance(op, scf.ForOp) and _has_open_length(op, unknown))
@@ -158,21 +158,21 @@ def _through_regions(op: Operation, found: set[SSAValue]) -> None:
                 hand(ends(region.block), op.results, chosen=_condition(op) in found)
 
 
-def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[Use]:
+def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[DataUse]:
     for number, op in enumerate(function.walk()):
         if isinstance(op, scf.ForOp) and _has_open_length(op, unknown):
-            yield Use("trips", location_of(op))
+            yield DataUse("trips", location_of(op))
         elif _condition(op) in unknown:
-            yield Use("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)
+            yield DataUse("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)
         elif isinstance(op, _VIEWS):
             if any(operand in unknown for operand in op.operands[1:]):
-                yield Use("place", _used_at(op))
+                yield DataUse("place", _used_at(op))
         elif isinstance(op, (memref.LoadOp, memref.StoreOp)):
             first = 1 if isinstance(op, memref.LoadOp) else 2
             if any(operand in unknown for operand in op.operands[first:]):
-                yield Use("place", location_of(op))
+                yield DataUse("place", location_of(op))
         elif has_effect(op) and any(operand in unknown and not isinstance(operand.type, AnyFloat) for operand in op.operands):
-            yield Use("flag" if isinstance(op, _FLAGS) else "extent", location_of(op))
+            yield DataUse("flag" if isinstance(op, _FLAGS) else "extent", location_of(op))
 
 
 def _used_at(op: Operation) -> Location | None:

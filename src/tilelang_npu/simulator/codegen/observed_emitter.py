@@ -24,14 +24,14 @@ class Observer(Protocol):
         """Called after the op has run."""
 
 
-class WatchingEmitter(PythonEmitter):
+class ObservedEmitter(PythonEmitter):
     """As ``PythonEmitter``, with calls of the observer that the code is bound to."""
 
     _watched = ""
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Records the op and emits the call before it; ops without numbers are not observed."""
+        """OpRecorder the op and emits the call before it; ops without numbers are not observed."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         if any(not operand.scratch for operand in operands):

@@ -1,4 +1,4 @@
-"""Records of a function's ops: the core and pipe, the bytes that they access, and the inputs of their cost."""
+"""OpRecorder of a function's ops: the core and pipe, the bytes that they access, and the inputs of their cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
 from tilelang_npu.simulator.codegen.operand_checks import check_operand, check_pipe
 from tilelang_npu.simulator.codegen.scalar_work import ScalarWork
-from tilelang_npu.simulator.codegen.ssa_values import Values
+from tilelang_npu.simulator.codegen.ssa_values import SsaValues
 from tilelang_npu.simulator.codegen.strided_views import Buffer, Choice, alternatives
 from tilelang_npu.simulator.machine.op_records import Access, Fact, OpRecord, Scalars, Slot, Work
 from tilelang_npu.target import Chip, Path
@@ -51,11 +51,11 @@ class Operand(NamedTuple):
     unless: str = ""
 
 
-class Records(Values):
+class OpRecorder(SsaValues):
     """The records of the ops of one device function.
 
     Args:
-        function, core, chip, parallel: as for ``Values``.
+        function, core, chip, parallel: as for ``SsaValues``.
 
     Attributes:
         records: by their number in the events.
@@ -96,7 +96,7 @@ class Records(Values):
     def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
              held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
              called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
-        """Records an op with the effects that its class declares (``dialects/effects.py``), in operand order.
+        """OpRecorder an op with the effects that its class declares (``dialects/effects.py``), in operand order.
 
         Args:
             op: the op.
@@ -123,7 +123,7 @@ class Records(Values):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Records an op. Called directly only for ops that synchronise; other ops use :meth:`step`.
+        """OpRecorder an op. Called directly only for ops that synchronise; other ops use :meth:`step`.
 
         Args:
             op: the op.

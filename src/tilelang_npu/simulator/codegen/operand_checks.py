@@ -21,9 +21,9 @@ from tilelang_npu.target import Path, name_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.op_recorder import Operand
-    from tilelang_npu.simulator.codegen.ssa_values import Values
+    from tilelang_npu.simulator.codegen.ssa_values import SsaValues
 
-def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
+def part(em: SsaValues, base: Base, limit: tuple[int, int]) -> str:
     """Returns the name of the bytes of one buffer."""
     name = em.parts.get((base, limit))
     if name is None:
@@ -32,7 +32,7 @@ def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
     return name
 
 
-def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) -> bool:
+def checked(em: SsaValues, view: StridedView, element: np.dtype[np.void] | None) -> bool:
     """Whether a view is known to lie inside its memory.
 
     Raises:
@@ -63,7 +63,7 @@ def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) ->
     return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
 
 
-def check_address(em: Values, view: StridedView) -> None:
+def check_address(em: SsaValues, view: StridedView) -> None:
     """Checks the alignment of a known address, and that the buffer fits.
 
     Raises:
@@ -79,7 +79,7 @@ def check_address(em: Values, view: StridedView) -> None:
         checked(em, view, None)
 
 
-def check_pipe(em: Values, op: Operation, pipe: str, does: str = "names") -> str:
+def check_pipe(em: SsaValues, op: Operation, pipe: str, does: str = "names") -> str:
     """Returns the pipe.
 
     Raises:
@@ -96,7 +96,7 @@ def check_pipe(em: Values, op: Operation, pipe: str, does: str = "names") -> str
                     location=location_of(op), help=help_)
 
 
-def check_argument(em: Values, kind: Attribute, name: str) -> None:
+def check_argument(em: SsaValues, kind: Attribute, name: str) -> None:
     """Checks that a tensor argument is in GM.
 
     Raises:
@@ -109,7 +109,7 @@ def check_argument(em: Values, kind: Attribute, name: str) -> None:
                         help=f"give it #hivm.address_space<gm>, and load it into a buffer in {name_of(space)}")
 
 
-def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
+def path_of(em: SsaValues, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
             ends: Sequence[str] = ()) -> Path:
     """Returns the path by which a pipe moves data from one memref to another.
 
@@ -150,7 +150,7 @@ def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer
                    f"from {name_of(row.source)} to {name_of(row.target)}" for row in rows))))
 
 
-def check_operand(em: Values, op: Operation, operand: Operand) -> None:
+def check_operand(em: SsaValues, op: Operation, operand: Operand) -> None:
     """Checks that an operand is in a memory that its pipe can access.
 
     Raises:
@@ -167,7 +167,7 @@ def check_operand(em: Values, op: Operation, operand: Operand) -> None:
                     help=f"put it in {_either(allowed)}{why}" if allowed else f"give a number{why}")
 
 
-def _allowed(em: Values, operand: Operand) -> list[str] | None:
+def _allowed(em: SsaValues, operand: Operand) -> list[str] | None:
     """Returns the memories that may hold an operand; None for ends of a move, which :func:`path_of` checks."""
     chip, core = em.chip, em.core
     if operand.into:

@@ -28,15 +28,15 @@ ROUNDED = ("float16", "float32", "float64")
 """Types for which arrays round exactly as single numbers do."""
 
 
-class ApartError(Exception):
+class UnbatchableFunctionError(Exception):
     """A function cannot run several blocks at once."""
 
 
-def own_numbers(function: FuncOp) -> Sources:
+def find_per_block_scalars(function: FuncOp) -> Sources:
     """Returns the scalars of a function that are arrays with one number per block.
 
     Raises:
-        ApartError: a use of them needs one number for all blocks.
+        UnbatchableFunctionError: a use of them needs one number for all blocks.
     """
     found: Sources = {}
     changed = True
@@ -49,11 +49,11 @@ def own_numbers(function: FuncOp) -> Sources:
                     changed = True
     for op in function.walk():
         if any(value in found for value in op.operands) and not _may_take(op, found):
-            raise ApartError
+            raise UnbatchableFunctionError
         if any(value in found and not isinstance(value.type, (AnyFloat, MemRefType)) for value in op.results):
-            raise ApartError
+            raise UnbatchableFunctionError
     if any(_is_storage(value) and not isinstance(value.owner, (memref.AllocOp, memref.AllocaOp)) for value in found):
-        raise ApartError
+        raise UnbatchableFunctionError
     return found
 
 

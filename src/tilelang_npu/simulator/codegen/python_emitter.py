@@ -8,15 +8,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, Kind
-from tilelang_npu.simulator.codegen.data_dependence import lengths_by_data
+from tilelang_npu.simulator.codegen.data_dependence import data_dependent_loops
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
-from tilelang_npu.simulator.codegen.op_recorder import Records
+from tilelang_npu.simulator.codegen.op_recorder import OpRecorder
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
 
 
-class PythonEmitter(Records):
+class PythonEmitter(OpRecorder):
     """Generates the Python source of one device function.
 
     Args:
@@ -61,7 +61,7 @@ class PythonEmitter(Records):
     def knows_length(self, loop: Operation) -> bool:
         """Whether a counted loop's trip count follows from sizes and the block index, not from data."""
         if self._by_data is None:
-            self._by_data = lengths_by_data(self.function)
+            self._by_data = data_dependent_loops(self.function)
         return loop not in self._by_data
 
     # -- lines -------------------------------------------------------------------------------------------------------

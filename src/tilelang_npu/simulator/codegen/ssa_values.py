@@ -33,7 +33,7 @@ from tilelang_npu.simulator.machine.axis_bounds import taken
 from tilelang_npu.target import Chip
 
 
-class Values(Definitions, ABC):
+class SsaValues(Definitions, ABC):
     """The values of one device function.
 
     Args:
@@ -142,7 +142,7 @@ class Values(Definitions, ABC):
                     sizes.append(self.atom(f"{name}_{axis}", self.launch, Interval(0, WORD)))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
             return StridedView(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
-                        tuple(self.row_major(sizes, element.nbytes)))
+                               tuple(self.row_major(sizes, element.nbytes)))
         if isinstance(kind, (IndexType, IntegerType)):
             self.launch.line(f"{name} = scalars[{index}]")
             if isinstance(kind, IntegerType) and kind.width.data == 1:
@@ -199,8 +199,8 @@ class Values(Definitions, ABC):
             offset = f"{offset} if {' and '.join(empty)} else 0"
         text = f"nd({_tuple((*outer, *sizes))}, {kind}, {memory}, {offset}, {_tuple((*gaps, *strides))})"
         made = MadeArray(memory, called(buffer.base, whole=memory == buffer.base.name),
-                    buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
-                    (buffer.element.nbytes if element is None else element.itemsize), empty)
+                         buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
+                         (buffer.element.nbytes if element is None else element.itemsize), empty)
         scope = self.scope_of(buffer)
         return self.define(text, scope if inside else self.surely_run(scope), "v", made)
 

@@ -1,7 +1,7 @@
 """Code that only records ops, in order and with the bytes that they access. Nothing is computed and nothing is written.
 
 Every view is still created, so that an access beyond the end of its memory is found. Numbers that the scalar unit reads from
-memory are unknown: a ``Witness`` supplies placeholders, and records the branches that depend on them.
+memory are unknown: a ``PlaceholderData`` supplies placeholders, and records the branches that depend on them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.op_recorder import Costing, Operand
-from tilelang_npu.simulator.codegen.per_block_scalars import ApartError, own_numbers
+from tilelang_npu.simulator.codegen.per_block_scalars import UnbatchableFunctionError, find_per_block_scalars
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.data_dependence import DataUses
+    from tilelang_npu.simulator.codegen.data_dependence import DataDependence
 
 
 def _numbers(op: Operation) -> Sequence[SSAValue]:
@@ -44,21 +44,21 @@ class TracingEmitter(PythonEmitter):
     computes = False
     _inside = False
 
-    def __init__(self, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, data: DataDependence, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         self._branches, self._differing = data.branches, data.differing
         self._own: Container[SSAValue] = ()
-        with suppress(ApartError):
-            self._own = own_numbers(function)
+        with suppress(UnbatchableFunctionError):
+            self._own = find_per_block_scalars(function)
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Records the op; the statements of its handler are omitted, unless they make a number for the scalar unit."""
+        """OpRecorder the op; the statements of its handler are omitted, unless they make a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results
         texts = [self.expression(value).text for value in _numbers(op) if value in self._differing and value not in self._own]
         if numbers := [text for text in texts if text not in made.facts]:
-            self.scope.line(f"witness.note(bid, sid, {', '.join(numbers)})", op)
+            self.scope.line(f"placeholder.note_scalars(bid, sid, {', '.join(numbers)})", op)
         return made
 
     def line(self, text: str, op: Operation | None = None) -> None:
@@ -68,11 +68,11 @@ class TracingEmitter(PythonEmitter):
 
     def read(self, name: str, element: str) -> None:
         """Emits the read of a placeholder."""
-        self.line(f"{name} = witness.read({element})")
+        self.line(f"{name} = placeholder.read({element})")
 
     def decided(self, op: Operation, condition: str) -> str:
         """Returns a condition that also records its value, if it depends on data."""
-        return f"witness.way({self._branches[op]}, {condition})" if op in self._branches else condition
+        return f"placeholder.branch({self._branches[op]}, {condition})" if op in self._branches else condition
 
     def shown(self, text: str) -> None:
         """Emits nothing: there are no values to print."""

@@ -11,7 +11,7 @@ from tilelang_npu.simulator.machine.memory import Array
 
 
 @dataclass
-class SharedMemory:
+class MemoryRange:
     """A range of memory that one argument occupies, or several that overlap.
 
     Attributes:
@@ -25,21 +25,21 @@ class SharedMemory:
     delta: dict[int, int] = field(default_factory=dict)
 
 
-def memories(arrays: Sequence[Array | None]) -> list[SharedMemory]:
+def memory_ranges(arrays: Sequence[Array | None]) -> list[MemoryRange]:
     """Returns the memory ranges of the arguments; arguments that overlap share one."""
     spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
-    found: list[SharedMemory] = []
+    found: list[MemoryRange] = []
     for start, size, number in spans:
         if found and start < found[-1].start + found[-1].size:
             last = found[-1]
             last.size = max(last.size, start + size - last.start)
         else:
-            found.append(SharedMemory(start, size))
+            found.append(MemoryRange(start, size))
         found[-1].delta[number] = start - found[-1].start
     return found
 
 
-def copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tuple[Array, dict[int, slice]]]:
+def range_copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tuple[Array, dict[int, slice]]]:
     """Yields a copy of each memory range that contains one of some arguments, with the slice of every argument in it.
 
     Args:
@@ -47,7 +47,7 @@ def copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tup
         which: argument numbers; arguments that overlap with them are copied too.
     """
     wanted = set(which)
-    for memory in memories(arrays):
+    for memory in memory_ranges(arrays):
         if not wanted.isdisjoint(memory.delta):
             held = np.empty(memory.size, np.uint8)
             places = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class LeavesAxisError(Exception):
+class AxisBoundsError(Exception):
     """An op takes elements that an axis does not have. The message gives the slice, the axis and its extent."""
 
 
@@ -17,14 +17,14 @@ def taken(start: int, reach: int, extent: int, axis: str, name: str) -> int:
         name: the buffer.
 
     Raises:
-        LeavesAxisError: the slice begins before the axis or ends after it.
+        AxisBoundsError: the slice begins before the axis or ends after it.
     """
     if start >= 0 and reach <= extent:
         return 0
     if start >= 1 << 63:  # a negative number that an unsigned division has made large
         start -= 1 << 64
     what = f"starts at {start} on" if start < 0 else f"takes {start}..{reach - 1} of"
-    raise LeavesAxisError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
+    raise AxisBoundsError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
 
 
 def fits(name: str, size: int, first: int, second: int, what: str) -> None:
@@ -37,7 +37,7 @@ def fits(name: str, size: int, first: int, second: int, what: str) -> None:
         what: the unit in messages: ``rows``, ``columns`` or ``depths``.
 
     Raises:
-        LeavesAxisError: an operand has fewer.
+        AxisBoundsError: an operand has fewer.
     """
     if size > min(first, second):
-        raise LeavesAxisError(f"multiplies {name} = {size}, but its operands have {what} {first} and {second}")
+        raise AxisBoundsError(f"multiplies {name} = {size}, but its operands have {what} {first} and {second}")

@@ -100,7 +100,7 @@ def in_rows(matrices: Iterable[Panels | None], places: Sequence[ArrayPlace | Non
     return None if None in moved else [place for place in moved if place is not None]
 
 
-Front = tuple[int, int, int, int, int]
+BatchAxes = tuple[int, int, int, int, int]
 """The batch axes of an array: sizes of both, and their strides in bytes; and how many bytes further into memory the array of
 the first block begins than the array of a block that runs alone."""
 _LINE = 32
@@ -108,7 +108,7 @@ _LINE = 32
 
 
 @dataclass
-class Flow:
+class OnChipFlow:
     """The data flow of a device function on chip: which blocks of a batch may share a buffer's contents follows from it.
 
     Attributes:
@@ -167,7 +167,7 @@ class Flow:
         return found
 
 
-class Stack:
+class BatchLayout:
     """The layout of the arrays of a batch, as one core sees them: each array has two batch axes, rows of blocks and the blocks
     of a row. Where all blocks along an axis have the same data, the axis has size 1.
 
@@ -183,7 +183,7 @@ class Stack:
                  foreign: frozenset[str], blocks: Sequence[int]) -> None:
         self.sizes, self.places, self.gaps, self.blocks = sizes, places, gaps, blocks
         self._foreign = foreign
-        self._fronts: dict[str, list[Front]] = {}
+        self._fronts: dict[str, list[BatchAxes]] = {}
         self._laid: list[ArrayPlace | None] = []
 
     @property
@@ -191,7 +191,7 @@ class Stack:
         """Number of blocks."""
         return self.sizes[0] * self.sizes[1]
 
-    def in_gm(self, operand: int, *, written: bool) -> Front:
+    def in_gm(self, operand: int, *, written: bool) -> BatchAxes:
         """Returns the batch axes of a GM operand. A written operand keeps both axes: with stride 0, each block writes its own
         value to the same place."""
         far, near = self.places[operand]
@@ -199,14 +199,14 @@ class Stack:
             return *self.sizes, far, near, 0
         return (self.sizes[0] if far else 1), (self.sizes[1] if near else 1), far, near, 0
 
-    def on_chip(self, flow: Flow, memory: str) -> list[Front]:
+    def on_chip(self, flow: OnChipFlow, memory: str) -> list[BatchAxes]:
         """Returns the batch axes of each part of the function's data flow, by number, as it lies in one memory."""
         found = self._fronts.get(memory)
         if found is None:
             found = self._fronts[memory] = self._found(flow, memory)
         return found
 
-    def place(self, flow: Flow, number: int) -> tuple[int, ...]:
+    def place(self, flow: OnChipFlow, number: int) -> tuple[int, ...]:
         """Returns the offset and strides of an on-chip array of the function's data flow, by number."""
         if not self._laid:
             self._laid = flow.laid(self._foreign)
@@ -214,10 +214,10 @@ class Stack:
         assert found is not None
         return found.offset, *found.strides
 
-    def _found(self, flow: Flow, memory: str) -> list[Front]:
+    def _found(self, flow: OnChipFlow, memory: str) -> list[BatchAxes]:
         gap = self.gaps.get(memory, 0)
         rows, row = (self._apart(flow, axis) for axis in range(2))
-        found: list[Front] = []
+        found: list[BatchAxes] = []
         for far, near, (_, low, high) in zip(rows, row, flow.stretches(), strict=True):
             step, shift = gap, 0
             if high <= gap and memory not in self._foreign:  # the copies of all blocks are contiguous, without gaps
@@ -226,7 +226,7 @@ class Stack:
             found.append((*sizes, step * sizes[1], step, shift))
         return found
 
-    def _apart(self, flow: Flow, axis: int) -> list[bool]:
+    def _apart(self, flow: OnChipFlow, axis: int) -> list[bool]:
         """Returns, for each part, whether blocks along an axis may have different data in it.
 
         Starts with memories that other cores access, and follows writes whose sources differ, until nothing changes.

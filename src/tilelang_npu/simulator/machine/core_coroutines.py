@@ -126,7 +126,7 @@ class Running(NamedTuple):
     coroutine: Coroutine
 
 
-def run_together(running: Sequence[Running], flags: Flags) -> bool:
+def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
     """Runs cores until all have finished, or the remaining ones wait for flags that no core sets.
 
     In the second case they continue for a while as if the flags were set, so that the ops are recorded which they would issue;

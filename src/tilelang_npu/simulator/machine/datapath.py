@@ -21,7 +21,7 @@ FRACTAL = 16
 """Rows of a fractal, and columns of a fractal in L0C."""
 EXACT_DEPTH = 1024
 """Depth up to which products of int8 are exact sums in f32: 1024 * 127 * 127 < 2**24."""
-Stacks = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+BatchShapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Sizes of the batch axes of the left operand, the right operand and the accumulator."""
 HF32_MASK = np.uint32(0xFFFFF000)
 """HF32 keeps 11 bits of the mantissa of an f32."""
@@ -153,10 +153,10 @@ def _whole(size: int) -> int:
 
 def rows_of(panels: Array) -> Array | None:
     """Returns a view of panels as a matrix whose rows are contiguous in memory; None where they are not."""
-    *stack, blocks, rows, width = panels.shape
+    *batch, blocks, rows, width = panels.shape
     if panels.strides[-3] != width * panels.strides[-1]:
         return None
-    return panels.swapaxes(-2, -3).reshape(*stack, rows, blocks * width)
+    return panels.swapaxes(-2, -3).reshape(*batch, rows, blocks * width)
 
 
 class _Operand:
@@ -165,17 +165,17 @@ class _Operand:
     Args:
         shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
         wide: round to HF32.
-        stack: sizes of the batch axes.
+        batch: sizes of the batch axes.
         lie: distance between neighbouring rows, and between neighbouring columns, in elements.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, wide: bool, stack: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
+    def __init__(self, shape: tuple[int, ...], *, wide: bool, batch: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
         rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0] * shape[3])
-        self.matrix: Array = np.zeros((*stack, _whole(rows) * lie[0], _whole(columns) * lie[1]), np.float32)
+        self.matrix: Array = np.zeros((*batch, _whole(rows) * lie[0], _whole(columns) * lie[1]), np.float32)
         self._wide = wide
         self._target = self.matrix[..., :rows * lie[0]:lie[0], :columns * lie[1]:lie[1]]
-        self._close = np.empty((*stack, rows, columns), np.float32) if lie[1] > 1 else None
-        self._blocks = (*stack, shape[0], rows, shape[3]) if len(shape) == 4 else None
+        self._close = np.empty((*batch, rows, columns), np.float32) if lie[1] > 1 else None
+        self._blocks = (*batch, shape[0], rows, shape[3]) if len(shape) == 4 else None
         self._moved: tuple[Array, Array, Array] | None = None
 
     def fill(self, values: Array) -> None:
@@ -256,15 +256,15 @@ class Multiplier:
 
     Args:
         product: the parameters.
-        stacks: sizes of the batch axes of the left operand, the right operand and the accumulator.
+        batches: sizes of the batch axes of the left operand, the right operand and the accumulator.
         rows: whether the rows of the accumulator are contiguous in memory.
     """
 
-    def __init__(self, product: Product, stacks: Stacks = ((), (), ()), *, rows: bool = False) -> None:
-        self._front = len(stacks[0])
+    def __init__(self, product: Product, batches: BatchShapes = ((), (), ()), *, rows: bool = False) -> None:
+        self._front = len(batches[0])
         lie = self._apart = 1 if product.terms is None else apart()
-        left = _Operand(product.a, wide=product.wide, stack=stacks[0], lie=(lie, 1) if product.a_transposed else (1, lie))
-        stack = stacks[1]
+        left = _Operand(product.a, wide=product.wide, batch=batches[0], lie=(lie, 1) if product.a_transposed else (1, lie))
+        batch = batches[1]
         self._fill_left = left.fill
         self._rows = rows and product.terms == STEP
         self._left: Array = left.matrix.swapaxes(-1, -2) if product.a_transposed else left.matrix
@@ -272,19 +272,19 @@ class Multiplier:
         self._right: Array
         b, c = product.b, product.c
         if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide and not self._rows:
-            self._right = np.zeros((*stack, b[0], b[1] * b[2] * lie, FRACTAL), np.float32)
+            self._right = np.zeros((*batch, b[0], b[1] * b[2] * lie, FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
-            right = _Operand(b, wide=product.wide, stack=stack, lie=(1, lie) if product.b_transposed else (lie, 1))
+            right = _Operand(b, wide=product.wide, batch=batch, lie=(1, lie) if product.b_transposed else (lie, 1))
             self._fill_right = right.fill
             matrix = right.matrix
             self._matrix: Array = matrix.swapaxes(-1, -2) if product.b_transposed else matrix
             if product.b_transposed:
-                self._right = matrix.reshape(*stack, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
+                self._right = matrix.reshape(*batch, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
             else:
-                self._right = matrix.reshape(*stack, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
+                self._right = matrix.reshape(*batch, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
         self._flat = len(c) == 2
-        self._panels = np.empty((*stacks[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
+        self._panels = np.empty((*batches[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
         self._beside: dict[tuple[int, ...], Array] = {}
         self._exact, self._terms = product.exact, None if product.terms is None else product.terms * lie
         self._turned = product.b_transposed
@@ -344,45 +344,45 @@ class Multiplier:
         return found
 
     def _add_bias(self, target: Array, bias: Array, n: int) -> None:
-        stack = bias.shape[:self._front]
-        row = bias.reshape(*stack, -1)[..., :n].astype(target.dtype)
+        batch = bias.shape[:self._front]
+        row = bias.reshape(*batch, -1)[..., :n].astype(target.dtype)
         if self._flat:
             target += row[..., None, :]
         else:
-            padded = np.zeros((*stack, target.shape[-3] * FRACTAL), target.dtype)
+            padded = np.zeros((*batch, target.shape[-3] * FRACTAL), target.dtype)
             padded[..., :n] = row
-            target += padded.reshape(*stack, -1, 1, FRACTAL)
+            target += padded.reshape(*batch, -1, 1, FRACTAL)
 
 
-class StackMultiplier:
+class BatchMultiplier:
     """Computes the products of a batch of blocks, with one multiplier for each combination of batch axes."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
-        self._made: dict[tuple[Stacks, bool], Multiplier] = {}
+        self._made: dict[tuple[BatchShapes, bool], Multiplier] = {}
 
     def __call__(self, a: Array, b: Array, c: Array, *rest: Any) -> None:
         """As ``Multiplier``, for arrays with two batch axes."""
-        stacks = a.shape[:2], b.shape[:2], c.shape[:2]
+        batches = a.shape[:2], b.shape[:2], c.shape[:2]
         rows = c.ndim > 4 and c.strides[2] < c.strides[-2]
-        found = self._made.get((stacks, rows))
+        found = self._made.get((batches, rows))
         if found is None:
-            found = self._made[stacks, rows] = Multiplier(self._product, stacks, rows=rows)
+            found = self._made[batches, rows] = Multiplier(self._product, batches, rows=rows)
         found(a, b, c, *rest)
 
 
-class Scratch:
+class Multipliers:
     """The multipliers of one launch, one for each distinct product: its cores run in turn and can share them.
 
     Args:
         kind: the class of the multipliers.
     """
 
-    def __init__(self, kind: type[Multiplier] | type[StackMultiplier] = Multiplier) -> None:
+    def __init__(self, kind: type[Multiplier] | type[BatchMultiplier] = Multiplier) -> None:
         self._kind = kind
-        self._made: dict[Product, Multiplier | StackMultiplier] = {}
+        self._made: dict[Product, Multiplier | BatchMultiplier] = {}
 
-    def __call__(self, product: Product) -> Multiplier | StackMultiplier:
+    def __call__(self, product: Product) -> Multiplier | BatchMultiplier:
         """Returns the multiplier of a product."""
         found = self._made.get(product)
         if found is None:
@@ -390,8 +390,8 @@ class Scratch:
         return found
 
 
-def no_scratch(product: Product) -> None:
-    """Takes the place of ``Scratch`` in code that computes nothing."""
+def no_multiplier(product: Product) -> None:
+    """Takes the place of ``Multipliers`` in code that computes nothing."""
 
 
 def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:

@@ -19,7 +19,7 @@ _kept: list[Bytes] = []
 """Memories that are not in use. ``append`` and ``pop`` of a list are atomic, so no lock is needed."""
 
 
-class Room:
+class MemoryArena:
     """Allocates the memories of one thread's cores.
 
     Args:
@@ -47,13 +47,13 @@ class Room:
 
 
 @contextmanager
-def room() -> Iterator[Room]:
+def borrow_arena() -> Iterator[MemoryArena]:
     """Lends an allocator to one thread; its bytes return to the pool unless an error is raised."""
     try:
         held = _kept.pop()
     except IndexError:
         held = fresh(0)
-    found = Room(held)
+    found = MemoryArena(held)
     yield found
     if len(_kept) < _MOST:
         _kept.append(found.left())

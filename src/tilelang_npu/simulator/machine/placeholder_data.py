@@ -11,13 +11,13 @@ from tilelang_npu.simulator.machine.memory import Array
 
 
 @dataclass(frozen=True)
-class Use:
+class DataUse:
     """A place where behaviour depends on data.
 
     Attributes:
         what: ``branch``, ``trips``, ``place``, ``flag``, or ``extent`` for a number that an op takes.
         location: the kernel's line.
-        number: for a branch, its key in :attr:`Witness.ways`.
+        number: for a branch, its key in :attr:`PlaceholderData.ways`.
     """
 
     what: str
@@ -26,7 +26,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class UsedData:
+class DataUses:
     """The data-dependent behaviour of a function.
 
     Attributes:
@@ -34,15 +34,15 @@ class UsedData:
         compared: constants that are compared or computed with numbers from memory.
     """
 
-    uses: tuple[Use, ...]
+    uses: tuple[DataUse, ...]
     compared: tuple[int, ...]
 
 
-Ways = dict[int, set[bool]]
+BranchOutcomes = dict[int, set[bool]]
 """For each data-dependent branch, by its number, the values that its condition has had."""
 
 
-class Witness:
+class PlaceholderData:
     """Supplies the numbers that the scalar unit reads from memory during a trace.
 
     Attributes:
@@ -52,7 +52,7 @@ class Witness:
             events, in order.
     """
 
-    def __init__(self, value: int | tuple[int, int] | None = None, ways: Ways | None = None) -> None:
+    def __init__(self, value: int | tuple[int, int] | None = None, ways: BranchOutcomes | None = None) -> None:
         self.value = value
         self.ways = {} if ways is None else ways
         self.numbers: dict[tuple[int, int], list[object]] = {}
@@ -68,11 +68,11 @@ class Witness:
         made: float = np.asarray(value).astype(element.dtype).item()
         return made
 
-    def note(self, block: int, sub: int, *numbers: object) -> None:
+    def note_scalars(self, block: int, sub: int, *numbers: object) -> None:
         """Records scalar operands of an op of a block."""
         self.numbers.setdefault((block, sub), []).extend(numbers)
 
-    def way(self, number: int, condition: object) -> bool:
+    def branch(self, number: int, condition: object) -> bool:
         """Records the value of a branch condition, and returns it."""
         self.ways.setdefault(number, set()).add(bool(condition))
         return bool(condition)

@@ -107,7 +107,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Many small products on many threads are slower than on one, by a hundred times on a busy machine. Each thread that
+    """BatchedInt small products on many threads are slower than on one, by a hundred times on a busy machine. Each thread that
     computes says so for itself.
     """
     _LIMIT.enter()
@@ -157,7 +157,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def short_turns() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Threads that compute a launch together hand the interpreter over as soon as one asks."""
     _TURNS.enter()
     try:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded, columns, places_in_common
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, columns, offsets_key
 from tilelang_npu.simulator.sanitizer.happens_before import Places, shared_memories
 
 Key = tuple[int, ...]
@@ -20,7 +20,7 @@ def key_of(run: BlockRun) -> Key:
     return tuple(id(stream) for stream in run.streams)
 
 
-def kinds_in_memory(recorded: Recorded, distinct: list[BlockRun], places: Places) -> list[BlockRun]:
+def block_kinds_in_memory(recorded: RecordedLaunch, distinct: list[BlockRun], places: Places) -> list[BlockRun]:
     """Returns one block of each kind of event streams and of distances between accesses to a memory range that may conflict.
 
     Args:
@@ -35,7 +35,7 @@ def kinds_in_memory(recorded: Recorded, distinct: list[BlockRun], places: Places
         return distinct
     alike: dict[tuple[object, ...], list[BlockRun]] = {}
     for run in recorded.blocks:
-        alike.setdefault((key_of(run), places_in_common(run)), []).append(run)
+        alike.setdefault((key_of(run), offsets_key(run)), []).append(run)
     kinds: list[BlockRun] = []
     for runs in alike.values():
         distances = _distances(runs, [_owners(known, stream, places)

@@ -8,7 +8,7 @@ from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
-    from tilelang_npu.simulator.time.critical_path import TracedTimes
+    from tilelang_npu.simulator.time.critical_path import CoreGroupTimes
 
 MAX_EVENTS = 100_000
 """Slices from which on later blocks are omitted; viewers become slow beyond."""
@@ -25,7 +25,7 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
     gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
     together = launch.recorded.program.global_sync
     left_out = 0
-    traced: dict[int, TracedTimes] = {}
+    traced: dict[int, CoreGroupTimes] = {}
     for place, group in enumerate(launch.group_of_block):
         core = place % launch.cores
         start = clocks[core] + (gap if place >= launch.cores else 0.0)
@@ -43,7 +43,7 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
                           "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
-def _draw(launch: Launch, traced: TracedTimes, shift: int, start: float, events: list[dict[str, object]],
+def _draw(launch: Launch, traced: CoreGroupTimes, shift: int, start: float, events: list[dict[str, object]],
           named: set[tuple[int, int]]) -> None:
     """Adds the slices of a block, or of all blocks that run together; ``shift`` is the block's distance from the traced one."""
     per_cycle = 1e6 / launch.chip.clock

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
-from tilelang_npu.simulator.run.recorded_launch import Recorded
+from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.time.l2 import Kinds, Numbers, Used
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 
@@ -22,7 +22,7 @@ class _Transfers(NamedTuple):
     written: Numbers
 
 
-def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
+def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
     """Yields the transfers of each wave: those of all cores with one block each; adds new kinds to ``kinds``."""
     known: dict[int, _Transfers] = {}
     for start in range(0, len(recorded.blocks), cores):
@@ -36,7 +36,7 @@ def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kin
         yield wave
 
 
-def most_added(recorded: Recorded, line: int) -> dict[int, int]:
+def most_added(recorded: RecordedLaunch, line: int) -> dict[int, int]:
     """Returns, for each tensor, the number of atomic updates of its most updated line."""
     functions = recorded.program.functions
     lanes = [functions[index].records for index, _ in recorded.program.lanes]

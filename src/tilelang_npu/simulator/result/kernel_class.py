@@ -9,7 +9,7 @@ from tilelang_npu.simulator.machine.op_records import Access, Mmad, Multiply, Op
 from tilelang_npu.target import GM
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.run.recorded_launch import Recorded
+    from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 
 VECTOR, SMALL_GEMM, GEMM, FUSED, ATTENTION = "vector", "small gemm", "gemm", "fused", "attention"
 """Kernels without products; with Cube cores alone, and few or many multiplications; with both kinds of cores, where the Vector
@@ -21,7 +21,7 @@ Place = tuple[str, int]
 """Where data pass from one core to another: a tensor in GM, or an on-chip memory."""
 
 
-def kind_of(recorded: Recorded) -> str:
+def kind_of(recorded: RecordedLaunch) -> str:
     """Returns the class of a launch, by the work of its cores and the order in which Vector cores receive and send data."""
     program = recorded.program
     kinds = {function.core for function in program.functions}
@@ -44,7 +44,7 @@ def kind_of(recorded: Recorded) -> str:
     return FUSED
 
 
-def _multiplications(recorded: Recorded) -> int:
+def _multiplications(recorded: RecordedLaunch) -> int:
     """Returns the number of multiplications of all blocks, including padding."""
     total = 0
     streams = {(index, id(stream)): stream for run in recorded.blocks

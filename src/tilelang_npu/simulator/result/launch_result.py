@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from tilelang_npu import display
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.aliasing_arguments import memories
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.simulator.result import gm_transfers, report
-from tilelang_npu.simulator.result.block_kinds import Key, key_of, kinds_in_memory
+from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
 from tilelang_npu.simulator.result.kernel_class import kind_of
 from tilelang_npu.simulator.result.time_split import Split, split_of
 from tilelang_npu.simulator.result.written_elements import written
-from tilelang_npu.simulator.run.recorded_launch import Alike, BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, SharedResults
 from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.critical_path import Together, TracedTimes, Walked
+from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
-from tilelang_npu.simulator.time.gm_traffic import Moved, Served, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, bytes_of, pace_of, served
 from tilelang_npu.simulator.time.pipe_steps import PIPES, Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
@@ -97,7 +97,7 @@ class Launch:
     Launches with equal records share the results that follow from the record.
     """
 
-    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
+    def __init__(self, recorded: RecordedLaunch, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
                  made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None,
                  expand: Expand = Expansion) -> None:
         self.recorded = recorded
@@ -128,7 +128,7 @@ class Launch:
             expand: other steps for its ops.
             blocks: its blocks in another order.
         """
-        recorded = replace(self.recorded, blocks=tuple(blocks), alike=Alike()) if blocks else self.recorded
+        recorded = replace(self.recorded, blocks=tuple(blocks), alike=SharedResults()) if blocks else self.recorded
         return Launch(recorded, chip=chip or self.chip, expand=expand)
 
     def keep(self, changed: Iterable[int]) -> None:
@@ -256,10 +256,10 @@ class Launch:
         seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
         return list(seen.values())
 
-    def _together(self, runs: Sequence[BlockRun]) -> Together:
+    def _together(self, runs: Sequence[BlockRun]) -> CoreGroup:
         """Returns the cores of blocks that run together."""
         program = self.recorded.program
-        found = Together([], [], [], [])
+        found = CoreGroup([], [], [], [])
         for run in runs:
             for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes, strict=True):
                 found.cores.append(core)
@@ -320,10 +320,10 @@ class Launch:
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     @_in_common
-    def moved(self) -> dict[Tensor, Moved]:
+    def moved(self) -> dict[Tensor, MovedBytes]:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(key_of(run) for run in self.recorded.blocks)
-        total: dict[Tensor, Moved] = defaultdict(Moved)
+        total: dict[Tensor, MovedBytes] = defaultdict(MovedBytes)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, part in bytes_of(stream, self.expansions[index]).items():
@@ -460,19 +460,19 @@ class Launch:
 
         Whether uninitialised bytes reach a result is decided with the contents of the arrays when this is first read.
         """
-        from tilelang_npu.simulator.sanitizer.all_hazards import find_every_kind
+        from tilelang_npu.simulator.sanitizer.all_hazards import find_all_hazards
 
-        return find_every_kind(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
+        return find_all_hazards(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
         """The hazards between ops of blocks that run together, for one block of each kind."""
         from tilelang_npu.simulator.sanitizer.happens_before import find_hazards
 
-        shared = memories(self.recorded.bound.arrays)
+        shared = memory_ranges(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
         groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
-                  else [[run] for run in kinds_in_memory(self.recorded, self.distinct_blocks, places)])
+                  else [[run] for run in block_kinds_in_memory(self.recorded, self.distinct_blocks, places)])
         found = []
         for runs in groups:
             cores, streams, _, records = self._together(runs)
@@ -496,12 +496,13 @@ class Launch:
     def stale(self) -> Hazard | None:
         """Returns the first read, in the first few kinds of blocks, of uninitialised bytes or of bytes that another buffer
         left, if a tensor depends on it."""
-        from tilelang_npu.simulator.sanitizer.reused_bytes import find_stale
-        from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised
-        from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_blank
+        from tilelang_npu.simulator.sanitizer.reused_bytes import find_reused_bytes
+        from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised_memory
+        from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitialised_tensors
 
         one, kinds = self.recorded, self.distinct_blocks[:STALE_KINDS]
-        return next(chain(find_uninitialised(one, kinds), find_blank(one, self._blank), find_stale(one, kinds)), None)
+        return next(chain(find_uninitialised_memory(one, kinds), find_uninitialised_tensors(one, self._blank),
+                          find_reused_bytes(one, kinds)), None)
 
     @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:
@@ -563,12 +564,12 @@ class Launch:
 
         return timeline(self, block, axes)
 
-    def traced(self, group: Group) -> TracedTimes:
+    def traced(self, group: Group) -> CoreGroupTimes:
         """Returns the times of a block, with the moments of its steps."""
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
-        return TracedTimes(Walked(self._order(runs), len(together.cores), self.chip,
-                                  pace_of(self.serves, group.sharing, self.chip)), together)
+        return CoreGroupTimes(RecordedWalk(self._order(runs), len(together.cores), self.chip,
+                                           pace_of(self.serves, group.sharing, self.chip)), together)
 
     def profile(self) -> Profile:
         """Returns the profile: the critical path, pipes, lines, bytes, and the gain of possible changes (docs/profiling.md)."""
@@ -591,7 +592,7 @@ class Launch:
         return f"<{report.line(self)}>"
 
 
-def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
+def _launch(recorded: RecordedLaunch, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
             hazards: list[Hazard] | None, chip: Chip | None, expand: Expand) -> Launch:
     """Unpickles a launch."""
     launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.machine.op_records import Stream
-from tilelang_npu.simulator.machine.placeholder_data import Use, Ways
+from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, DataUse
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
@@ -76,7 +76,7 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
     done = Checked()
     known: dict[object, Hazard] = {}
     uses = list(dict.fromkeys(use for function in program.traced for use in function.data.uses))
-    ways: list[Ways] = [{} for _ in program.traced]
+    ways: list[BranchOutcomes] = [{} for _ in program.traced]
     chosen = {use.location for use in uses if use.what == "place"}
     given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
     seen: set[tuple[Stream, ...]] = set()
@@ -111,7 +111,8 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
     return done
 
 
-def _values(program: Program, uses: Sequence[Use], ways: Sequence[Ways]) -> Iterator[int | tuple[int, int] | None]:
+def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutcomes]) -> Iterator[int | tuple[int,
+                                                                                                               int] | None]:
     """Yields the numbers that replace data: first None for the contents of the arrays; then numbers, until each branch has gone
     both ways.
 
@@ -135,7 +136,7 @@ def _values(program: Program, uses: Sequence[Use], ways: Sequence[Ways]) -> Iter
         yield 0, number
 
 
-def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[Use]) -> None:
+def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[DataUse]) -> None:
     """Adds an error of a trace, or only a note if a number that replaces data may be its cause."""
     # the use of data that may lead to an error
     leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)
@@ -153,7 +154,7 @@ def _spoken(value: int | tuple[int, int]) -> str:
     return f"{value[0]} and {value[1]} in turn" if isinstance(value, tuple) else str(value)
 
 
-def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[Ways]) -> Iterator[str]:
+def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[BranchOutcomes]) -> Iterator[str]:
     """Yields notes about what depends on data, and which numbers were tried."""
     values = ", ".join(_spoken(value) for value in tried)
     for function, seen in zip(program.traced, ways, strict=True):

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, Stream, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import Recorded
+from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 
 _Marks = dict[Footprint, list[int]]
 
 
-def written(recorded: Recorded, buffer: int, array: Array) -> NDArray[np.bool_]:
+def written(recorded: RecordedLaunch, buffer: int, array: Array) -> NDArray[np.bool_]:
     """Returns a mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
 
     Atomic updates do not count as writes: their result depends on the previous value.

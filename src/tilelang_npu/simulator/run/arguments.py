@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.machine.aliasing_arguments import copies
+from tilelang_npu.simulator.machine.aliasing_arguments import range_copies
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
 from tilelang_npu.target.dtypes import DType
 
@@ -55,7 +55,7 @@ Held = Iterable[tuple[Array, Mapping[int, slice]]]
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundArguments:
     """The arguments of one launch, as generated code takes them, by position in the function."""
 
     arrays: tuple[Array | None, ...]
@@ -68,15 +68,15 @@ class Bound:
     """The user's arguments as passed."""
     parameters: tuple[FunctionParameter, ...]
 
-    def copied(self, which: Iterable[int]) -> Bound:
+    def copied(self, which: Iterable[int]) -> BoundArguments:
         """Returns the same arguments with copies of some arrays; arrays that overlap still do."""
-        return self._over(copies(self.arrays, which), self._forms)
+        return self._over(range_copies(self.arrays, which), self._forms)
 
     @property
     def _forms(self) -> list[Form | None]:
         return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
 
-    def _over(self, memories: Held, forms: Sequence[Form | None]) -> Bound:
+    def _over(self, memories: Held, forms: Sequence[Form | None]) -> BoundArguments:
         """Returns the same arguments with arrays in other memory, of the given types and shapes where the user passed them."""
         made = {number: held[place] for held, places in memories for number, place in places.items()}
         given = list(self.given)
@@ -90,15 +90,15 @@ class Bound:
         forms = self._forms
         numbers = tuple(None if form else value for form, value in zip(forms, self.given, strict=True))
         empty = (None,) * len(self.arrays), self.scalars, self.dims, self.users, numbers, self.parameters
-        return _bound, (empty, list(copies(self.arrays, range(len(self.arrays)))), forms)
+        return _bound, (empty, list(range_copies(self.arrays, range(len(self.arrays)))), forms)
 
 
-def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None]) -> Bound:
-    return Bound(*empty)._over(memories, forms)
+def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None]) -> BoundArguments:
+    return BoundArguments(*empty)._over(memories, forms)
 
 
 def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
-         used: frozenset[int], *, grid: bool) -> Bound:
+         used: frozenset[int], *, grid: bool) -> BoundArguments:
     """Matches the user's arguments with the parameters of the function.
 
     Args:
@@ -147,7 +147,7 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
         arrays.append(array)
         scalars.append(scalar)
         dims.append(shape)
-    return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
+    return BoundArguments(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
 def _with_grid(name: str, declared: Sequence[FunctionParameter], count: int, is_grid: bool) -> Sequence[FunctionParameter]:

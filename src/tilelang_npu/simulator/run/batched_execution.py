@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.aliasing_arguments import memories
-from tilelang_npu.simulator.machine.batch_layout import Stack
-from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
+from tilelang_npu.simulator.machine.batch_layout import BatchLayout
+from tilelang_npu.simulator.machine.datapath import BatchMultiplier, Multipliers
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
-from tilelang_npu.simulator.machine.memory_pool import Room, room
+from tilelang_npu.simulator.machine.memory_pool import MemoryArena, borrow_arena
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, footprint, number_of
-from tilelang_npu.simulator.machine.worker_threads import helped, one_blas_thread, short_turns
-from tilelang_npu.simulator.run.arguments import Bound
-from tilelang_npu.simulator.run.bound_core import BoundCore, Means, run_beside
-from tilelang_npu.simulator.run.gm_accesses import BlockUses
-from tilelang_npu.simulator.run.recorded_launch import Alike, BlockRun, PlacesOfBlock, columns, places_in_common
-from tilelang_npu.simulator.run.uninitialised_reads import unwritten_reads
+from tilelang_npu.simulator.machine.worker_threads import helped, one_blas_thread, short_switch_interval
+from tilelang_npu.simulator.run.arguments import BoundArguments
+from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, run_cores
+from tilelang_npu.simulator.run.gm_accesses import GmAccesses
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, OffsetsOfBlock, SharedResults, columns, offsets_key
+from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.run.compiled_function import StackedFunction
+    from tilelang_npu.simulator.run.compiled_function import BatchedFunction
     from tilelang_npu.simulator.run.program import Program
 
 LEAST_BLOCKS = 4
@@ -68,33 +68,33 @@ Numbers = Mapping[tuple[int, int], Sequence[object]]
 
 
 @dataclass(frozen=True)
-class Pile:
+class Batch:
     """Blocks that run as one: the first block's number, and for each lane the layout of their arrays."""
 
     first: int
-    stacks: tuple[Stack, ...]
+    layouts: tuple[BatchLayout, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """The plan of a launch in batches.
 
     Attributes:
         runs: the record of each block.
-        piles: the batches.
+        batches: the batches.
         written, calls: bytes that all blocks write, on chip and in GM, and number of ops of all batches.
         alike: results that are shared by all launches with this plan.
     """
 
     runs: tuple[BlockRun, ...]
-    piles: tuple[Pile, ...]
+    batches: tuple[Batch, ...]
     written: int
     calls: int
-    alike: Alike
+    alike: SharedResults
 
 
-def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
-            bound: Bound) -> Plan | None:
+def plan_batches(program: Program, functions: Sequence[BatchedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
+                 bound: BoundArguments) -> BatchPlan | None:
     """Returns the plan of a launch; None where its blocks depend on each other, or too few can run together.
 
     Args:
@@ -109,14 +109,14 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
     gaps = _gaps(program, functions)
     used = max(sum(gaps.get(name, 0) for name in program.chip.memories(function.core)) for function in functions)
     foreign = frozenset[str]().union(*(function.flow.foreign for function in functions))
-    if sum(offsets.places.kinds if isinstance(offsets, PlacesOfBlock) else len(offsets) for run in runs for offsets in run.gm
+    if sum(offsets.places.kinds if isinstance(offsets, OffsetsOfBlock) else len(offsets) for run in runs for offsets in run.gm
            ) > MOST_PLACES:
         return None
     alike: dict[tuple[object, ...], list[BlockRun]] = {}
     for run in runs:
         taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
-        alike.setdefault((*map(id, run.streams), *taken, places_in_common(run)), []).append(run)
-    piles: list[Pile] = []
+        alike.setdefault((*map(id, run.streams), *taken, offsets_key(run)), []).append(run)
+    batches: list[Batch] = []
     each = {key: list(map(_written, records, some[0].streams)) for key, some in alike.items()}
     written = sum(len(some) * sum(each[key]) for key, some in alike.items())
     processors = _processors() if written >= LEAST_WRITTEN else 1
@@ -126,19 +126,20 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
         busiest = max(range(len(ops)), key=ops.__getitem__)
         enough = ENOUGH_AT_A_TIME * ops[busiest] // max(1, each[key][busiest]) if cores[busiest] == "AIV" else 1
         most = max(1, ROOM // max(1, used), min(MOST_ROOM // max(1, used), enough))
-        made = list(_Grouping(records, some, gaps, foreign).piles(_evenly(len(some), most, processors)))
-        piles += made
+        made = list(_Grouping(records, some, gaps, foreign).batches(_evenly(len(some), most, processors)))
+        batches += made
         calls += len(made) * sum(ops)
-    if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
+    if len(batches) * 2 > len(runs) or not all(GmAccesses(records, runs, memory).are_independent()
+                                               for memory in memory_ranges(bound.arrays)):
         return None
     kinds = {tuple(map(id, run.streams)): run for run in runs}.values()
-    filled = not foreign and not any(any(unwritten_reads(program, run.streams, lane)) for run in kinds
+    filled = not foreign and not any(any(find_uninitialised_reads(program, run.streams, lane)) for run in kinds
                                      for lane in range(len(program.lanes)))
-    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls,
-                Alike(apart=True, filled=filled))
+    return BatchPlan(tuple(runs), tuple(sorted(batches, key=lambda batch: batch.first)), written, calls,
+                     SharedResults(apart=True, filled=filled))
 
 
-def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
+def _gaps(program: Program, functions: Sequence[BatchedFunction]) -> dict[str, int]:
     """Returns the bytes from block to block in each memory that is used."""
     found = {}
     for name, row in program.chip.memory.items():
@@ -181,7 +182,7 @@ class _Grouping:
         if len(runs) > 2:
             self.again[:-2] = (self.steps[1:] == self.steps[:-1]).all(axis=1)
 
-    def piles(self, most: int) -> Iterator[Pile]:
+    def batches(self, most: int) -> Iterator[Batch]:
         """Yields batches of at most ``most`` blocks, with about as many rows as columns, as blocks of a row often read the same
         data, and so do those of a column."""
         place = 0
@@ -216,18 +217,18 @@ class _Grouping:
             rows += 1
         return rows
 
-    def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Pile:
+    def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Batch:
         """Returns the batch of some rows and columns of blocks from ``start`` on."""
         nowhere = np.zeros(self.places.shape[1], np.int64)
         steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else nowhere,
                  self.steps[start] if sizes[1] > 1 else nowhere]
         places = (np.where(self.ran, step[self.first], 0).tolist() if len(nowhere) else [0] * len(self.first)
-                     for step in steps)
+                  for step in steps)
         both = list(zip(*places, strict=True))
         blocks = [self.runs[start + far * row + near].block for far, near in np.ndindex(*sizes)]
-        stacks = tuple(Stack(sizes, tuple(both[first:first + count]), self.gaps, self.foreign, blocks)
-                       for first, count in zip(self.starts, self.counts, strict=False))
-        return Pile(blocks[0], stacks)
+        layouts = tuple(BatchLayout(sizes, tuple(both[first:first + count]), self.gaps, self.foreign, blocks)
+                        for first, count in zip(self.starts, self.counts, strict=False))
+        return Batch(blocks[0], layouts)
 
 
 def _even(count: int, most: int) -> int:
@@ -258,7 +259,7 @@ def _written(records: Sequence[OpRecord], stream: Stream) -> int:
                for access in records[number_of(event)].accesses if access.writes)
 
 
-def threads_for(plan: Plan, jobs: int | None) -> int:
+def threads_for(plan: BatchPlan, jobs: int | None) -> int:
     """Returns the number of threads that compute the batches.
 
     Args:
@@ -269,11 +270,11 @@ def threads_for(plan: Plan, jobs: int | None) -> int:
         if plan.written < LEAST_WRITTEN or plan.written < plan.calls * LEAST_AT_A_TIME:
             return 1
         jobs = _processors()
-    return min(jobs, len(plan.piles))
+    return min(jobs, len(plan.batches))
 
 
-def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound, most_ops: int | None,
-              jobs: int | None = None) -> None:
+def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: BatchPlan, bound: BoundArguments,
+                most_ops: int | None, jobs: int | None = None) -> None:
     """Computes a launch by batches, on several threads. No batch accesses bytes that another one writes, so their order has no
     effect.
 
@@ -288,26 +289,26 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
     """
     threads = threads_for(plan, jobs)
     if threads < 2:
-        with room() as held:
-            work = _Work(program, functions, plan, bound, most_ops, held)
-            for pile in plan.piles:
-                work.compute(pile)
+        with borrow_arena() as held:
+            work = _BatchWorker(program, functions, plan, bound, most_ops, held)
+            for batch in plan.batches:
+                work.compute(batch)
         return
-    hands = _Hands(len(plan.piles), threads)
+    hands = _BatchQueue(len(plan.batches), threads)
     failed: dict[int, Exception] = {}
 
     def take(hand: int) -> None:
         """Computes batches until none is left; none after a failed one is started."""
-        with one_blas_thread(), np.errstate(all="ignore"), room() as held:
-            work = _Work(program, functions, plan, bound, most_ops, held)
+        with one_blas_thread(), np.errstate(all="ignore"), borrow_arena() as held:
+            work = _BatchWorker(program, functions, plan, bound, most_ops, held)
             while (number := hands.next(hand)) is not None:
                 try:
-                    work.compute(plan.piles[number])
+                    work.compute(plan.batches[number])
                 except Exception as error:  # noqa: BLE001 - the caller raises it
                     failed[number] = error
                     hands.stop(number)
 
-    with short_turns(), helped([partial(take, hand) for hand in range(1, threads)]):
+    with short_switch_interval(), helped([partial(take, hand) for hand in range(1, threads)]):
         try:
             take(0)
         finally:
@@ -316,17 +317,17 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
         raise failed[min(failed)]
 
 
-class _Hands:
+class _BatchQueue:
     """Distributes batches among threads: each takes a contiguous part in order, then the last batches of the busiest thread.
 
     So threads write far from each other: if two threads first touch the same large page, the system clears it twice.
 
     Args:
-        piles, threads: their numbers.
+        batches, threads: their numbers.
     """
 
-    def __init__(self, piles: int, threads: int) -> None:
-        firsts = [piles * hand // threads for hand in range(threads + 1)]
+    def __init__(self, batches: int, threads: int) -> None:
+        firsts = [batches * hand // threads for hand in range(threads + 1)]
         self._left = [range(first, end) for first, end in zip(firsts, firsts[1:], strict=False)]
         self._lock = Lock()
 
@@ -348,10 +349,10 @@ class _Hands:
             self._left = [range(part.start, min(part.stop, max(part.start, number))) for part in self._left]
 
 
-class _PileMemories(NamedTuple):
+class _BatchMemories(NamedTuple):
     """The resources for all batches of one shape: their memories by core, and the arrays that each core sees."""
 
-    means: Means
+    resources: LaunchResources
     memories: dict[str, CoreMemory]
     shared: list[list[Array | None]]
 
@@ -360,52 +361,52 @@ class _Bound(NamedTuple):
     """Cores that are bound to a layout of arrays, for all batches that differ only in their blocks; and the layout."""
 
     lanes: list[BoundCore]
-    stacks: list[Stack]
+    layouts: list[BatchLayout]
 
 
-class _Work:
+class _BatchWorker:
     """The state of one thread that computes batches.
 
     Args:
-        program, functions, plan, bound, most_ops: as for :func:`run_piles`.
+        program, functions, plan, bound, most_ops: as for :func:`run_batches`.
         room: the pool of its on-chip memory.
     """
 
-    def __init__(self, program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound,
-                 most_ops: int | None, room: Room) -> None:
+    def __init__(self, program: Program, functions: Sequence[BatchedFunction], plan: BatchPlan, bound: BoundArguments,
+                 most_ops: int | None, room: MemoryArena) -> None:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
         self._room = room
         self._blocks = len(plan.runs)
         self._poison = None if plan.alike.filled else POISON  # without unwritten reads the contents have no effect
         self._gaps = _gaps(program, functions)
-        self._made: dict[tuple[int, int], _PileMemories] = {}
+        self._made: dict[tuple[int, int], _BatchMemories] = {}
         self._bound_to: dict[tuple[object, ...], _Bound] = {}
         self._used = [function.extents for function in functions]
 
-    def compute(self, pile: Pile) -> None:
+    def compute(self, batch: Batch) -> None:
         """Computes a batch."""
-        key = tuple((stack.sizes, stack.places) for stack in pile.stacks)
+        key = tuple((layout.sizes, layout.places) for layout in batch.layouts)
         found = self._bound_to.get(key)
         if found is None:
-            found = self._bound_to[key] = self._bind(pile)
+            found = self._bound_to[key] = self._bind(batch)
         lanes = found.lanes
-        for stack, given in zip(found.stacks, pile.stacks, strict=True):
-            stack.blocks = given.blocks
+        for layout, given in zip(found.layouts, batch.layouts, strict=True):
+            layout.blocks = given.blocks
         if len(lanes) == 1 and not lanes[0].function.switches:
-            lanes[0].call(pile.first)
+            lanes[0].call(batch.first)
         else:
-            run_beside(lanes, [pile.first], self._program)
+            run_cores(lanes, [batch.first], self._program)
 
-    def _bind(self, pile: Pile) -> _Bound:
+    def _bind(self, batch: Batch) -> _Bound:
         """Returns cores for a batch, and for those of the same layout."""
-        program, sizes, count = self._program, pile.stacks[0].sizes, pile.stacks[0].count
+        program, sizes, count = self._program, batch.layouts[0].sizes, batch.layouts[0].count
         if sizes not in self._made:
             self._room.clear()  # batches of different shapes are not computed at the same time
             held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps, self._room.part)
-            means = Means(self._functions, self._most_ops, Scratch(StackMultiplier), self._poison)
-            self._made[sizes] = _PileMemories(means, held, [shared_arrays(program.chip, core, held)
-                                                            for core in program.core_ids(0)])
-        means, held, shared = self._made[sizes]
-        stacks = [copy(stack) for stack in pile.stacks]  # other threads use the plan's own at the same time
-        return _Bound([BoundCore(program, index, sub, self._bound, self._blocks, means, held, stack, arrays)
-                       for (index, sub), stack, arrays in zip(program.lanes, stacks, shared, strict=True)], stacks)
+            resources = LaunchResources(self._functions, self._most_ops, Multipliers(BatchMultiplier), self._poison)
+            self._made[sizes] = _BatchMemories(resources, held, [shared_arrays(program.chip, core, held)
+                                                                 for core in program.core_ids(0)])
+        resources, held, shared = self._made[sizes]
+        layouts = [copy(layout) for layout in batch.layouts]  # other threads use the plan's own at the same time
+        return _Bound([BoundCore(program, index, sub, self._bound, self._blocks, resources, held, layout, arrays)
+                       for (index, sub), layout, arrays in zip(program.lanes, layouts, shared, strict=True)], layouts)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.machine.batch_layout import Stack, block_of
-from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_together
-from tilelang_npu.simulator.machine.datapath import Product, Scratch
+from tilelang_npu.simulator.machine.batch_layout import BatchLayout, block_of
+from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_coroutines
+from tilelang_npu.simulator.machine.datapath import Multipliers, Product
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.op_records import CrossWait, Event, Stream
-from tilelang_npu.simulator.machine.placeholder_data import Witness
-from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
+from tilelang_npu.simulator.run.arguments import BoundArguments
 from tilelang_npu.simulator.run.compiled_function import CompiledFunction, Run
-from tilelang_npu.simulator.run.loop_limits import Guard
+from tilelang_npu.simulator.run.loop_limits import LoopGuard
 from tilelang_npu.simulator.run.recorded_launch import BlockRun
-from tilelang_npu.simulator.run.reordered_execution import LeftSet, Parts, Stepped, Stores
+from tilelang_npu.simulator.run.reordered_execution import StepParts, SteppedCore, Stores, SyncState
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Means:
+class LaunchResources:
     """The code of one launch, and the resources that its cores share.
 
     Attributes:
@@ -39,51 +39,52 @@ class Means:
         most_ops: limit of the ops of a core in a block; ``endless.MOST_OPS`` where None.
         scratch: returns the multiplier of a product.
         poison: the byte that fills on-chip memory before a block; None to leave it as it is.
-        witnesses: for each function the placeholders of a trace; empty where values are computed.
+        placeholders: for each function the placeholders of a trace; empty where values are computed.
         view: creates arrays, as ``numpy.ndarray`` does.
         observer: called around each op, by code that is observed.
     """
 
     functions: Sequence[CompiledFunction]
     most_ops: int | None = None
-    scratch: Callable[[Product], object] = field(default_factory=Scratch)
+    scratch: Callable[[Product], object] = field(default_factory=Multipliers)
     poison: int | None = POISON
-    witnesses: Sequence[Witness] = ()
+    placeholders: Sequence[PlaceholderData] = ()
     view: Callable[..., object] = np.ndarray
     observer: Observer | None = None
 
 
-def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) -> list[BoundCore]:
+def cores_of_block(program: Program, bound: BoundArguments, blocks: int, resources: LaunchResources) -> list[BoundCore]:
     """Returns the cores of a block, each with its view of the block's memories."""
-    memories = block_memories(program.chip, program.core_ids(0), [function.extents for function in means.functions])
-    return [BoundCore(program, index, sub, bound, blocks, means, memories) for index, sub in program.lanes]
+    memories = block_memories(program.chip, program.core_ids(0), [function.extents for function in resources.functions])
+    return [BoundCore(program, index, sub, bound, blocks, resources, memories) for index, sub in program.lanes]
 
 
 class BoundCore:
     """One core of a launch: its memories, its code bound to the arguments, and the state of its current block.
 
-    With a ``stack`` it represents the cores of all blocks of a batch. ``shared`` are the arrays of the memories, if the caller
+    With a ``layout`` it represents the cores of all blocks of a batch. ``shared`` are the arrays of the memories, if the caller
     has them already.
     """
 
-    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means,
-                 memories: Mapping[str, CoreMemory], stack: Stack | None = None,
+    def __init__(self, program: Program, index: int, sub: int, bound: BoundArguments, blocks: int, resources: LaunchResources,
+                 memories: Mapping[str, CoreMemory], layout: BatchLayout | None = None,
                  shared: Sequence[Array | None] | None = None) -> None:
-        self._poison = means.poison
+        self._poison = resources.poison
         self._workspaces = program.workspaces
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
-        self.function = means.functions[index]
+        self.function = resources.functions[index]
         self.sub = sub
         core = CoreId(0, self.function.core, sub)
         self.memory = memories[core.label]
         self.events: list[Event] = []
         self.gm: list[int] = []
         try:
-            own = means.view is not np.ndarray or means.observer is not None
-            bind = self.function.bind_with(means.view, means.observer) if own else self.function.bind
+            own = resources.view is not np.ndarray or resources.observer is not None
+            bind = self.function.bind_with(resources.view, resources.observer) if own else self.function.bind
             self.run: Run = bind(
-                bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
-                means.witnesses[index] if means.witnesses else None, stack,
+                bound.arrays, bound.scalars, bound.dims, blocks, sub, resources.scratch, LoopGuard(self.function.core,
+                                                                                                   resources.most_ops),
+                resources.placeholders[index] if resources.placeholders else None, layout,
                 *(shared_arrays(program.chip, core, memories) if shared is None else shared))
         except Exception as error:
             raise self.explained(error, 0) from error
@@ -114,11 +115,11 @@ class BoundCore:
                 raise
             raise told from None
 
-    def stepped(self, core: CoreId, expansion: Parts, left: LeftSet, stores: Stores | None) -> Stepped:
+    def stepped(self, core: CoreId, expansion: StepParts, left: SyncState, stores: Stores | None) -> SteppedCore:
         """Returns the core in the form that a schedule runs."""
         self.start()
-        return Stepped(core, self.run(core.block, [], None, None, None), expansion,
-                       lambda error: self.explained(error, core.block), left, stores)
+        return SteppedCore(core, self.run(core.block, [], None, None, None), expansion,
+                           lambda error: self.explained(error, core.block), left, stores)
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
         """Runs a block; yields where it waits."""
@@ -137,7 +138,7 @@ def _nobody(flag: int, group: str) -> None:
     """Sets a flag that no core of the launch receives."""
 
 
-def run_beside(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Program) -> None:
+def run_cores(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Program) -> None:
     """Runs the cores of one block, or of all blocks, concurrently."""
     per_block = len(program.lanes)
     numbers = list(blocks) if len(blocks) == len(lanes) else [blocks[0]] * len(lanes)
@@ -148,7 +149,7 @@ def run_beside(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Progr
         lane.start()
         running.append(Running(core, lane.coroutine(core.block, flags, core)))
     assert len(lanes) % per_block == 0
-    if not run_together(running, flags):
+    if not run_coroutines(running, flags):
         raise _hang(lanes, cores, program)
 
 
@@ -158,7 +159,7 @@ def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program)
     expansions = {id(lane.function): Expansion(lane.function.records, costs) for lane in lanes}
     try:
         StepOrder(cores, [lane.events for lane in lanes], [expansions[id(lane.function)] for lane in lanes],
-              program.chip.sync.flag_limit)
+                  program.chip.sync.flag_limit)
     except TileError as error:
         return error
     waits = (record for lane in lanes for record in lane.function.records if isinstance(record.work, CrossWait))

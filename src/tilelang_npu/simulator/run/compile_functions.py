@@ -20,16 +20,16 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
-from tilelang_npu.simulator.codegen.batched_emitter import StackedEmitter
-from tilelang_npu.simulator.codegen.data_dependence import DataUses
-from tilelang_npu.simulator.codegen.observed_emitter import WatchingEmitter
-from tilelang_npu.simulator.codegen.per_block_scalars import ApartError, own_numbers
+from tilelang_npu.simulator.codegen.batched_emitter import BatchedEmitter
+from tilelang_npu.simulator.codegen.data_dependence import DataDependence
+from tilelang_npu.simulator.codegen.observed_emitter import ObservedEmitter
+from tilelang_npu.simulator.codegen.per_block_scalars import UnbatchableFunctionError, find_per_block_scalars
 from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
 from tilelang_npu.simulator.codegen.strided_views import element_of
 from tilelang_npu.simulator.codegen.tracing_emitter import TracingEmitter
-from tilelang_npu.simulator.machine.batch_layout import Flow
+from tilelang_npu.simulator.machine.batch_layout import OnChipFlow
 from tilelang_npu.simulator.run.arguments import GRID, FunctionParameter, Role
-from tilelang_npu.simulator.run.compiled_function import CompiledFunction, StackedFunction, TracedFunction
+from tilelang_npu.simulator.run.compiled_function import BatchedFunction, CompiledFunction, TracedFunction
 from tilelang_npu.target import Chip
 from tilelang_npu.target.dtypes import dtype
 
@@ -66,29 +66,29 @@ def stepwise(function: FuncOp, core: str, chip: Chip, parallel: int) -> Compiled
 
 def watched(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
     """Compiles a device function that calls an observer around its ops."""
-    return CompiledFunction(_emitted(function, core, chip, parallel, WatchingEmitter))
+    return CompiledFunction(_emitted(function, core, chip, parallel, ObservedEmitter))
 
 
 def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
     """Compiles a device function that records its ops and computes nothing."""
-    data = DataUses(function)
+    data = DataDependence(function)
     return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data.told)
 
 
-def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> StackedFunction | None:
+def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> BatchedFunction | None:
     """Compiles a device function that runs many blocks at once; None where its blocks cannot."""
-    flow = Flow()
+    flow = OnChipFlow()
     try:
-        has_own = bool(own_numbers(function))
-        emitter = _emitted(function, core, chip, parallel, partial(StackedEmitter, flow))
-    except ApartError:
+        has_own = bool(find_per_block_scalars(function))
+        emitter = _emitted(function, core, chip, parallel, partial(BatchedEmitter, flow))
+    except UnbatchableFunctionError:
         return None
-    return StackedFunction(emitter, flow, has_own=has_own)
+    return BatchedFunction(emitter, flow, has_own=has_own)
 
 
-def chosen_by_data(function: FuncOp) -> frozenset[int]:
+def data_dependent_arguments(function: FuncOp) -> frozenset[int]:
     """Returns the arguments that are written at data-dependent places."""
-    return DataUses(function).places
+    return DataDependence(function).places
 
 
 def parameters(function: FuncOp) -> list[FunctionParameter]:

@@ -15,13 +15,13 @@ import numpy as np
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.sharing import once, state_of
-from tilelang_npu.simulator.machine.axis_bounds import LeavesAxisError
-from tilelang_npu.simulator.machine.batch_layout import Flow, Stack
+from tilelang_npu.simulator.machine.axis_bounds import AxisBoundsError
+from tilelang_npu.simulator.machine.batch_layout import BatchLayout, OnChipFlow
 from tilelang_npu.simulator.machine.datapath import Product
 from tilelang_npu.simulator.machine.memory import Array, shared_names
 from tilelang_npu.simulator.machine.op_records import Event
-from tilelang_npu.simulator.machine.placeholder_data import Witness
-from tilelang_npu.simulator.run.loop_limits import Guard
+from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
+from tilelang_npu.simulator.run.loop_limits import LoopGuard
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen import PythonEmitter
     from tilelang_npu.simulator.codegen.code_scopes import Line, MadeArray
     from tilelang_npu.simulator.codegen.observed_emitter import Observer
-    from tilelang_npu.simulator.machine.placeholder_data import UsedData
+    from tilelang_npu.simulator.machine.placeholder_data import DataUses
 
 _NUMBERS = itertools.count(1)
 
@@ -48,19 +48,19 @@ class Run(Protocol):
 class Bind(Protocol):
     """Binds the code of a core to the arguments of a launch, its resources, and last its memories.
 
-    ``stack`` is the layout of the batch, for code that runs several blocks at once.
+    ``layout`` is the layout of the batch, for code that runs several blocks at once.
     """
 
     def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
-                 sid: int, scratch: Callable[[Product], object], guard: Guard, witness: Witness | None, stack: Stack | None, /,
-                 *memories: Array | None) -> Run: ...
+                 sid: int, scratch: Callable[[Product], object], guard: LoopGuard, placeholder: PlaceholderData | None,
+                 layout: BatchLayout | None, /, *memories: Array | None) -> Run: ...
 
 
-_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, stack, {memories}):"
+_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, placeholder, layout, {memories}):"
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
-class Told(NamedTuple):
+class LineFacts(NamedTuple):
     """The facts that explain an error in a generated line: the op that it executes, the array that it creates."""
 
     name: str | None
@@ -150,14 +150,14 @@ class CompiledFunction:
         return "\n".join(texts)
 
     @once
-    def _lines(self) -> tuple[Told | None, ...]:
+    def _lines(self) -> tuple[LineFacts | None, ...]:
         """The facts about each line, made when an error needs them."""
         from tilelang_npu.dialects.text import location_of
         from tilelang_npu.simulator.codegen.handlers import op_name
 
         return tuple(
-            None if line is None else Told(None, None, line.made) if line.op is None else
-            Told(op_name(line.op), location_of(line.op), line.made) for line in self._emitted)
+            None if line is None else LineFacts(None, None, line.made) if line.op is None else
+            LineFacts(op_name(line.op), location_of(line.op), line.made) for line in self._emitted)
 
     def explain(self, error: Exception, block: int, workspace: str, workspaces: Collection[int]) -> TileError | None:
         """Returns the user's error for an exception in the generated code; None if it is not the kernel's fault.
@@ -186,7 +186,7 @@ class CompiledFunction:
         if isinstance(error, ZeroDivisionError):
             return TileError(f"{name} divides by zero {where}", code="T509", location=location,
                              help="divide only where the divisor is not 0")
-        if isinstance(error, LeavesAxisError):
+        if isinstance(error, AxisBoundsError):
             return TileError(f"{name} {error} {where}", code="T502", location=location,
                              help="clamp the start, or leave out the part that is not there")
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
@@ -216,12 +216,12 @@ class TracedFunction(CompiledFunction):
         data: its data-dependent behaviour.
     """
 
-    def __init__(self, emitter: PythonEmitter, data: UsedData) -> None:
+    def __init__(self, emitter: PythonEmitter, data: DataUses) -> None:
         super().__init__(emitter)
         self.data = data
 
 
-class StackedFunction(CompiledFunction):
+class BatchedFunction(CompiledFunction):
     """A device function that runs many blocks at once.
 
     Attributes:
@@ -229,7 +229,7 @@ class StackedFunction(CompiledFunction):
         has_own: whether it has scalars whose value differs between blocks.
     """
 
-    def __init__(self, emitter: PythonEmitter, flow: Flow, *, has_own: bool) -> None:
+    def __init__(self, emitter: PythonEmitter, flow: OnChipFlow, *, has_own: bool) -> None:
         super().__init__(emitter)
         self.flow, self.has_own = flow, has_own
 

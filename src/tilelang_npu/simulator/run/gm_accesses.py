@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.aliasing_arguments import SharedMemory
+from tilelang_npu.simulator.machine.aliasing_arguments import MemoryRange
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, PlacesOfBlock, places_in_common, positions
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, OffsetsOfBlock, offsets_key, positions
 
 NOBODY = -1
 """Mark of bytes that no block accesses."""
@@ -21,7 +21,7 @@ _Listed = tuple[int, int, Access, Footprint]
 """Position among the GM offsets, position in the stream, access, footprint."""
 
 
-class BlockUse(NamedTuple):
+class GmAccess(NamedTuple):
     """One access to the memory range.
 
     Attributes:
@@ -42,7 +42,7 @@ class BlockUse(NamedTuple):
         return self.access.adds
 
 
-class BlockUses:
+class GmAccesses:
     """The accesses of the blocks of a launch to one memory range.
 
     Args:
@@ -52,10 +52,10 @@ class BlockUses:
 
     Attributes:
         accesses: the accesses of all records to it.
-        grain: bytes per mark: a divisor of all offsets, sizes and strides; computed by ``may_meet``.
+        grain: bytes per mark: a divisor of all offsets, sizes and strides; computed by ``may_overlap``.
     """
 
-    def __init__(self, records: Sequence[Sequence[OpRecord]], blocks: Sequence[BlockRun], memory: SharedMemory) -> None:
+    def __init__(self, records: Sequence[Sequence[OpRecord]], blocks: Sequence[BlockRun], memory: MemoryRange) -> None:
         self.records, self.blocks, self.memory = records, blocks, memory
         self.accesses = [access for ops in records for record in ops for access in record.accesses
                          if access.memory == "gm" and access.buffer in memory.delta]
@@ -89,13 +89,13 @@ class BlockUses:
                     yield position + operand, place, access, shape.simplified()
             position += counts[number]
 
-    def of(self, run: BlockRun) -> Iterator[BlockUse]:
+    def of(self, run: BlockRun) -> Iterator[GmAccess]:
         """Yields the accesses of a block, in its order."""
         for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
             for where, place, access, shape in self._listed(lane, stream):
-                yield BlockUse(access, shape, offsets[where] + self.memory.delta[access.buffer], lane, place)
+                yield GmAccess(access, shape, offsets[where] + self.memory.delta[access.buffer], lane, place)
 
-    def may_meet(self) -> bool:
+    def may_overlap(self) -> bool:
         """Whether the intervals of two blocks, from the first to the last accessed byte, overlap."""
         lows = np.full(len(self.blocks), self.memory.size, np.int64)
         highs = np.zeros_like(lows)
@@ -115,7 +115,7 @@ class BlockUses:
         alike: dict[tuple[object, ...], list[int]] = {}
         for place, run in enumerate(self.blocks):
             for lane, stream in enumerate(run.streams):
-                alike.setdefault((lane, id(stream), places_in_common(run)), []).append(place)
+                alike.setdefault((lane, id(stream), offsets_key(run)), []).append(place)
         return [(lane, places) for (lane, *_), places in alike.items() if isinstance(lane, int)]
 
     def _ends(self, runs: Sequence[BlockRun], lane: int,
@@ -125,7 +125,7 @@ class BlockUses:
         moved = np.array([self.memory.delta[access.buffer] for _, _, access, _ in listed], np.int64)
         sizes = np.array([shape.end for _, _, _, shape in listed], np.int64)
         common = runs[0].gm[lane]
-        if isinstance(common, PlacesOfBlock):  # among offsets that differ by the same amounts, the extremes suffice
+        if isinstance(common, OffsetsOfBlock):  # among offsets that differ by the same amounts, the extremes suffice
             known, blocks = common.places, positions(runs, lane)
             firsts, kinds = known.constants[picked] + moved, known.kind[picked]
             lasts = firsts + sizes
@@ -146,16 +146,16 @@ class BlockUses:
         """Returns a mark for each grain, all ``NOBODY``."""
         return np.full(-(-self.memory.size // self.grain), NOBODY, np.int32)
 
-    def view(self, mark: NDArray[Any], use: BlockUse) -> NDArray[Any]:
+    def view(self, mark: NDArray[Any], use: GmAccess) -> NDArray[Any]:
         """Returns the marks of the bytes of an access, as a view."""
         grain, shape = self.grain, use.shape
         strides = (*(stride // grain * mark.itemsize for stride in shape.strides), mark.itemsize)
         start = use.offset // grain * mark.itemsize
         return np.ndarray((*shape.sizes, shape.element // grain), mark.dtype, mark, start, strides)
 
-    def are_apart(self) -> bool:
+    def are_independent(self) -> bool:
         """Whether no block accesses bytes that another one writes, even with equal values: the blocks are independent."""
-        if not self.written or not self.may_meet():
+        if not self.written or not self.may_overlap():
             return True
         writer = self.marks()
         alike = self._alike()
@@ -169,7 +169,7 @@ class BlockUses:
         for where, _, access, shape in self._listed(lane, runs[0].streams[lane]):
             if access.writes != writes:
                 continue
-            if isinstance(common, PlacesOfBlock):
+            if isinstance(common, OffsetsOfBlock):
                 starts = common.places.some(np.array([where]), positions(runs, lane))[:, 0]
             else:
                 starts = np.array([run.gm[lane][where] for run in runs], np.int64)

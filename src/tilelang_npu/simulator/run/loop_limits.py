@@ -34,7 +34,7 @@ MOST_KNOWN = 1 << 32
 """Limit of the iterations of loops with known trip counts in a block: some minutes of empty iterations."""
 
 
-def room() -> int:
+def recordable_ops() -> int:
     """Returns the number of ops whose records fill half of this machine's memory."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -43,7 +43,7 @@ def room() -> int:
     return max(MOST_OPS, memory // 2 // BYTES)
 
 
-class Guard:
+class LoopGuard:
     """The checks that generated code calls while one core of a launch runs it.
 
     Args:
@@ -93,7 +93,7 @@ class Guard:
     def check(self, events: Sequence[object], block: int, sub: int, *, known: bool = False) -> None:
         """Raises S306 if a core has issued too many ops, or has run too many iterations."""
         by_itself = known and not self._stated
-        if len(events) > self.most and len(events) > (most := room() if by_itself else self.most):
+        if len(events) > self.most and len(events) > (most := recordable_ops() if by_itself else self.most):
             why = "more do not fit into the memory of this machine" if by_itself else "as each of them is kept"
             raise TileError(
                 f"block {block}: {self.label(sub)} has issued {_spaced(len(events))} ops and is in this loop still",
@@ -109,15 +109,15 @@ class Guard:
             code="S306", notes=(f"a core may go through {_spaced(most)} in a block",),
             help="check where the loop ends; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
 
-    def watch(self, block: int, sub: int) -> Watch:
+    def watch(self, block: int, sub: int) -> WhileMonitor:
         """Returns a monitor for a ``while`` that starts."""
-        return Watch(self, block, sub)
+        return WhileMonitor(self, block, sub)
 
 
-class Watch:
+class WhileMonitor:
     """Counts the iterations of a ``while`` and compares its state."""
 
-    def __init__(self, guard: Guard, block: int, sub: int) -> None:
+    def __init__(self, guard: LoopGuard, block: int, sub: int) -> None:
         self._guard, self._block, self._sub = guard, block, sub
         self._count = 0
         self._looked = 0

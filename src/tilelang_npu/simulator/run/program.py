@@ -13,21 +13,29 @@ import numpy as np
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.aliasing_arguments import memories
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
-from tilelang_npu.simulator.machine.datapath import no_scratch
+from tilelang_npu.simulator.machine.datapath import no_multiplier
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.op_records import Stream
-from tilelang_npu.simulator.machine.placeholder_data import Ways, Witness
+from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
 from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
 from tilelang_npu.simulator.run import batched_execution
-from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind
-from tilelang_npu.simulator.run.batched_execution import Plan, planned, run_piles
-from tilelang_npu.simulator.run.batched_trace import traced_together
-from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.compiled_function import CompiledFunction, StackedFunction, TracedFunction
-from tilelang_npu.simulator.run.recorded_launch import Again, BlockRun, Recorded
-from tilelang_npu.simulator.run.reordered_execution import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
+from tilelang_npu.simulator.run.arguments import BoundArguments, FunctionParameter, bind
+from tilelang_npu.simulator.run.batched_execution import BatchPlan, plan_batches, run_batches
+from tilelang_npu.simulator.run.batched_trace import trace_batched
+from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, cores_of_block, finished, part_of, run_cores
+from tilelang_npu.simulator.run.compiled_function import BatchedFunction, CompiledFunction, TracedFunction
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
+from tilelang_npu.simulator.run.reordered_execution import (
+    Policy,
+    StepParts,
+    SteppedCore,
+    Stores,
+    SyncState,
+    policy,
+    run_reordered,
+)
 from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
@@ -46,14 +54,14 @@ WORKSPACE_BYTES = 32768
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 
 
-class Forms(TypedDict, total=False):
+class CompiledForms(TypedDict, total=False):
     """The functions of a program in further forms, by the name of the form."""
 
-    stacked: tuple[StackedFunction, ...]
+    stacked: tuple[BatchedFunction, ...]
     traced: tuple[TracedFunction, ...]
 
 
-Left = dict[tuple[int, int, int], LeftSet]
+Left = dict[tuple[int, int, int], SyncState]
 """The events and flags that stay set: by the position of the block among those that run together, function and sub-block."""
 
 
@@ -86,9 +94,9 @@ class Program:
         form = compiled if computes else traced
         self.functions: tuple[CompiledFunction, ...] = tuple(
             form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
-        self._planned: tuple[object, Plan | None] = (None, None)
+        self._planned: tuple[object, BatchPlan | None] = (None, None)
         self._seen: object = None
-        self._forms: Callable[[], Forms] | None = None
+        self._forms: Callable[[], CompiledForms] | None = None
         self.mixed = mixed
         alone = not mixed and kernels[0][0] == "AIV"
         self.most_blocks = MAX_BLOCKS * (blocks_per_point(kernels[0][1], self.chip.aiv_per_aic) if alone else 1)
@@ -129,9 +137,9 @@ class Program:
         """Whether there are forms for :meth:`restored`: many blocks have run at once, or cannot."""
         return self._forms is not None or "stacked" in vars(self)
 
-    def forms(self) -> Forms:
+    def forms(self) -> CompiledForms:
         """Returns the further forms that have been compiled so far."""
-        found = Forms() if self._forms is None else self._forms().copy()
+        found = CompiledForms() if self._forms is None else self._forms().copy()
         if "stacked" in vars(self):
             found["stacked"] = self.stacked
         if "traced" in vars(self):
@@ -140,7 +148,7 @@ class Program:
 
     @classmethod
     def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
-                 forms: Callable[[], Forms] | None) -> Program:
+                 forms: Callable[[], CompiledForms] | None) -> Program:
         """Returns a program from the data of :meth:`as_data`.
 
         Args:
@@ -245,7 +253,7 @@ class Program:
         return any(reads_first(function.records) for function in self.functions)
 
     @once
-    def stacked(self) -> tuple[StackedFunction, ...]:
+    def stacked(self) -> tuple[BatchedFunction, ...]:
         """The functions in the form that runs many blocks at once; empty where no blocks may."""
         if self.global_sync:
             return ()
@@ -260,13 +268,13 @@ class Program:
             made.append(one)
         return tuple(made)
 
-    def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
+    def _plan(self, bound: BoundArguments, blocks: int, most_ops: int | None) -> BatchPlan | None:
         """Returns the plan of a launch in batches; the last plan is kept for launches with equal sizes."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
         long = blocks * self._least_ops >= batched_execution.LEAST_OPS
         if blocks < batched_execution.LEAST_BLOCKS or (sum(sizes) < batched_execution.LEAST_BYTES and not long):
             return None
-        aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
+        aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memory_ranges(bound.arrays) if len(memory.delta) > 1)
         key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
         kept, plan = self._planned
         if kept != key:
@@ -279,18 +287,18 @@ class Program:
                 self._planned = key, plan
         return plan
 
-    def _new_plan(self, bound: Bound, blocks: int, most_ops: int | None, *, one_by_one: bool) -> Plan | None:
+    def _new_plan(self, bound: BoundArguments, blocks: int, most_ops: int | None, *, one_by_one: bool) -> BatchPlan | None:
         """Returns a new plan; ``one_by_one`` says whether tracing each block is worth its time."""
         if not self.stacked or not self.data_free:
             return None
-        witnesses = [Witness() for _ in self.traced]
-        runs: Sequence[BlockRun] | None = traced_together(self, bound, blocks, most_ops, witnesses)
+        placeholders = [PlaceholderData() for _ in self.traced]
+        runs: Sequence[BlockRun] | None = trace_batched(self, bound, blocks, most_ops, placeholders)
         if runs is None and one_by_one and not any(function.has_own for function in self.stacked):
-            witnesses = [Witness() for _ in self.traced]
-            runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
+            placeholders = [PlaceholderData() for _ in self.traced]
+            runs = self._trace(bound, blocks, placeholders, None, most_ops).blocks
         if runs is None:
             return None
-        return planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
+        return plan_batches(self, self.stacked, runs, [placeholder.numbers for placeholder in placeholders], bound)
 
     @once
     def _least_ops(self) -> int:
@@ -302,9 +310,9 @@ class Program:
     @once
     def places(self) -> frozenset[int]:
         """The arguments that are written at data-dependent places."""
-        from tilelang_npu.simulator.run.compile_functions import chosen_by_data
+        from tilelang_npu.simulator.run.compile_functions import data_dependent_arguments
 
-        return frozenset[int]().union(*map(chosen_by_data, self.device_functions))
+        return frozenset[int]().union(*map(data_dependent_arguments, self.device_functions))
 
     def _in_form(self, form: Callable[[FuncOp, str, Chip, int], Made]) -> tuple[Made, ...]:
         return tuple(form(function, compiled.core, self.chip, compiled.parallel)
@@ -332,7 +340,7 @@ class Program:
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
-            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> Recorded:
+            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> RecordedLaunch:
         """Executes all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -359,8 +367,8 @@ class Program:
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
-                run_piles(self, self.stacked, plan, bound, most_ops, jobs)
-            return Recorded(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
+                run_batches(self, self.stacked, plan, bound, most_ops, jobs)
+            return RecordedLaunch(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
@@ -368,12 +376,13 @@ class Program:
             else:
                 functions = self._computing if observer is None else self._watched
                 run = self._all_at_once if self.global_sync else self._one_by_one
-                runs = run(bound, sequence, Means(functions, most_ops, observer=observer))
+                runs = run(bound, sequence, LaunchResources(functions, most_ops, observer=observer))
         runs.sort(key=lambda run: run.block)
-        return Recorded(self, bound, tuple(runs), self.workspace, blocks)
+        return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks)
 
     def trace(self, args: Sequence[object], *, blocks: int, value: int | tuple[int, int] | None = None,
-              most: int | None = None, most_ops: int | None = None, ways: Sequence[Ways] | None = None) -> Recorded:
+              most: int | None = None, most_ops: int | None = None,
+              ways: Sequence[BranchOutcomes] | None = None) -> RecordedLaunch:
         """Records the ops of blocks without values: nothing is computed and nothing is written.
 
         Args:
@@ -393,23 +402,23 @@ class Program:
         """
         self._check_blocks(blocks)
         bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
-        witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
-        if most is None and self.data_free and (runs := traced_together(self, bound, blocks, most_ops, witnesses)) is not None:
-            return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
-        return self._trace(bound, blocks, witnesses, most, most_ops)
+        placeholders = [PlaceholderData(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
+        if most is None and self.data_free and (runs := trace_batched(self, bound, blocks, most_ops, placeholders)) is not None:
+            return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks, traced=True)
+        return self._trace(bound, blocks, placeholders, most, most_ops)
 
-    def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> Bound:
+    def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> BoundArguments:
         """Returns the bound arguments of a launch; ``used`` are those that some op accesses."""
         return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, used, grid=self.has_grid)
 
-    def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
-               most_ops: int | None) -> Recorded:
+    def _trace(self, bound: BoundArguments, blocks: int, placeholders: Sequence[PlaceholderData], most: int | None,
+               most_ops: int | None) -> RecordedLaunch:
         """As ``trace``, with bound arguments."""
-        means = Means(self.traced, most_ops, no_scratch, 0, witnesses)
-        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, means=means, count=blocks)
+        resources = LaunchResources(self.traced, most_ops, no_multiplier, 0, placeholders)
+        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, resources=resources, count=blocks)
         with np.errstate(all="ignore"):
             if most is None or blocks == 1:
-                return Recorded(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
+                return RecordedLaunch(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
             if not self.global_sync:
                 first = run([0])
                 runs = [*first, *run(_blocks_after_first(first, blocks, most))]
@@ -419,7 +428,7 @@ class Program:
                 except TileError:  # the block cannot run without the others
                     chosen = list(range(blocks))
                 runs = run(chosen)
-        return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
+        return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks, traced=True)
 
     def _check_blocks(self, blocks: int) -> None:
         if not 0 < blocks <= self.most_blocks:
@@ -432,10 +441,11 @@ class Program:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
                             "concurrently", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
-    def _one_by_one(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
+    def _one_by_one(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
+                    count: int | None = None) -> list[BlockRun]:
         """Runs blocks one after the other; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
-        lanes = cores_of_block(self, bound, blocks, means)
+        lanes = cores_of_block(self, bound, blocks, resources)
         runs = []
         interned: dict[Stream, Stream] = {}
         with shown(f"running {self.name},", len(sequence), "blocks") as step:
@@ -443,22 +453,23 @@ class Program:
                 if len(lanes) == 1 and not lanes[0].function.switches:
                     lanes[0].call(block)
                 else:
-                    run_beside(lanes, [block], self)
+                    run_cores(lanes, [block], self)
                 runs.append(finished(block, lanes, interned))
                 step.done += 1
         return runs
 
-    def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
+    def _all_at_once(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
+                     count: int | None = None) -> list[BlockRun]:
         """Runs blocks concurrently; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
-        table = {block: cores_of_block(self, bound, blocks, means) for block in sequence}
-        run_beside([lane for lanes in table.values() for lane in lanes],
+        table = {block: cores_of_block(self, bound, blocks, resources) for block in sequence}
+        run_cores([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}
         return [finished(block, lanes, interned) for block, lanes in table.items()]
 
-    def again(self, bound: Bound, blocks: Sequence[int], count: int, *, poison: int = POISON,
-              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> Again:
+    def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
+              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
         """Runs blocks once more on copies of the arrays, and returns the copies.
 
         Args:
@@ -473,31 +484,31 @@ class Program:
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self._computing if observer is None else self._watched
-        means = Means(functions, poison=poison, observer=observer)
+        resources = LaunchResources(functions, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
-        lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]
+        lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
         with one_blas_thread(), np.errstate(all="ignore"):
-            run_beside(lanes, [block for block in blocks for _ in self.lanes], self)
-        return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
+            run_cores(lanes, [block for block in blocks for _ in self.lanes], self)
+        return ReplayResult(arrays, [(lane.events, lane.gm) for lane in lanes])
 
     @once
-    def _parts(self) -> list[Parts]:
+    def _parts(self) -> list[StepParts]:
         costs = CostModel(self.chip)
-        return [Parts(function.records, costs) for function in self.stepwise]
+        return [StepParts(function.records, costs) for function in self.stepwise]
 
-    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left,
+    def _reordered(self, bound: BoundArguments, sequence: Sequence[int], policy: Policy, left: Left,
                    stores: Stores | None, most_ops: int | None) -> list[BlockRun]:
         """Runs as many blocks at a time as the chip has cores, in the policy's order; events and flags stay set on cores."""
         runs = []
-        means = Means(self.stepwise, most_ops)
+        resources = LaunchResources(self.stepwise, most_ops)
         interned: dict[Stream, Stream] = {}
         for start in range(0, len(sequence), self.cores):
             table: dict[int, list[BoundCore]] = {}
-            cores: dict[CoreId, Stepped] = {}
+            cores: dict[CoreId, SteppedCore] = {}
             for place, block in enumerate(sequence[start:start + self.cores]):
-                table[block] = cores_of_block(self, bound, len(sequence), means)
+                table[block] = cores_of_block(self, bound, len(sequence), resources)
                 for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
-                    found = left.setdefault((place, index, sub), LeftSet())
+                    found = left.setdefault((place, index, sub), SyncState())
                     cores[identity] = lane.stepped(identity, self._parts[index], found, stores)
             run_reordered(list(cores.values()), policy)
             for block, lanes in table.items():

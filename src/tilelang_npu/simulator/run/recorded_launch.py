@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.sharing import Kept, once, state_of
-from tilelang_npu.simulator.machine.batched_integers import Many, ManyBlocks, Numbers, Terms
+from tilelang_npu.simulator.machine.batched_integers import BatchedInt, BlockBatch, Numbers, Terms
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Event, Stream
-from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.run.arguments import BoundArguments
 from tilelang_npu.simulator.run.replay import Replay
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class BlockRun:
     gm: tuple[Sequence[int], ...]
 
 
-class SharedPlaces:
+class BatchedOffsets:
     """The GM offsets of one core, for all blocks of a batch that recorded the same events.
 
     Args:
@@ -43,7 +43,7 @@ class SharedPlaces:
         apart: the value of each variable term, by block and number.
     """
 
-    def __init__(self, places: Sequence[int | Many], blocks: ManyBlocks) -> None:
+    def __init__(self, places: Sequence[int | BatchedInt], blocks: BlockBatch) -> None:
         kinds: dict[Terms, int] = {}
         none: Terms = ()
         self.constants: Numbers = np.array([place if isinstance(place, int) else place.constant for place in places], np.int64)
@@ -66,7 +66,7 @@ class SharedPlaces:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacesOfBlock(Sequence[int]):
+class OffsetsOfBlock(Sequence[int]):
     """The GM offsets of one core of one block of a batch.
 
     Attributes:
@@ -74,7 +74,7 @@ class PlacesOfBlock(Sequence[int]):
         block: the block's position in the batch.
     """
 
-    places: SharedPlaces
+    places: BatchedOffsets
     block: int
 
     def __len__(self) -> int:
@@ -102,9 +102,9 @@ class PlacesOfBlock(Sequence[int]):
         return array, ("q", list(self))
 
 
-def places_in_common(run: BlockRun) -> tuple[int, ...]:
+def offsets_key(run: BlockRun) -> tuple[int, ...]:
     """Returns a key that is equal for blocks whose GM offsets have the same variable terms."""
-    return tuple(id(offsets.places) for offsets in run.gm if isinstance(offsets, PlacesOfBlock))
+    return tuple(id(offsets.places) for offsets in run.gm if isinstance(offsets, OffsetsOfBlock))
 
 
 def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owners: NDArray[np.intp] | None = None,
@@ -122,7 +122,7 @@ def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owner
         positions of the returned columns in ``picked``, and the columns.
     """
     first = runs[0].gm[lane]
-    if not isinstance(first, PlacesOfBlock):
+    if not isinstance(first, OffsetsOfBlock):
         return np.arange(len(picked)), np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1)[:, picked]
     kinds = first.places.kind[picked]
     _, chosen = np.unique(kinds if owners is None else owners * max(1, first.places.kinds) + kinds, return_index=True)
@@ -133,10 +133,10 @@ def columns(runs: Sequence[BlockRun], lane: int, picked: NDArray[np.intp], owner
 def positions(runs: Sequence[BlockRun], lane: int) -> NDArray[np.intp]:
     """Returns the positions of blocks in their batch."""
     given = (run.gm[lane] for run in runs)
-    return np.array([offsets.block for offsets in given if isinstance(offsets, PlacesOfBlock)], np.intp)
+    return np.array([offsets.block for offsets in given if isinstance(offsets, OffsetsOfBlock)], np.intp)
 
 
-class Alike:
+class SharedResults:
     """Results that depend on the record of a launch but not on the contents of its arrays; launches that are equally batched
     share them.
 
@@ -154,23 +154,23 @@ class Alike:
         self.made: Kept[tuple[str, int, int], Any] = Kept()
         self.missed: Kept[int, dict[tuple[int, bool], float]] = Kept()
 
-    def __reduce__(self) -> tuple[type[Alike], tuple[()]]:
-        return Alike, ()
+    def __reduce__(self) -> tuple[type[SharedResults], tuple[()]]:
+        return SharedResults, ()
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedLaunch:
     """The record of a finished launch, before timing."""
 
     program: Program
-    bound: Bound
+    bound: BoundArguments
     blocks: tuple[BlockRun, ...]
     workspace_bytes: int
     count: int
     """Blocks of the launch; a trace of a large launch may hold only some of them."""
     traced: bool = False
     """Whether the launch was traced, without computing values."""
-    alike: Alike = field(default_factory=Alike, compare=False, repr=False)
+    alike: SharedResults = field(default_factory=SharedResults, compare=False, repr=False)
     """Results that are shared with launches of the same record and array sizes."""
 
     def __getstate__(self) -> dict[str, object]:
@@ -192,7 +192,7 @@ class Recorded:
         return Replay(self)
 
 
-class Again(NamedTuple):
+class ReplayResult(NamedTuple):
     """The result of running blocks once more: the arrays, and per core its events and GM offsets."""
 
     arrays: tuple[Array | None, ...]

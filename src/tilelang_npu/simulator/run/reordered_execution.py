@@ -120,7 +120,7 @@ class _Random:
 
 
 @dataclass
-class LeftSet:
+class SyncState:
     """The state of a core's synchronisation: the count of each event, by its pipes and number, and of each flag."""
 
     events: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class _PipeQueue:
         self.landing.pop(policy.which(free) if free else 0).land()
 
 
-class Parts(Expansion):
+class StepParts(Expansion):
     """The steps of the events of one function, and what the op does in each."""
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
@@ -200,7 +200,7 @@ class Parts(Expansion):
         return found
 
 
-class Stepped:
+class SteppedCore:
     """A core whose ops a schedule runs.
 
     Args:
@@ -217,8 +217,8 @@ class Stepped:
         expansion: as given.
     """
 
-    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Parts,
-                 explained: Callable[[Exception], Exception], left: LeftSet, stores: Stores | None = None) -> None:
+    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: StepParts,
+                 explained: Callable[[Exception], Exception], left: SyncState, stores: Stores | None = None) -> None:
         self.identity = identity
         self.pipes = [_PipeQueue() for _ in PIPES]
         self.tokens, self.flags = left.events, left.flags
@@ -384,7 +384,7 @@ def _apart(value: object, view: Array) -> object:
     return value.copy() if isinstance(value, np.ndarray) and np.may_share_memory(value, view) else value
 
 
-def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
+def run_reordered(cores: Sequence[SteppedCore], policy: Policy) -> None:
     """Runs cores to their ends.
 
     Args:
@@ -398,7 +398,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
     place_of = {core.identity: place for place, core in enumerate(cores)}
     moved = set(place_of.values())  # cores whose possible actions have changed
 
-    def setter(core: Stepped) -> Callable[[int, str], None]:
+    def setter(core: SteppedCore) -> Callable[[int, str], None]:
         def set_flag(flag: int, group: str) -> None:
             for receiver in rendezvous.arrive(core.identity, flag, group)[0]:
                 moved.add(place_of[receiver])
@@ -430,16 +430,16 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
             core.issue_rest()
         for together in _groups_of_flags(cores):
             StepOrder([core.identity for core in together], [core.events for core in together],
-                  [core.expansion for core in together], 0)
+                      [core.expansion for core in together], 0)
         raise InternalError("a schedule hangs and program order does not")
 
 
-def _groups_of_flags(cores: Sequence[Stepped]) -> list[list[Stepped]]:
+def _groups_of_flags(cores: Sequence[SteppedCore]) -> list[list[SteppedCore]]:
     """Returns the groups of cores that can set flags for each other: those of a block, or all."""
     works = [record.work for core in cores for record in core.expansion.records]
     if any(isinstance(work, CrossSet) and work.group in ("kind", "all") for work in works):
         return [list(cores)]
-    blocks: dict[int, list[Stepped]] = {}
+    blocks: dict[int, list[SteppedCore]] = {}
     for core in cores:
         blocks.setdefault(core.identity.block, []).append(core)
     return list(blocks.values())

@@ -17,8 +17,8 @@ from tilelang_npu.simulator.machine.op_records import ScalarAccess, footprint, n
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.observed_emitter import Observer
-    from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter
-    from tilelang_npu.simulator.run.recorded_launch import Again, BlockRun, Recorded
+    from tilelang_npu.simulator.run.arguments import BoundArguments, FunctionParameter
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 
 Arrays = Sequence[Array | None]
 
@@ -37,14 +37,14 @@ class Replay:
         failed: errors of blocks on generated numbers; verdicts that depend on them are not decided.
     """
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: RecordedLaunch) -> None:
         self._recorded = recorded
         self._settled: set[int] = set()
         self._lock = RLock()
         self.failed: list[TileError] = []
 
     @once
-    def _before(self) -> Bound:
+    def _before(self) -> BoundArguments:
         """The arguments of a run that does not depend on another run."""
         recorded, bound = self._recorded, self._recorded.bound
         records = [record for function in recorded.program.functions for record in function.records]
@@ -60,7 +60,7 @@ class Replay:
             for number, (array, parameter) in enumerate(zip(bound.arrays, bound.parameters, strict=True))))
 
     @once
-    def _bound(self) -> Bound:
+    def _bound(self) -> BoundArguments:
         """The arguments with the results of the launch, as far as they are known."""
         return self._before if self._recorded.traced else self._recorded.bound
 
@@ -80,12 +80,12 @@ class Replay:
                     self._bound = replace(self._bound, arrays=after.arrays)
                 self._settled.add(block)
 
-    def behind(self, run: BlockRun) -> Again | None:
+    def behind(self, run: BlockRun) -> ReplayResult | None:
         """Runs a block once more after the launch, on copies of the arrays; None as for ``after``."""
         return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
-              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
+              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
         """Runs a block, and those that it waits for, on copies of the arrays; None if they cannot run on generated numbers.
 
         Args:
@@ -122,8 +122,8 @@ class Replay:
                                 found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
-    def _run(self, bound: Bound, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
-             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
+    def _run(self, bound: BoundArguments, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
+             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
         recorded = self._recorded
         if blank is not None:
             bound = replace(bound, arrays=tuple(

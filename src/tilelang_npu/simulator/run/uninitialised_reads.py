@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilelang_npu.target import Chip
 
 
-class UnwrittenRead(NamedTuple):
+class UninitialisedRead(NamedTuple):
     """A read of unwritten bytes.
 
     Attributes:
@@ -31,7 +31,7 @@ class UnwrittenRead(NamedTuple):
     end: int
 
 
-def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UnwrittenRead]:
+def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UninitialisedRead]:
     """Yields the reads of unwritten bytes by one core of a block; for the same bytes, the first read.
 
     Args:
@@ -63,7 +63,7 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
                 elif not view.all():
                     at = np.unravel_index(int((~view).argmax()), view.shape)
                     start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
-                    yield UnwrittenRead(place, record, access, start, start + int((~view).sum()))
+                    yield UninitialisedRead(place, record, access, start, start + int((~view).sum()))
                     view[...] = True
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilelang_npu.simulator.machine.op_records import Access, Footprint, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import site_of
 from tilelang_npu.target import name_of
 
 
-def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_misaligned(recorded: RecordedLaunch, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
     """Yields, for each access, the first time that it or one of its rows does not begin at a whole block.
 
     Args:

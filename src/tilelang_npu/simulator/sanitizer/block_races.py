@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.aliasing_arguments import SharedMemory, memories
+from tilelang_npu.simulator.machine.aliasing_arguments import MemoryRange, memory_ranges
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
-from tilelang_npu.simulator.run.gm_accesses import NOBODY, BlockUse, BlockUses
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.run.gm_accesses import NOBODY, GmAccess, GmAccesses
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Kind, Site
 from tilelang_npu.target import name_of
 
@@ -28,12 +28,12 @@ _SEVERAL = -2
 """Mark of bytes that several blocks write with equal values."""
 
 
-def find_between_blocks(recorded: Recorded) -> list[Hazard]:
+def find_block_races(recorded: RecordedLaunch) -> list[Hazard]:
     """Returns the races between the blocks of a launch whose blocks do not wait for each other."""
     if len(recorded.blocks) < 2 or recorded.alike.apart:
         return []
     found: list[Hazard] = []
-    for memory in memories(recorded.bound.arrays):
+    for memory in memory_ranges(recorded.bound.arrays):
         found += _Check(recorded, memory).run()
     return found
 
@@ -41,17 +41,17 @@ def find_between_blocks(recorded: Recorded) -> list[Hazard]:
 class _Check:
     """The search in one memory range."""
 
-    def __init__(self, recorded: Recorded, memory: SharedMemory) -> None:
+    def __init__(self, recorded: RecordedLaunch, memory: MemoryRange) -> None:
         self.recorded = recorded
         self.memory = memory
         self.records = [recorded.program.functions[index].records for index, _ in recorded.program.lanes]
-        self.uses = BlockUses(self.records, recorded.blocks, memory)
+        self.uses = GmAccesses(self.records, recorded.blocks, memory)
         self.found: dict[object, Hazard] = {}
         self._runs = {run.block: run for run in recorded.blocks}
         self._replayed: dict[int, Sequence[Array | None]] = {}
 
     def run(self) -> list[Hazard]:
-        if not self.uses.written or not self.uses.may_meet():
+        if not self.uses.written or not self.uses.may_overlap():
             return []
         # Mark each written byte with its block, then compare every read with the marks.
         self.writer = self.uses.marks()
@@ -74,7 +74,7 @@ class _Check:
                     self._meet_adds(run, use)
         return list(self.found.values())
 
-    def _write(self, run: BlockRun, use: BlockUse) -> None:
+    def _write(self, run: BlockRun, use: GmAccess) -> None:
         seen = self.uses.view(self.writer, use)
         others = (seen != NOBODY) & (seen != run.block)
         if use.atomic:
@@ -94,17 +94,17 @@ class _Check:
             self._meet(run, use, seen, others)
             seen[...] = run.block
 
-    def _meet_adds(self, run: BlockRun, use: BlockUse) -> None:
+    def _meet_adds(self, run: BlockRun, use: GmAccess) -> None:
         """Reports an access that overlaps with an atomic update by another block."""
         if self.adder is not None:
             seen = self.uses.view(self.adder, use)
             self._meet(run, use, seen, (seen != NOBODY) & (seen != run.block))
 
-    def _byte(self, use: BlockUse, at: Sequence[np.intp]) -> int:
+    def _byte(self, use: GmAccess, at: Sequence[np.intp]) -> int:
         steps = (*use.shape.strides, self.uses.grain)
         return use.offset + sum(int(place) * step for place, step in zip(at, steps, strict=True))
 
-    def _meet(self, run: BlockRun, use: BlockUse, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
+    def _meet(self, run: BlockRun, use: GmAccess, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
         """Reports the first byte at which an access overlaps with the mark of another block."""
         if not others.any():
             return
@@ -122,7 +122,7 @@ class _Check:
             self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), name_of("gm"),
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
 
-    def _common(self, first: BlockUse, second: BlockUse, byte: int) -> tuple[int, int]:
+    def _common(self, first: GmAccess, second: GmAccess, byte: int) -> tuple[int, int]:
         """Returns the contiguous bytes around ``byte`` that both accesses contain."""
         start, end = 0, self.memory.size
         for use in (first, second):
@@ -132,7 +132,7 @@ class _Check:
             start, end = max(start, byte - rest), min(end, byte - rest + use.shape.element)
         return start, end
 
-    def _leaves(self, block: int, use: BlockUse, where: NDArray[np.bool_]) -> bool:
+    def _leaves(self, block: int, use: GmAccess, where: NDArray[np.bool_]) -> bool:
         """Whether a block, run again, leaves the same values in the selected bytes: other blocks wrote equal values."""
         if len(self.memory.delta) > 1:
             return False  # copies of arguments do not overlap as the arguments do
@@ -152,10 +152,10 @@ class _Check:
                     for arrays in (after, self.recorded.replay.arrays))
         return bool(np.array_equal(one[where], two[where]))
 
-    def _record(self, run: BlockRun, use: BlockUse) -> OpRecord:
+    def _record(self, run: BlockRun, use: GmAccess) -> OpRecord:
         return self.records[use.lane][number_of(run.streams[use.lane][use.event])]
 
-    def _site(self, run: BlockRun, use: BlockUse) -> Site:
+    def _site(self, run: BlockRun, use: GmAccess) -> Site:
         record = self._record(run, use)
         before = sum(number_of(event) == record.number for event in run.streams[use.lane][:use.event])
         label = self.recorded.program.core_ids(run.block)[use.lane].label

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import OpRecord
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 
-def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:
+def drop_identical_writes(recorded: RecordedLaunch, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:
     """Removes hazards of writes to GM by two Vector cores that write equal values.
 
     Args:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Event, OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 _LOAD, _LOAD_TO_L1, _FILL, _REDUCE = "hivm.hir.load", "hivm.hir.nd2nz", "hivm.hir.vbrc", "hivm.hir.vreduce"
 
 
-def find_padding(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_padding(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """Yields the reductions and products whose results padding by ``T.copy`` changes.
 
     Args:
@@ -33,9 +33,10 @@ def find_padding(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Haz
     for run in blocks:
         if any(number_of(event) in fills[index] and _leaves(fills[index][number_of(event)], event)
                for (index, _), stream in zip(program.lanes, run.streams, strict=True) for event in set(stream)):
-            from tilelang_npu.simulator.sanitizer.padding_observer import MarkedPadding  # most runs do not need the IR
+            from tilelang_npu.simulator.sanitizer.padding_observer import PaddingObserver  # most runs do not need the IR
 
-            watch = MarkedPadding({function.core: filling for function, filling in zip(program.functions, fills, strict=True)})
+            watch = PaddingObserver({function.core: filling for function, filling in zip(program.functions, fills,
+                                                                                         strict=True)})
             recorded.replay.after(run, observer=watch)
             yield from watch.found.values()
             if program.global_sync:

@@ -23,7 +23,7 @@ from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Access, Mmad, Multiply, OpRecord, Transfer
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 from tilelang_npu.simulator.sanitizer.numerics import spreads
-from tilelang_npu.simulator.sanitizer.shadow_memory import MarkedMemory, Marks, laid_out, matrix
+from tilelang_npu.simulator.sanitizer.shadow_memory import Marks, ShadowMemory, laid_out, matrix
 from tilelang_npu.target import name_of
 
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
@@ -58,11 +58,11 @@ class _Kept:
     made: Marks | None = None
     filled: tuple[Array, Marks] | None = None
     mixed: tuple[Sequence[Marks], Sequence[Array], bool] | None = None
-    product: _MarkedProduct | None = None
+    product: _PaddedProduct | None = None
 
 
 @dataclass
-class _MarkedProduct:
+class _PaddedProduct:
     """A multiplication with padding in an operand, by row and column.
 
     Attributes:
@@ -90,7 +90,7 @@ class _MarkedProduct:
     size: Array
 
 
-class MarkedPadding:
+class PaddingObserver:
     """An observer that follows padding.
 
     Args:
@@ -105,7 +105,7 @@ class MarkedPadding:
         loads = [(core, number) for core, filling in fills.items() for number in filling]
         self._numbers = {key: mark for mark, key in enumerate(loads, 1)}
         self._loads = [fills[core][number] for core, number in loads]
-        self._marks = MarkedMemory()
+        self._marks = ShadowMemory()
         self._runs: Counter[tuple[int, str, int, int]] = Counter()
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
@@ -163,7 +163,7 @@ class MarkedPadding:
             fits = made is not None and (made.ndim == 0 or made.shape == array.shape)
             self._marks.put(array, made if fits and made is not None else np.zeros((), np.int32))
 
-    def _multiplied(self, product: _MarkedProduct, access: Access, array: Array) -> Marks | None:
+    def _multiplied(self, product: _PaddedProduct, access: Access, array: Array) -> Marks | None:
         """Returns the marks of an accumulator; reports padding that changed it."""
         after = matrix(access, array)
         assert after is not None
@@ -248,7 +248,7 @@ def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, t
 
 
 def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Access], reads: Sequence[Array],
-             marks: Sequence[Marks], writing: Access, marked: Marks) -> _MarkedProduct | None:
+             marks: Sequence[Marks], writing: Access, marked: Marks) -> _PaddedProduct | None:
     """Returns a multiplication with and without padding; None if its sizes are dynamic, or if it has a bias."""
     if not (isinstance(work.m, int) and isinstance(work.k, int) and isinstance(work.n, int)):
         return None
@@ -276,7 +276,7 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
     terms = (rows == 0).astype(np.float32) @ (columns == 0).astype(np.float32)
     some = np.maximum(rows.max(axis=1, initial=0)[:, None], columns.max(axis=0, initial=0)[None, :])
     alone = np.where(terms == 0, some, 0).astype(np.int32)
-    return _MarkedProduct(block, site, writing.label, given, own, alone, some, terms, k, seen.copy(), size)
+    return _PaddedProduct(block, site, writing.label, given, own, alone, some, terms, k, seen.copy(), size)
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:

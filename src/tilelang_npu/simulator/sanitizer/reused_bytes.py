@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import POISON, Array
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.run.uninitialised_reads import from_other_cores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
-from tilelang_npu.simulator.sanitizer.shadow_memory import elements_within
+from tilelang_npu.simulator.sanitizer.shadow_memory import overlapping_elements
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
 
@@ -82,7 +82,7 @@ class _Replaced:
             array = reads[suspect.operand]
             if array.shape == suspect.mask.shape:
                 if suspect.restores:
-                    kept = suspect.mask & ~elements_within(array, writes)
+                    kept = suspect.mask & ~overlapping_elements(array, writes)
                     held.append((array, kept, array[kept]))
                 array[suspect.mask] = np.frombuffer(bytes([self._byte] * array.dtype.itemsize), array.dtype)[0]
         return held
@@ -93,7 +93,7 @@ class _Replaced:
             array[where] = values
 
 
-def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_reused_bytes(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """Yields reads of bytes of other buffers that a result depends on, at most one for each block, in the order of the blocks.
 
     Args:
@@ -111,7 +111,7 @@ def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazar
                 break
 
 
-def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
+def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
     """Returns the hazard of the first suspect that a result depends on.
 
     All suspects are replaced at once, as few results depend on any; then a binary search finds the first.
@@ -279,7 +279,7 @@ def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
     raise AssertionError
 
 
-def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect]:
+def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_Suspect]:
     """Yields reads of bytes of another buffer, or of an earlier load, in program order; for the same bytes the first read since
     they were written, or every read if the other buffer still needs them."""
     index, _ = recorded.program.lanes[lane]

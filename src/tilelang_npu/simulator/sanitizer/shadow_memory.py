@@ -18,7 +18,7 @@ from tilelang_npu.target import is_fractal
 Marks = NDArray[np.int32]
 
 
-class MarkedMemory:
+class ShadowMemory:
     """The marks of all memories; memories without marks take no space."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def _place(array: Array) -> tuple[Array, int, int]:
     return root, start, array.__array_interface__["data"][0] - start
 
 
-def elements_within(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
+def overlapping_elements(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
     """Returns which elements of an array overlap with some other arrays."""
     root, start, at = _place(array)
     touched = np.zeros(root.nbytes, np.bool_)

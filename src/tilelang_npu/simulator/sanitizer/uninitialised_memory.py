@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.op_records import OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import Again, BlockRun, Recorded
-from tilelang_npu.simulator.run.uninitialised_reads import unwritten_reads
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
+from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 from tilelang_npu.target import name_of
 
@@ -23,7 +23,7 @@ OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON gives NaN or -1."""
 
 
-def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_uninitialised_memory(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """Yields reads of unwritten bytes that a result depends on, at most one for each block, in the order of the blocks.
 
     Args:
@@ -45,9 +45,9 @@ def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterat
                 return  # all blocks took part
 
 
-def _suspect(recorded: Recorded, run: BlockRun, lane: int) -> Hazard | None:
+def _suspect(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Hazard | None:
     """Returns the first read of unwritten bytes, as a hazard without the dependent result."""
-    read = next(unwritten_reads(recorded.program, run.streams, lane), None)
+    read = next(find_uninitialised_reads(recorded.program, run.streams, lane), None)
     if read is None:
         return None
     access = read.access
@@ -55,7 +55,7 @@ def _suspect(recorded: Recorded, run: BlockRun, lane: int) -> Hazard | None:
     return Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block, access.label)
 
 
-def site_of(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
+def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
     """Returns an op of a block, for a report.
 
     Args:
@@ -68,8 +68,8 @@ def site_of(recorded: Recorded, run: BlockRun, lane: int, place: int, record: Op
                 record.number)
 
 
-def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again | None, second: Again | None, *,
-              ignored: Mapping[int, NDArray[np.bool_]] | None = None) -> Hazard | None:
+def dependent(recorded: RecordedLaunch, run: BlockRun, suspect: Hazard, first: ReplayResult | None, second: ReplayResult | None,
+              *, ignored: Mapping[int, NDArray[np.bool_]] | None = None) -> Hazard | None:
     """Returns a hazard with the store of the first byte in which two runs of a block differ; None if they do not differ.
 
     Args:
@@ -103,7 +103,7 @@ def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again |
     return None
 
 
-def _writer(recorded: Recorded, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
+def _writer(recorded: RecordedLaunch, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
     """Returns the first op of a block, or of one that it waits for, that writes a byte of a tensor, and the tensor's name."""
     for one in recorded.replay.together(run):
         for lane, (stream, offsets) in enumerate(zip(one.streams, one.gm, strict=True)):

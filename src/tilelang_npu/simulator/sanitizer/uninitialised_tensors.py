@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
-from tilelang_npu.simulator.run.recorded_launch import Recorded
+from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
@@ -26,7 +26,7 @@ _Read = tuple[int, int, OpRecord, Access, Footprint]
 """A read: position among the GM offsets of the stream, position in the stream, op, access, footprint at offset 0."""
 
 
-def find_blank(recorded: Recorded, blank: Mapping[int, NDArray[np.bool_]]) -> Iterator[Hazard]:
+def find_uninitialised_tensors(recorded: RecordedLaunch, blank: Mapping[int, NDArray[np.bool_]]) -> Iterator[Hazard]:
     """Yields the reads of unwritten elements that a result depends on: the first such read of each op.
 
     Args:

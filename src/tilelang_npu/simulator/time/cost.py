@@ -35,7 +35,7 @@ ROWS_OF_BRCB = 8
 """Rows that one repeat of brcb expands to a block each."""
 
 
-class InGm(NamedTuple):
+class GmBytes(NamedTuple):
     """The bytes in GM that a step reads or writes.
 
     Attributes:
@@ -69,7 +69,7 @@ class Cost:
     busy: float
     done: float
     nbytes: int = 0
-    gm: tuple[InGm, ...] = ()
+    gm: tuple[GmBytes, ...] = ()
     more_busy: float = 0.0
     more_done: float = 0.0
     latency: float = 0.0
@@ -120,7 +120,7 @@ class CostModel:
                 rows = max(rows, _count(plain.sizes))
                 moved = self._lines(plain) * _count(plain.sizes)
                 times = 2 if access.adds else 1
-                gm.append(InGm(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
+                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
                 share = min(share, self._first_of_line(plain))
         near = self.moved(path.near or path.move, source.nbytes, rows)
         if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)

@@ -14,7 +14,7 @@ from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
 from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, Expansion, PipeStep
 from tilelang_npu.simulator.time.step_order import Ordered, StepOrder
-from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, PipeClock, TimedWalk, beside
+from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, PipeClock, TimedWalk, shared_cycles
 from tilelang_npu.target import Chip
 
 ISSUED, START, FREE, DONE, FIRED, AFTER = range(6)
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
     moment: Moment
 
 
-class Walked(TimedWalk):
+class RecordedWalk(TimedWalk):
     """A timing walk over a step order, taken when it is created.
 
     Attributes:
@@ -125,7 +125,7 @@ class Walked(TimedWalk):
             self._finisher[core][number] = place
         self._holder[core][number] = place
         self._queued[core][number].append(place)
-        finish = start + beside(step.cost, self.pace)[1]
+        finish = start + shared_cycles(step.cost, self.pace)[1]
         self._note(pipe.clock, place, (issued, start, pipe.free, finish, finish), issued_by, taken, taken, start)
         return start
 
@@ -256,7 +256,7 @@ class Walked(TimedWalk):
         return -1
 
 
-class Together(NamedTuple):
+class CoreGroup(NamedTuple):
     """Cores that run concurrently, with their streams, the steps of the events, and the records of the ops."""
 
     cores: list[CoreId]
@@ -265,11 +265,11 @@ class Together(NamedTuple):
     records: list[tuple[OpRecord, ...]]
 
 
-class TracedTimes(NamedTuple):
+class CoreGroupTimes(NamedTuple):
     """Cores that run concurrently, and the walk over their steps."""
 
-    walked: Walked
-    together: Together
+    walked: RecordedWalk
+    together: CoreGroup
 
     def record(self, piece: Slice | Ordered) -> OpRecord:
         """Returns the record of the op of a slice or a step."""

@@ -21,8 +21,8 @@ Key = tuple[int, bool]
 
 
 @dataclass
-class Moved:
-    """Bytes of a tensor that a launch moves, as in ``InGm``."""
+class MovedBytes:
+    """Bytes of a tensor that a launch moves, as in ``GmBytes``."""
 
     nbytes: float = 0.0
     far: float = 0.0
@@ -35,9 +35,9 @@ class Moved:
         self.near += near * times
 
 
-def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, Moved]:
+def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, MovedBytes]:
     """Returns the GM bytes of one core in one block."""
-    total: dict[Key, Moved] = defaultdict(Moved)
+    total: dict[Key, MovedBytes] = defaultdict(MovedBytes)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
             for part in step.cost.gm:
@@ -59,7 +59,7 @@ class Served:
     l2: float
 
 
-def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], added: Mapping[int, int],
+def served(moved: Mapping[Key, MovedBytes], missed: Mapping[Key, float], added: Mapping[int, int],
            chip: Chip) -> dict[Key, Served]:
     """Returns how the chip serves each tensor.
 

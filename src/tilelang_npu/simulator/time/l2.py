@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.time.gm_traffic import Key, Moved
+from tilelang_npu.simulator.time.gm_traffic import Key, MovedBytes
 
 WALKED = 2_000_000
 """Limit of the transfers of a launch that are simulated."""
@@ -36,7 +36,7 @@ class Used(NamedTuple):
     offset: Numbers
 
 
-def touched(moved: Mapping[Key, Moved], sizes: Mapping[int, int]) -> float:
+def touched(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int]) -> float:
     """Returns the bytes of all data that a launch accesses."""
     most: dict[int, float] = defaultdict(float)
     for (buffer, _), part in moved.items():
@@ -44,7 +44,7 @@ def touched(moved: Mapping[Key, Moved], sizes: Mapping[int, int]) -> float:
     return sum(min(nbytes, sizes.get(buffer, 0)) for buffer, nbytes in most.items())
 
 
-def missed_once(moved: Mapping[Key, Moved], sizes: Mapping[int, int], produced: frozenset[int]) -> dict[Key, float]:
+def missed_once(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int], produced: frozenset[int]) -> dict[Key, float]:
     """Returns the miss rates if all data fit; ``produced`` tensors are read only after they are written."""
     return {(buffer, written): 0.0 if written or buffer in produced else min(1.0, sizes.get(buffer, 0) / max(part.nbytes, 1.0))
             for (buffer, written), part in moved.items()}

@@ -141,7 +141,7 @@ class TimedWalk:
         cost = step.cost
         busy, done = cost.busy, cost.done
         if cost.gm:
-            busy, done, late = beside(cost, self.pace)
+            busy, done, late = shared_cycles(cost, self.pace)
             pipe.stalled += late
         pipe.free = start + busy
         if pipe.number == SCALAR:
@@ -221,7 +221,7 @@ def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> Bloc
     return walk.times()
 
 
-def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
+def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float]:
     """Returns the cycles until the pipe takes the next step and until the result is available, with other cores using GM; and
     the part of the first that the other cores cause."""
     far = shared = 0.0

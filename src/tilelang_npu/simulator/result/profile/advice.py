@@ -17,9 +17,9 @@ from tilelang_npu.dialects.remarks import remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, footprint, number_of
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
-from tilelang_npu.simulator.result.profile.time_breakdown import LaunchParts, without_rows
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
 from tilelang_npu.simulator.result.profile.time_parts import line_of
-from tilelang_npu.simulator.result.profile.what_if import Working, begun_less_often
+from tilelang_npu.simulator.result.profile.what_if import WithoutWaits, larger_instructions
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
 
@@ -81,7 +81,7 @@ class Advice:
         return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}
 
 
-def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
+def advice(launch: Launch, parts: LaunchBreakdown, total: float) -> Iterator[Advice]:
     """Yields the advice for a launch of a call that takes ``total`` microseconds."""
     for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers, _one_vector_core,
                  _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles):
@@ -96,7 +96,7 @@ def _told(launch: Launch, after: float, cause: str, text: str, place: Location |
         yield Advice(cause, text, place, launch.time_us, after, how)
 
 
-def _worst(parts: LaunchParts, kinds: Sequence[str], pipe: str = "") -> Location | None:
+def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: str = "") -> Location | None:
     """Returns the line with the most time of some kinds: on the critical path, or otherwise in all work."""
     for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
         lines: Counter[Location] = Counter()
@@ -133,7 +133,7 @@ def _streams(launch: Launch) -> Iterator[tuple[int, Sequence[Event], int]]:
 # -- transfers -----------------------------------------------------------------------------------------------------------------
 
 
-def _short_rows(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _short_rows(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     place = _worst(parts, ("short rows",))
     if place is None:
         return
@@ -144,7 +144,7 @@ def _short_rows(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      f"rows of {run} bytes take longer than their bytes: copy tiles whose rows in GM are longer", place)
 
 
-def _small_copies(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     count = nbytes = 0
     lines: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
@@ -171,7 +171,7 @@ def _small_copies(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      lines.most_common(1)[0][0], "at most")
 
 
-def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _unaligned(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     rows: Counter[tuple[Location | None, int]] = Counter()
     for record, step, event, times in _transfers(launch):
         more = sum(part.far - part.nbytes for part in step.cost.gm) * times
@@ -189,7 +189,7 @@ def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      f"{-(-stride // sector) * sector} bytes", place)
 
 
-def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     if not rows or _sums_fill_l0c(launch):
         return
@@ -205,7 +205,7 @@ def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                 return super().of(event)
             return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=tuple(
                 part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)))
-                if step.cost.gm else step for step in super().of(event))
+                         if step.cost.gm else step for step in super().of(event))
 
     worst = max(rows, key=lambda row: row.used)
     yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
@@ -226,12 +226,12 @@ def _sums_fill_l0c(launch: Launch) -> bool:
     return False
 
 
-def _small_tiles(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room."""
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
-    yield from _told(launch, launch.retimed(begun_less_often(larger, launch.chip)).time_us, "small tiles",
+    yield from _told(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
                      f"the memories have room for tiles {larger:.1f} times as large, which need as many times fewer "
                      "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
 
@@ -239,7 +239,7 @@ def _small_tiles(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 # -- blocks --------------------------------------------------------------------------------------------------------------------
 
 
-def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises an order of blocks in which neighbours read the same data, if L2 does not hold all."""
     far = sum(part.far * launch.serves[key].far for key, part in launch.moved.items() if not key[1])
     needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
@@ -282,7 +282,7 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
                 yield text, [blocks[one] for one in order]
 
 
-def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _order_in_a_block(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises another order of the tiles inside a block, if it reads from HBM again what L2 has evicted. If two tensors are
     read many times, tiles that share parts of one of them can follow each other; streaming reads do not count."""
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
@@ -318,7 +318,7 @@ def _most_loaded(launch: Launch, name: str) -> Location | None:
     return lines.most_common(1)[0][0] if lines else None
 
 
-def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _few_blocks(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     room = launch.waves * launch.cores
     if launch.recorded.program.global_sync or launch.blocks > 0.85 * room:
         return
@@ -331,7 +331,7 @@ def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      how="at most")
 
 
-def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises dividing the Vector work, if one Vector core of a mixed kernel does all or nearly all of it."""
     functions = launch.recorded.program.functions
     lanes = [(place, index) for place, (index, _) in enumerate(launch.recorded.program.lanes) if functions[index].core == "AIV"]
@@ -364,7 +364,7 @@ def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 # -- waits ---------------------------------------------------------------------------------------------------------------------
 
 
-def _scalar(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     place = _worst(parts, ("scalar",))
     if place is None:
         return
@@ -383,7 +383,7 @@ def _scalar(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      "operations (kernel.explain() tells why a T.Parallel is not)", place)
 
 
-def _barriers(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises removing the author's barriers without effect: the launch has no more hazards without them."""
     program = launch.recorded.program
     candidates = [(index, record.number) for index, function in enumerate(program.functions)
@@ -438,7 +438,7 @@ def _flags(launch: Launch) -> int:
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
 
 
-def _hand_overs(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     flags = _flags(launch)
     if flags < SEVERAL:
         return
@@ -447,7 +447,7 @@ def _hand_overs(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      "iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
 
 
-def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises overlap, if a block repeats loads, work and stores strictly one after the other."""
     if _flags(launch):
         return
@@ -462,7 +462,7 @@ def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     if not repeated:
         return
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
-    yield from _told(launch, launch.retimed(expand=Working).time_us, "no overlap",
+    yield from _told(launch, launch.retimed(expand=WithoutWaits).time_us, "no overlap",
                      "each load waits until the last tile is no longer needed: T.Pipelined(num_stages=2), or two alternating "
                      "buffers",
                      place if place in repeated else repeated[0], "at most")

@@ -20,7 +20,7 @@ from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, Pat
 from tilelang_npu.simulator.result.profile.profile_page import page
 from tilelang_npu.simulator.result.profile.profile_text import text
 from tilelang_npu.simulator.result.profile.roofline import Roofline, roofline
-from tilelang_npu.simulator.result.profile.time_breakdown import LaunchParts, Row, launch_parts
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, Row, launch_breakdown
 from tilelang_npu.simulator.result.profile.time_parts import WORK, Reason, TimePart, grained, sorted_parts
 from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
 from tilelang_npu.target import Chip, chip
@@ -114,9 +114,9 @@ class Profile(Report):
         return grained(self.launch.time_us)
 
     @once
-    def parts(self) -> tuple[LaunchParts, ...]:
+    def parts(self) -> tuple[LaunchBreakdown, ...]:
         """The times of each launch, not rounded, and of its blocks."""
-        return tuple(launch_parts(part) for part in self.launch.parts)
+        return tuple(launch_breakdown(part) for part in self.launch.parts)
 
     @once
     def critical_path(self) -> tuple[TimePart, ...]:
@@ -235,7 +235,7 @@ class Profile(Report):
         makers: dict[str, Callable[[], str]] = {
             "timeline": lambda: svg_charts.timeline(launch, block), "memory": lambda: svg_charts.memory(launch, block),
             "traffic": lambda: svg_charts.traffic(launch, block), "roofline": lambda: svg_charts.roof(self.roofline),
-            "parts": lambda: svg_charts.parts_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
+            "parts": lambda: svg_charts.time_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
         if kind not in makers:
             raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"one of {', '.join(makers)}")
         drawn = makers[kind]()

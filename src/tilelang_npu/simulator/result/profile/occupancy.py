@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilelang_npu.simulator.machine.op_records import Mmad, footprint
-from tilelang_npu.simulator.time.critical_path import DONE, START, TracedTimes
+from tilelang_npu.simulator.time.critical_path import DONE, START, CoreGroupTimes
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN
 
 MOST = 20_000
@@ -30,7 +30,7 @@ class _Spell(NamedTuple):
     writes: bool
 
 
-def occupancy(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
+def occupancy(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
     """Returns the bytes in use by core and memory; empty for a block with too many accesses."""
     uses: dict[tuple[str, str], list[_Spell]] = defaultdict(list)
     for count, (core, memory, use) in enumerate(_uses(traced)):
@@ -41,7 +41,7 @@ def occupancy(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
     return dict(sorted(found.items()))
 
 
-def _of_products(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
+def _of_products(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
     """Returns the occupancy of L0A and L0B by products that load their operands themselves, chunk by chunk: from the start of a
     chunk's load to the end of the last multiplication that uses it."""
     walked = traced.walked
@@ -72,7 +72,7 @@ def _sums(changes: Mapping[float, int]) -> Steps:
     return found
 
 
-def _uses(traced: TracedTimes) -> Iterator[tuple[str, str, _Spell]]:
+def _uses(traced: CoreGroupTimes) -> Iterator[tuple[str, str, _Spell]]:
     walked = traced.walked
     for ordered, point in zip(walked.order.steps, walked.points, strict=True):
         if ordered.step.kind != RUN:

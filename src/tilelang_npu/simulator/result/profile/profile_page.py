@@ -107,7 +107,7 @@ def _path(one: Profile) -> str:
     parts = [(part.reason, part.us) for part in one.critical_path]
     rows = ((str(reason), f"{us:.2f}", f"{100 * us / one.time_us:.1f} %", reason.place.line if reason.place else None)
             for reason, us in parts if us >= 0.005 * one.time_us)
-    return svg_charts.parts_bar(parts, one.time_us) + _table(("", "us", "", ""), rows)
+    return svg_charts.time_bar(parts, one.time_us) + _table(("", "us", "", ""), rows)
 
 
 def _timelines(one: Profile) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _memories(one: Profile) -> Iterator[str]:
 def _pipes(one: Profile) -> str:
     rows = []
     for row in one.pipes:
-        bar = svg_charts.parts_bar([(part.reason, part.us) for part in row.parts], one.time_us)
+        bar = svg_charts.time_bar([(part.reason, part.us) for part in row.parts], one.time_us)
         rows.append(f'<tr><td>{row.core} {row.pipe}</td><td class="r">{100 * row.busy_us / one.time_us:.1f} %</td>'
                     f'<td class="w">{bar}</td><td>{escape(str(row.stalls[0].reason)) if row.stalls else ""}</td></tr>')
     return f'<table><tr><th></th><th class="r">busy</th><th></th><th>mostly</th></tr>{"".join(rows)}</table>'

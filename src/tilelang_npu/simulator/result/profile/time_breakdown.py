@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.simulator.result.profile.time_parts import Reason, line_of
 from tilelang_npu.simulator.time.cost import Cost, CostModel
-from tilelang_npu.simulator.time.critical_path import AFTER, DONE, FIRED, FREE, ISSUED, START, Segment, TracedTimes
+from tilelang_npu.simulator.time.critical_path import AFTER, DONE, FIRED, FREE, ISSUED, START, CoreGroupTimes, Segment
 from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, JOIN, PIPES, RUN, SET, Expansion
-from tilelang_npu.simulator.time.timing import beside
+from tilelang_npu.simulator.time.timing import shared_cycles
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BlockTimes:
     """
 
     group: Group
-    traced: TracedTimes
+    traced: CoreGroupTimes
     path: list[Stretch] = field(default_factory=list)
     pipes: dict[Row, dict[Reason, float]] = field(default_factory=dict)
     work: dict[tuple[Row, Reason], float] = field(default_factory=lambda: defaultdict(float))
@@ -62,7 +62,7 @@ def without_rows(chip: Chip) -> Chip:
 class _Reasons:
     """The reasons of the steps of a group."""
 
-    def __init__(self, launch: Launch, traced: TracedTimes) -> None:
+    def __init__(self, launch: Launch, traced: CoreGroupTimes) -> None:
         self.traced, self.walked = traced, traced.walked
         rowless = CostModel(without_rows(launch.chip))
         made: dict[int, Expansion] = {}
@@ -88,7 +88,7 @@ class _Reasons:
         found = self._running.get(key)
         if found is None:
             cost = ordered.step.cost
-            busy, done, _ = beside(cost, self.walked.pace)
+            busy, done, _ = shared_cycles(cost, self.walked.pace)
             if cost.gm:
                 parts = list(self._of_transfer(ordered, cost, busy))
             else:
@@ -238,7 +238,7 @@ def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
 
 
 @dataclass
-class LaunchParts:
+class LaunchBreakdown:
     """Microseconds of a launch, not rounded.
 
     Attributes:
@@ -254,7 +254,7 @@ class LaunchParts:
     work: dict[tuple[Row, Reason], float]
 
 
-def launch_parts(launch: Launch) -> LaunchParts:
+def launch_breakdown(launch: Launch) -> LaunchBreakdown:
     """Returns the times of a launch."""
     blocks = {id(group): block_times(launch, group) for group in launch.groups}
     us = launch.chip.microseconds
@@ -277,8 +277,8 @@ def launch_parts(launch: Launch) -> LaunchParts:
         left = launch.time_us - sum(row_parts.values())
         if left > 0.0:  # blocks in which the pipe has no work
             row_parts[Reason("finished")] += left
-    return LaunchParts(list(blocks.values()), dict(_path(launch, blocks, ends.index(max(ends)))),
-                       {row: dict(parts) for row, parts in sorted(pipes.items())}, work)
+    return LaunchBreakdown(list(blocks.values()), dict(_path(launch, blocks, ends.index(max(ends)))),
+                           {row: dict(parts) for row, parts in sorted(pipes.items())}, work)
 
 
 def _around(launch: Launch, idle: float, gaps: float) -> Iterator[tuple[Reason, float]]:

@@ -61,7 +61,7 @@ def no_launch(chip: Chip) -> Chip:
     return replace(chip, launch=replace(chip.launch, kernel_us=0.0, cold_us=0.0, core_us=0.0, block_us=0.0))
 
 
-def begun_less_often(times: float, chip: Chip) -> Chip:
+def larger_instructions(times: float, chip: Chip) -> Chip:
     """Returns the chip with the fixed costs of instructions, copies and waits divided by ``times``: the effect of as many times
     fewer of them, each as many times larger."""
     paths = {name: replace(path, move=_begun(times, path.move), near=_begun(times, path.near))
@@ -106,7 +106,7 @@ def _halved(move: Move | None) -> Move | None:
                    issue=move.issue / 2, row=move.row / 2)
 
 
-class Working(Expansion):
+class WithoutWaits(Expansion):
     """The steps that execute, and none that wait or are waited for."""
 
     def of(self, event: Event) -> tuple[PipeStep, ...]:
@@ -118,7 +118,7 @@ def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
     """Returns the changes that are tried, by text: functions that time a part of a call again."""
     found: dict[str, Callable[[Launch], Launch]] = {
         "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
-        "no waits": lambda part: part.retimed(expand=Working), "no launch": partial(_on, no_launch)}
+        "no waits": lambda part: part.retimed(expand=WithoutWaits), "no launch": partial(_on, no_launch)}
     rows = {(core, pipe) for part in launch.parts for core, row in part.busy_cycles.items() for pipe in row}
     for core, pipe in sorted(rows):
         name = "scalar units" if pipe == "S" else f"{core} {pipe}"
