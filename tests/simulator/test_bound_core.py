@@ -12,7 +12,7 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.op_records import Stream
-from tilelang_npu.simulator.run.bound_core import LaunchResources, cores_of_block, finished, part_of, run_cores
+from tilelang_npu.simulator.run.bound_core import LaunchResources, block_run_of, copy_span, cores_of_block, run_cores
 from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 BLOCKS = 3
@@ -44,8 +44,8 @@ def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(
     runs: list[BlockRun] = []
     interned: dict[Stream, Stream] = {}
     for block in (2, 0, 0):
-        core.call(block)
-        runs.append(finished(block, [core], interned))
+        core.run_block(block)
+        runs.append(block_run_of(block, [core], interned))
     expected = a + 1
     expected[[2, 16 + 2 + 2], 0] = 7
     expected[8:16] = 0  # nobody ran block 1
@@ -62,7 +62,7 @@ def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(
 def test_memory_is_poisoned_before_each_block(made: Any, poison: int) -> None:
     a, b = np.ones((24, 16), np.float32), np.zeros((24, 16), np.float32)
     (core,) = cores(made, a, 0, b, poison)
-    core.call(0)
+    core.run_block(0)
     used = core.memory.arrays["ub"][:core.function.extents["ub"]]
     assert len(used) >= 8 * 16 * 4
     assert (used != poison).any()
@@ -74,7 +74,7 @@ def test_an_error_names_the_block_and_the_line(made: Any) -> None:
     a, b = np.ones((24, 16), np.float32), np.zeros((24, 16), np.float32)
     (core,) = cores(made, a, 7, b)
     with pytest.raises(TileError, match="in block 1") as caught:
-        core.call(1)
+        core.run_block(1)
     assert caught.value.code == "T502"
     assert caught.value.location is not None
     assert caught.value.location.source().strip() == "a[at + block, 0] = 7.0"
@@ -104,9 +104,9 @@ def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Genera
 
 def test_a_part_of_an_array_is_copied_and_the_rest_is_none_of_it() -> None:
     array = np.arange(1, 9)
-    assert part_of(array, None, 0).tolist() == array.tolist()
-    part = part_of(array, {3: (2, 5)}, 3)
+    assert copy_span(array, None, 0).tolist() == array.tolist()
+    part = copy_span(array, {3: (2, 5)}, 3)
     assert part.tolist() == [0, 0, 3, 4, 5, 0, 0, 0]
-    assert not part_of(array, {3: (2, 5)}, 4).any()
+    assert not copy_span(array, {3: (2, 5)}, 4).any()
     part[:] = -1
     assert array[2] == 3

@@ -6,7 +6,7 @@ takes its integers from the first block: a trace decides which blocks may run to
 (``run/batched_execution.py``). A float that the scalar unit reads becomes an array if it is only computed with and stored
 (``per_block_scalars.py``); a function that uses other numbers from memory has no such code.
 
-A statement either covers all blocks at once (``over``), or runs for one block after the other.
+A statement either covers all blocks at once (``emit_batched``), or runs for one block after the other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BatchedEmitter(PythonEmitter):
         UnbatchableFunctionError: the function reads numbers from memory that may differ between blocks, or prints.
     """
 
-    axes_in_front = 2
+    batch_axes = 2
 
     def __init__(self, flow: OnChipFlow, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
@@ -96,7 +96,7 @@ class BatchedEmitter(PythonEmitter):
             else:
                 self._awaited.setdefault(load, []).append((gm, parts))
 
-    def is_own(self) -> bool:
+    def is_per_block(self) -> bool:
         """Whether the current scalar result is an array with one number per block."""
         return self.current is not None and any(result in self._own for result in self.current.results)
 
@@ -106,7 +106,7 @@ class BatchedEmitter(PythonEmitter):
             self._flow.foreign.add(view.base.memory)
         return self._flow.part(view.base.memory, *_stretch(view))
 
-    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
+    def batch_axes_of(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
         """Returns the batch axes of a view's array."""
         on_chip = view.base.memory != "gm"
         if not on_chip:
@@ -123,14 +123,14 @@ class BatchedEmitter(PythonEmitter):
         shift = self.define(f"{name}[4]", self.launch) if on_chip else ""
         return tuple(parts[:2]), tuple(parts[2:]), shift
 
-    def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
+    def array_place(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
         """Returns the offset and strides of an array; a matrix may be stored row by row."""
         if not is_fractal(view.base.memory):
-            return super().laid(view, element)
+            return super().array_place(view, element)
         part = self._part(view)
         if not view.offset.known or not all(stride.known for stride in view.strides):
             self._flow.places.append((part, None))
-            return super().laid(view, element)
+            return super().array_place(view, element)
         place = ArrayPlace(view.offset.constant, tuple(size.interval.high for size in view.sizes),
                            tuple(stride.constant for stride in view.strides),
                            view.element.nbytes if element is None else element.itemsize)
@@ -141,7 +141,7 @@ class BatchedEmitter(PythonEmitter):
         offset, *strides = (self.define(f"{name}[{at}]", self.launch) for at in range(len(place.strides) + 1))
         return offset, tuple(Sum(0, {stride: 1}) for stride in strides)
 
-    def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
+    def note_product_operands(self, *buffers: Buffer, rows: bool) -> None:
         """Adds the operands of a product to the data flow."""
         for view in (view for buffer in buffers for view in alternatives(buffer)):
             part, panels = self._part(view), None
@@ -164,7 +164,7 @@ class BatchedEmitter(PythonEmitter):
         else:
             self._body.append(text)
 
-    def over(self, text: str, *buffers: Buffer) -> None:
+    def emit_batched(self, text: str, *buffers: Buffer) -> None:
         """Emits a statement for all blocks at once."""
         if len({buffer.rank for buffer in buffers}) > 1:
             self.line(text)
@@ -172,25 +172,25 @@ class BatchedEmitter(PythonEmitter):
         self._write_body()
         self.scope.line(text, self.current)
 
-    def shown(self, text: str) -> None:
+    def emit_print(self, text: str) -> None:
         """Fails: blocks would print in another order."""
         raise UnbatchableFunctionError
 
-    def read(self, name: str, element: str) -> None:
+    def emit_scalar_read(self, name: str, element: str) -> None:
         """Emits the read of one number per block."""
         if not isinstance(self.current, memref.LoadOp):
             raise UnbatchableFunctionError
-        self.over(f"{name} = {element}.astype(float)")
+        self.emit_batched(f"{name} = {element}.astype(float)")
 
-    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+    def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits the set of a flag by all blocks at once."""
         self.finish_op()
-        super().leave_flag(flag, group, op)
+        super().emit_flag_set(flag, group, op)
 
-    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+    def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """Emits the wait of all blocks for a flag."""
         self.finish_op()
-        super().take_flag(record, flag, op)
+        super().emit_flag_wait(record, flag, op)
 
     def flush(self) -> None:
         """Emits no events."""

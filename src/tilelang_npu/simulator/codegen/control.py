@@ -15,7 +15,7 @@ from tilelang_npu.dialects.scope import ReturnOp, ScopeOp
 from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import Value, effect, ignore, pure, unsupported
-from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
+from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, wrapped_if_large
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Choice, Local, StridedView, alternatives, bounds
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
@@ -42,7 +42,7 @@ class Carried:
         """Returns the expression that is assigned to the variable."""
         if isinstance(self.kind, IndexType):  # wrapped to 64 bits, or it could grow in every iteration
             number = self.em.integer(ssa)
-            return self.em.name_of(kept(self.em, number, self.kind, CARRIED))
+            return self.em.name_of(wrapped_if_large(self.em, number, self.kind, CARRIED))
         if not isinstance(self.kind, MemRefType):
             return self.em.expression(ssa).text
         buffer = self.em.buffer(ssa)
@@ -94,7 +94,7 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
         raise unsupported(op, "its step is not known to be positive")
     carried = [Carried(em, arg.type, op) for arg in op.iter_args]
     _assign(em, carried, op.iter_args, op)
-    texts = [em.spelled(low), em.spelled(high), em.spelled(step)]
+    texts = [em.text_of(low), em.text_of(high), em.text_of(step)]
     span = high - low
     certain = span.at_least(1)
     em.flush()
@@ -104,12 +104,12 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     variable = em.atom(index, scope, Interval(low.interval.low, high.interval.high - 1))
     body = op.body.block
     em.values[body.args[0]] = variable
-    em.turns[op] = (variable, low, step)
+    em.open_loops[op] = (variable, low, step)
     for one, arg in zip(carried, body.args[1:], strict=True):
         em.values[arg] = one.value(scope)
     em.depth += 1
     em.scalar_work.open_loop(body.args[0])
-    outer_trips, em.unwatched = em.unwatched, 1
+    outer_trips, em.unguarded_trips = em.unguarded_trips, 1
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
     em.depth -= 1
@@ -117,13 +117,13 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
-    inner_trips, em.unwatched = em.unwatched, outer_trips
+    inner_trips, em.unguarded_trips = em.unguarded_trips, outer_trips
     if low.known and high.known and step.known and (high.constant - low.constant) * inner_trips <= FEW * step.constant:
-        em.unwatched = max(outer_trips, inner_trips * len(range(low.constant, high.constant, step.constant)))
+        em.unguarded_trips = max(outer_trips, inner_trips * len(range(low.constant, high.constant, step.constant)))
     else:
-        trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
+        trips = f"guard.guarded_range({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     if ahead:
-        outer.line(em.ahead(op, ahead), op)
+        outer.line(em.scalars_statement(op, ahead), op)
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
@@ -145,7 +145,7 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     scopes = [_branch(em, op, block, carried) for block in branches]
     for number, scope in enumerate(scopes):
         if scope.lines or number == 0:
-            outer.line("else:" if number else f"if {em.decided(op, condition.text)}:", op)
+            outer.line("else:" if number else f"if {em.condition_text(op, condition.text)}:", op)
             if not scope.lines:
                 scope.line("pass")
             scope.close()
@@ -181,9 +181,9 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     results = [Carried(em, result.type, op) for result in op.results]
     _assign(em, carried, op.arguments, op)
     storage = {value.name for value in em.values.values() if isinstance(value, Local)}
-    first, before_loop, em.written = len(em.records), em.written, set()
-    read_before, em.looked = em.looked, set()
-    loaded_before, em.loaded = em.loaded, set()
+    first, before_loop, em.written_memories = len(em.records), em.written_memories, set()
+    read_before, em.read_memories = em.read_memories, set()
+    loaded_before, em.scalar_read_memories = em.scalar_read_memories, set()
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
@@ -196,12 +196,12 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     em.depth += 1
     em.scalar_work.open_loop()
     em.emit_block(before)
-    asked, em.looked = em.looked, read_before | em.looked
+    asked, em.read_memories = em.read_memories, read_before | em.read_memories
     condition = _terminator(before)
     test = em.expression(condition.operands[0])
     _assign(em, results, condition.operands[1:], op)
     em.flush()
-    em.line(f"if not {em.decided(op, test.text)}: break", op)
+    em.line(f"if not {em.condition_text(op, test.text)}: break", op)
     for one, arg in zip(results, after.args, strict=True):
         em.values[arg] = one.value(scope)
     em.emit_block(after)
@@ -212,19 +212,19 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
         em.line(f"{watch}.passed()", op)
     else:
         # the scalar unit's variables decide when the loop ends, and the memories that it reads numbers from
-        memories = sorted((em.written & em.loaded) - storage) if em.computes else []
-        variables = [*(one.name for one in carried), *sorted(em.written & storage)]
+        memories = sorted((em.written_memories & em.scalar_read_memories) - storage) if em.computes else []
+        variables = [*(one.name for one in carried), *sorted(em.written_memories & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
             em.line("guard.check(ev, bid, sid)", op)  # other cores may change its state
-        elif em.computes and not carried and not asked & em.written:
+        elif em.computes and not carried and not asked & em.written_memories:
             em.line(f"{watch}.never()", op)
         else:
             em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
                     f"({''.join(f'{name}, ' for name in memories)}))", op)
-    em.written |= before_loop
-    em.loaded |= loaded_before
+    em.written_memories |= before_loop
+    em.scalar_read_memories |= loaded_before
     if ahead := em.scalar_work.close_loop():
-        outer.line(em.ahead(op, ahead), op)
+        outer.line(em.scalars_statement(op, ahead), op)
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):
@@ -238,12 +238,12 @@ def _region(em: PythonEmitter, op: Operation) -> None:
 
 @pure(hivm.GetBlockIdxOp)
 def _block_index(em: PythonEmitter, op: hivm.GetBlockIdxOp) -> Value:
-    return em.who("bid", em.block, Interval(0, MAX_BLOCKS * _per_point(em) - 1))
+    return em.caller_value("bid", em.block, Interval(0, MAX_BLOCKS * _per_point(em) - 1))
 
 
 @pure(hivm.GetBlockNumOp)
 def _block_count(em: PythonEmitter, op: hivm.GetBlockNumOp) -> Value:
-    return em.who("nblocks", em.launch, Interval(1, MAX_BLOCKS * _per_point(em)))
+    return em.caller_value("nblocks", em.launch, Interval(1, MAX_BLOCKS * _per_point(em)))
 
 
 def _per_point(em: PythonEmitter) -> int:
@@ -252,7 +252,7 @@ def _per_point(em: PythonEmitter) -> int:
 
 @pure(hivm.GetSubBlockIdxOp)
 def _sub_block_index(em: PythonEmitter, op: hivm.GetSubBlockIdxOp) -> Value:
-    return em.who("sid", em.launch, Interval(0, em.parallel - 1)) if em.parallel > 1 else Int(0)
+    return em.caller_value("sid", em.launch, Interval(0, em.parallel - 1)) if em.parallel > 1 else Int(0)
 
 
 @pure(hivm.GetSubBlockNumOp)
@@ -273,16 +273,16 @@ def _counter(em: PythonEmitter, op: hivm.MultiBufferCounterOp) -> Value:
 def iteration_number(em: PythonEmitter, op: Operation) -> Int:
     """Returns the iteration number of the innermost counted loop around an op; 0 outside of loops."""
     parent = op.parent_op()
-    while parent is not None and parent not in em.turns:
+    while parent is not None and parent not in em.open_loops:
         parent = parent.parent_op()
     if parent is None:
         return Int(0)
-    variable, low, step = em.turns[parent]
+    variable, low, step = em.open_loops[parent]
     span = variable - low
     if step == Int(1):
         return span
-    return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step),
-                    (span.interval // step.interval).meet(NATURAL))
+    return em.define_integer(f"({em.text_of(span)}) // {em.name_of(step)}", em.scope_of(span, step),
+                             (span.interval // step.interval).meet(NATURAL))
 
 
 _CASTS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)

@@ -21,7 +21,7 @@ from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
-from tilelang_npu.simulator.machine.axis_bounds import fits
+from tilelang_npu.simulator.machine.axis_bounds import check_product_size
 from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
 
 _NONE = Int(-1)
@@ -72,7 +72,8 @@ def _check_when_run(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int
     """Emits the same checks as ``_check`` for sizes that are only known at run time."""
     for name, (size, first, second, what) in sizes.items():
         if not size.known and not size.at_most(min(first, second)):
-            em.line(f"{em.constant(fits, 'fits')}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
+            check = em.constant(check_product_size, "check_size")
+            em.line(f"{check}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
 
 
 @effect(hivm.MmadL1Op)
@@ -136,7 +137,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     unit_flag = op.unit_flag_mode is not None
     init = em.expression(op.init_condition)
     if given[4].at_least(0) and not given[4].known:  # only its parity matters; fewer values give fewer distinct events
-        given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
+        given[4] = em.define_integer(f"({em.text_of(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
 
     def work(slot: Callable[[Int], Slot]) -> Mmad:
         sync = [slot(value) for value in given]
@@ -144,7 +145,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
                     (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
     # For a batch, each operand is one matrix. On their way to M the operands pass through L0, which the op does not mention.
-    em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
+    em.record_op(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
                                terms=terms(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text, bias)
@@ -154,12 +155,12 @@ def _multiply(em: PythonEmitter, product: datapath.Product, buffers: tuple[Buffe
               init: str, bias: Buffer | None = None) -> None:
     """Emits the call that computes a product; its multiplier is made once per launch."""
     matrices = [panels(buffer) or buffer for buffer in buffers]
-    em.multiplied_by_rows(*matrices, rows=product.terms == STEP)
+    em.note_product_operands(*matrices, rows=product.terms == STEP)
     texts = [em.array(matrix) for matrix in matrices]
-    numbers = [em.spelled(size) for size in sizes]
+    numbers = [em.text_of(size) for size in sizes]
     extra = [em.array(bias)] if bias is not None else []
     multiplier = em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
-    em.over(f"{multiplier}({', '.join([*texts, init, *numbers, *extra])})")
+    em.emit_batched(f"{multiplier}({', '.join([*texts, init, *numbers, *extra])})")
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
@@ -172,7 +173,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if turned:
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
 
 
 @custom("mma")
@@ -186,7 +187,7 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
-    em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
+    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
     _multiply(em, product, (a, b, c), (m, k, n), init.text)

@@ -42,13 +42,13 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
             given.append(len(sources))
             sources.append(em.buffer(ssa))
         elif isinstance(ssa.type, (IndexType, IntegerType)):
-            given.append(em.spelled(em.integer(ssa)))
+            given.append(em.text_of(em.integer(ssa)))
         else:
             given.append(em.expression(ssa).text)
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    em.step(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
+    em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant(facts_of(op.attributes), "facts")
@@ -71,10 +71,10 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)
-        em.step(op, lambda slot: ScalarAccess(store=False))
+        em.record_op(op, lambda slot: ScalarAccess(store=False))
         em.line(f"{show}({em.array(buffer)})")
     elif isinstance(op.arg.type, (IndexType, IntegerType)):
-        em.line(f"{show}({em.spelled(em.integer(op.arg))})")
+        em.line(f"{show}({em.text_of(em.integer(op.arg))})")
     else:
         em.line(f"{show}({em.expression(op.arg).text})")
 
@@ -111,24 +111,24 @@ def _printf(em: PythonEmitter, op: hivm.CustomOp) -> None:
     texts, widths = [], []
     for ssa in op.ins():
         whole = isinstance(ssa.type, (IndexType, IntegerType))
-        texts.append(em.spelled(em.integer(ssa)) if whole else em.expression(ssa).text)
+        texts.append(em.text_of(em.integer(ssa)) if whole else em.expression(ssa).text)
         widths.append(ssa.type.width.data if isinstance(ssa.type, IntegerType) else 64)
     show = em.constant(_formatter(str(facts_of(op.attributes)["format"]), widths), "printf")
-    em.shown(f"{show}({', '.join(texts)})")
+    em.emit_print(f"{show}({', '.join(texts)})")
 
 
 def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
     """Returns the function that prints the text with its numbers."""
     unsigned: list[bool] = []
 
-    def spelled(match: re.Match[str]) -> str:
+    def conversion(match: re.Match[str]) -> str:
         kind = match["kind"]
         if kind == "%":
             return "%%"
         unsigned.append(kind in "uxXo")
         return f"%{match['flags']}{match['width']}{match['digits'] or ''}{'d' if kind in 'iu' else kind}"
 
-    made = _CONVERSION.sub(spelled, text)
+    made = _CONVERSION.sub(conversion, text)
 
     def show(*values: float) -> None:
         given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
@@ -143,9 +143,9 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
 def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
     facts = facts_of(op.attributes)
     buffer = em.buffer(op.ins()[0])
-    em.step(op, lambda slot: ScalarAccess(store=False), pipe="S", called={"src": "value"})
+    em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", called={"src": "value"})
     show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
-    em.shown(f"{show}({em.array(buffer)})")
+    em.emit_print(f"{show}({em.array(buffer)})")
 
 
 def in_rows(value: Array, held: Sequence[int]) -> Array:

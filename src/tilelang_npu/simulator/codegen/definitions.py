@@ -84,7 +84,7 @@ class Definitions:
         scope.names[text] = name
         return name
 
-    def surely_run(self, scope: CodeScope) -> CodeScope:
+    def certain_scope(self, scope: CodeScope) -> CodeScope:
         """Returns the outermost scope in which an expression that needs ``scope`` and may fail can be computed: it must not run
         where the current op would not run."""
         block = self.current.parent_block() if self.current is not None else None
@@ -101,20 +101,20 @@ class Definitions:
         self._atoms += 1
         return Int.of(Atom(name, scope, bounds, self._atoms))
 
-    def named(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
+    def define_integer(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
         """Returns an integer computed by an expression. With ``safe`` False the expression may fail: it is computed even if its
         bounds give the value."""
         if safe and (known := bounds.constant) is not None:
             return Int(known)
-        place = scope if safe else self.surely_run(scope)
+        place = scope if safe else self.certain_scope(scope)
         return self.atom(self.define(text, place), place, bounds)
 
-    def spelled(self, value: Int) -> str:
+    def text_of(self, value: Int) -> str:
         """Returns the expression of an integer; parts that are known in outer scopes are computed there."""
-        return self.summed(value).text
+        return self.sum_of(value).text
 
-    def summed(self, value: Int) -> Sum:
-        """As ``spelled``, with the terms of the expression."""
+    def sum_of(self, value: Int) -> Sum:
+        """As ``text_of``, with the terms of the expression."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for atom, factor in sorted(value.terms.items(), key=_order):
             groups.setdefault(atom.scope.depth, []).append((atom, factor))
@@ -130,7 +130,7 @@ class Definitions:
 
     def name_of(self, value: Int) -> str:
         """Returns a name or literal of an integer."""
-        return self.define(self.spelled(value), self.scope_of(value))
+        return self.define(self.text_of(value), self.scope_of(value))
 
     def scope_of(self, *values: Value) -> CodeScope:
         """Returns the innermost scope that the values depend on."""
@@ -164,4 +164,4 @@ class Definitions:
             return a * b.constant
         bounds = _closed(a.interval) * _closed(b.interval)
         scope = deeper(self.scope_of(a), self.scope_of(b))
-        return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, bounds)
+        return self.define_integer(f"{self.name_of(a)} * {self.name_of(b)}", scope, bounds)

@@ -228,7 +228,7 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.constant for size in sizes) if all(size.known for size in sizes) else None
     views = [StridedView(base, element, place, place, sizes, strides,
-                  (place.constant, place.constant + bytes_) if place.known and bytes_ is not None else None)
+                         (place.constant, place.constant + bytes_) if place.known and bytes_ is not None else None)
              for place in places]
     for view in views:
         check_address(em, view)
@@ -291,7 +291,7 @@ def _place(em: PythonEmitter, op: Operation, local: Local, indices: Sequence[SSA
     total = Int(0)
     for size, index in zip(shape, indices, strict=True):
         total = em.multiplied(total, Int(size)) + em.integer(index)
-    return em.spelled(total)
+    return em.text_of(total)
 
 
 def _element(em: PythonEmitter, op: Operation, buffer: Buffer, indices: Sequence[SSAValue]) -> Buffer:
@@ -319,13 +319,13 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     kind = result.type
     name = em.fresh("r")
     if isinstance(source, Local):
-        em.looked.add(source.name)
+        em.read_memories.add(source.name)
         em.line(f"{name} = {source.name}[{_place(em, op, source, op.indices)}]")
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)
-        em.loaded.update(view.base.name for view in alternatives(place))
-        em.step(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-        em.read(name, em.array(place))
+        em.scalar_read_memories.update(view.base.name for view in alternatives(place))
+        em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
+        em.emit_scalar_read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
         em.values[result] = ScalarExpr(name, em.scope)
     elif isinstance(kind, (IntegerType, IndexType)):
@@ -339,9 +339,9 @@ def _store(em: PythonEmitter, op: memref.StoreOp) -> None:
     target = em.value(op.memref)
     text = em.expression(op.value).text
     if isinstance(target, Local):
-        em.written.add(target.name)
+        em.written_memories.add(target.name)
         em.line(f"{target.name}[{_place(em, op, target, op.indices)}] = {text}")
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)
-    em.step(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-    em.over(f"{em.array(place)}[()] = {text}")
+    em.record_op(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
+    em.emit_batched(f"{em.array(place)}[()] = {text}")

@@ -35,15 +35,15 @@ def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = 
 
     ``targets`` are the memrefs that it writes, where they are not the op's destination.
     """
-    em.step(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
-            held={"dst": targets})
+    em.record_op(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
+                 held={"dst": targets})
 
 
 def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
-        em.over(f"{write}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{write}[...] = {em.array(source)}", source, target)
     else:
         combine = em.constant(datapath.ATOMICS[atomic], "atomic")
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
@@ -69,10 +69,10 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target))
     _initialise(em, op, target)
     if mode == "PadNull":
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
-    left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
-    right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
+    left = em.text_of(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
+    right = em.text_of(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
     value = em.expression(op.pad_value).text if mode == "PadValue" and op.pad_value is not None else "None"
     helper = em.constant(datapath.load_padded, "load_padded")
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
@@ -92,7 +92,7 @@ def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffe
             text = f"if {condition.text}: {text}"
         elif not condition.value:
             return
-    em.over(text)
+    em.emit_batched(text)
 
 
 @effect(hivm.StoreOp)
@@ -109,8 +109,8 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
         raise unsupported(op, f"it copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
     if pipe == "V":
         bits = 8 * source.element.nbytes
-        em.step(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.record_op(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
     elif isinstance(op, hivm.CopyOp):
         _move(em, op, source, target, pipe, atomic=_atomic(em, op))
     elif spaces[1] == "gm" and em.atomic != "none":
@@ -160,13 +160,13 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)))
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
     if all(views is not None for views in fast) and isinstance(source, StridedView):
         write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # none of ``fast`` is None
         read = fast[0][0]  # type: ignore[index]  # none of ``fast`` is None
-        em.over(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
+        em.emit_batched(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
         em.line(f"{helper}({em.array(target)}, {em.array(source)})")
@@ -263,9 +263,9 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
 
         read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:
-            em.over(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
+            em.emit_batched(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
         else:
-            em.over(f"{write}[...] = {read}")
+            em.emit_batched(f"{write}[...] = {read}")
     return True
 
 
@@ -278,15 +278,15 @@ def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
         source = em.buffer(op.src)
         last = alternatives(source)[0].rank - 1
         key = "brcb" if last in op.broadcast_dims.get_values() else "copy"
-        em.step(op, lambda slot: Lanes(key, bits, 1))
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.record_op(op, lambda slot: Lanes(key, bits, 1))
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     text = em.expression(op.src).text
     if op.pipes() == ("V",):
-        em.step(op, lambda slot: Lanes("dup", bits, 0))
+        em.record_op(op, lambda slot: Lanes("dup", bits, 0))
     else:
-        em.step(op, lambda slot: Transfer("gm_l1"))
-    em.over(f"{em.array(target)}[...] = {text}")
+        em.record_op(op, lambda slot: Transfer("gm_l1"))
+    em.emit_batched(f"{em.array(target)}[...] = {text}")
 
 
 __all__ = ["panels", "transfer"]

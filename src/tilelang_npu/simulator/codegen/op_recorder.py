@@ -62,7 +62,8 @@ class OpRecorder(SsaValues):
         recorded: the op of each record.
         depth: number of loops around the current place.
         scalar_work: the instructions of the scalar unit.
-        written, looked, loaded: names of the memories that ops write, that ops read, and that the scalar unit reads.
+        written_memories, read_memories: names of the memories that ops write, and that ops read.
+        scalar_read_memories: names of the memories that the scalar unit reads.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
@@ -70,9 +71,9 @@ class OpRecorder(SsaValues):
         self.records: list[OpRecord] = []
         self.recorded: list[Operation] = []
         self.depth = 0
-        self.written: set[str] = set()
-        self.looked: set[str] = set()
-        self.loaded: set[str] = set()
+        self.written_memories: set[str] = set()
+        self.read_memories: set[str] = set()
+        self.scalar_read_memories: set[str] = set()
         self._events: list[str] = []
         self._gm: list[str] = []
         self.scalar_work = ScalarWork()
@@ -93,9 +94,9 @@ class OpRecorder(SsaValues):
         text = self.name_of(value)
         return Fact(facts.setdefault(text, len(facts)))
 
-    def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
-             held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
-             called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
+    def record_op(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
+                  held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
+                  called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
         """OpRecorder an op with the effects that its class declares (``dialects/effects.py``), in operand order.
 
         Args:
@@ -123,7 +124,7 @@ class OpRecorder(SsaValues):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """OpRecorder an op. Called directly only for ops that synchronise; other ops use :meth:`step`.
+        """OpRecorder an op. Called directly only for ops that synchronise; other ops use :meth:`record_op`.
 
         Args:
             op: the op.
@@ -141,7 +142,7 @@ class OpRecorder(SsaValues):
         accesses = [self._access(op, operand, facts) for operand in operands]
         made = OpRecord(
             number=len(self.records), name=op_name(op), pipe=pipe, core=self.core, location=location_of(op),
-            accesses=tuple(accesses), work=work(lambda value: self.slot(value, facts)), scalars=self.scalar_work.take(),
+            accesses=tuple(accesses), work=work(lambda value: self.slot(value, facts)), scalars=self.scalar_work.take_pending(),
             facts=tuple(facts), loops=self.depth)
         self.records.append(made)
         self.recorded.append(op)
@@ -153,8 +154,8 @@ class OpRecorder(SsaValues):
         views = alternatives(operand.buffer)
         first = views[0]
         names = {view.base.name for view in views}
-        self.written |= names if operand.writes else set()
-        self.looked |= names if operand.reads else set()
+        self.written_memories |= names if operand.writes else set()
+        self.read_memories |= names if operand.reads else set()
         if any((v.base, v.sizes, v.strides) != (first.base, first.sizes, first.strides) for v in views):
             raise unsupported(op, "it chooses among memrefs that differ in more than their address")
         offset: Slot | None
@@ -191,14 +192,14 @@ class OpRecorder(SsaValues):
             return self.define(text, self.scope_of(buffer))
         return self.name_of(buffer.offset)
 
-    def ahead(self, op: Operation, count: int) -> str:
+    def scalars_statement(self, op: Operation, count: int) -> str:
         """Returns the statement that records the scalar instructions before a loop."""
         made = OpRecord(number=len(self.records), name=op_name(op), pipe="S", core=self.core, location=location_of(op),
                         accesses=(), work=Scalars(), scalars=count, facts=(), loops=self.depth)
         self.records.append(made)
         self.recorded.append(op)
-        return self.now(made)
+        return self.record_statement(made)
 
-    def now(self, record: OpRecord) -> str:
+    def record_statement(self, record: OpRecord) -> str:
         """Returns the statement that records an op without operands."""
         return f"ev += ({record.number},)"

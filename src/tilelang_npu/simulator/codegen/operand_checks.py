@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.op_recorder import Operand
     from tilelang_npu.simulator.codegen.ssa_values import SsaValues
 
-def part(em: SsaValues, base: Base, limit: tuple[int, int]) -> str:
+def buffer_bytes_name(em: SsaValues, base: Base, limit: tuple[int, int]) -> str:
     """Returns the name of the bytes of one buffer."""
-    name = em.parts.get((base, limit))
+    name = em.buffer_bytes.get((base, limit))
     if name is None:
-        name = em.parts[base, limit] = f"{em.fresh('b')}_{base.label}"
+        name = em.buffer_bytes[base, limit] = f"{em.fresh('b')}_{base.label}"
         em.launch.line(f"{name} = {base.name}[{limit[0]}:{limit[1]}]")
     return name
 
 
-def checked(em: SsaValues, view: StridedView, element: np.dtype[np.void] | None) -> bool:
+def is_inside_memory(em: SsaValues, view: StridedView, element: np.dtype[np.void] | None) -> bool:
     """Whether a view is known to lie inside its memory.
 
     Raises:
@@ -58,7 +58,7 @@ def checked(em: SsaValues, view: StridedView, element: np.dtype[np.void] | None)
         shift = 0 if beyond else first
         raise TileError(
             f"bytes {view.offset.constant - shift}..{reach.constant - shift - 1} do not lie in {whole}, which has {room} bytes",
-            code="T502", location=location_of(em.owner_now()),
+            code="T502", location=location_of(em.current_op()),
             help="the address plus the size of the buffer must not pass the end of the memory")
     return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
 
@@ -74,9 +74,9 @@ def check_address(em: SsaValues, view: StridedView) -> None:
         return
     if view.offset.constant % memory.align:
         raise TileError(f"address {view.offset.constant} in {spoken(view.base)} is not a multiple of {memory.align}",
-                        code="T510", location=location_of(em.owner_now()))
+                        code="T510", location=location_of(em.current_op()))
     if view.shape is not None:
-        checked(em, view, None)
+        is_inside_memory(em, view, None)
 
 
 def check_pipe(em: SsaValues, op: Operation, pipe: str, does: str = "names") -> str:

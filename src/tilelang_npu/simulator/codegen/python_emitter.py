@@ -28,22 +28,22 @@ class PythonEmitter(OpRecorder):
     Attributes:
         switches: whether the function waits for other cores.
         global_sync: whether the function waits for other blocks.
-        turns: for each open loop, its induction variable, lower bound and step.
+        open_loops: for each open loop, its induction variable, lower bound and step.
         atomic: the core's atomic mode, which says how stores to GM combine.
-        unwatched: iterations of the unguarded loops around the current place.
-        axes_in_front: number of batch axes of the arrays.
+        unguarded_trips: iterations of the unguarded loops around the current place.
+        batch_axes: number of batch axes of the arrays.
     """
 
     stepwise = False
     computes = True
-    axes_in_front = 0
+    batch_axes = 0
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         self.switches = self.global_sync = False
-        self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
+        self.open_loops: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
-        self.unwatched = 1
+        self.unguarded_trips = 1
         self._by_data: frozenset[Operation] | None = None
 
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
@@ -70,38 +70,38 @@ class PythonEmitter(OpRecorder):
         """Emits a statement in the current scope."""
         self.scope.line(text, op if op is not None else self.current)
 
-    def over(self, text: str, *buffers: Buffer) -> None:
+    def emit_batched(self, text: str, *buffers: Buffer) -> None:
         """Emits a statement that does the same for each element, or each matrix, whatever batch axes its arrays have; requires
         that ``buffers`` have equal ranks."""
         self.line(text)
 
-    def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
+    def note_product_operands(self, *buffers: Buffer, rows: bool) -> None:
         """Notes the operands of a product, and whether they may be stored row by row instead of in fractals."""
 
-    def shown(self, text: str) -> None:
+    def emit_print(self, text: str) -> None:
         """Emits a statement that prints output of the kernel."""
         self.line(text)
 
     def finish_op(self) -> None:
         """Ends the lines of an op."""
 
-    def is_own(self) -> bool:
+    def is_per_block(self) -> bool:
         """Whether the current scalar result is an array with one number per block."""
         return False
 
-    def read(self, name: str, element: str) -> None:
+    def emit_scalar_read(self, name: str, element: str) -> None:
         """Emits the assignment of a variable from an array of one element."""
         self.line(f"{name} = {element}.item()")
 
-    def decided(self, op: Operation, condition: str) -> str:
+    def condition_text(self, op: Operation, condition: str) -> str:
         """Returns the condition of a branch or a while loop as it is emitted."""
         return condition
 
-    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+    def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits the set of a flag between cores."""
-        self.line(f"set_flag({self.spelled(flag)}, {group!r})", op)
+        self.line(f"set_flag({self.text_of(flag)}, {group!r})", op)
 
-    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+    def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """Emits the wait for a flag between cores; it yields to other cores until the flag is set."""
         self.flush()
         text = self.name_of(flag)
@@ -128,7 +128,7 @@ class PythonEmitter(OpRecorder):
 
     def emit_block(self, block: Block) -> None:
         """Emits the ops of a block in program order."""
-        self.scalar_work.arguments(block.args)
+        self.scalar_work.enter_block(block.args)
         self.homes[block] = self.scope
         for op in block.ops:
             self.current = op
@@ -136,10 +136,10 @@ class PythonEmitter(OpRecorder):
             if handler is None:
                 raise unsupported(op, help_="write it with other ops of the planned form; T501 lists what nothing executes")
             if handler.kind == "effect":
-                self.scalar_work.uses(op)
+                self.scalar_work.use_operands(op)
                 handler.run(self, op)
                 self.finish_op()
-                self.scalar_work.results(op)
+                self.scalar_work.define_results(op)
             elif handler.kind == "pure":
-                self.scalar_work.computes(op)
+                self.scalar_work.visit_pure(op)
         self.current = None

@@ -43,10 +43,10 @@ class ScalarWork:
         self._ahead: list[int] = []  # for each open loop, the instructions before it
         self._level: dict[SSAValue, int] = {}  # number of loops in which a value changes; constants have no entry
         self._root: dict[SSAValue, SSAValue] = {}
-        self._even: set[SSAValue] = set()  # values that change by a constant in each iteration
-        self._held: set[SSAValue] = set()  # those of them that are in a register
+        self._affine: set[SSAValue] = set()  # values that change by a constant in each iteration
+        self._in_register: set[SSAValue] = set()  # those of them that are in a register
 
-    def arguments(self, values: Iterable[SSAValue]) -> None:
+    def enter_block(self, values: Iterable[SSAValue]) -> None:
         """Adds the arguments of a block."""
         for value in values:
             self._level.setdefault(value, len(self._ahead))
@@ -57,28 +57,28 @@ class ScalarWork:
         self.pending = 2
         if counter is not None:
             self._level[counter] = len(self._ahead)
-            self._even.add(counter)
-            self._held.add(counter)
+            self._affine.add(counter)
+            self._in_register.add(counter)
 
     def close_loop(self) -> int:
         """Closes a loop and returns the instructions that run before it."""
         return self._ahead.pop()
 
-    def take(self) -> int:
+    def take_pending(self) -> int:
         """Returns the pending instructions and resets them."""
         taken, self.pending = self.pending, 0
         return taken
 
-    def uses(self, op: Operation) -> None:
+    def use_operands(self, op: Operation) -> None:
         """Visits the operands of an op with effects, which needs them as numbers."""
-        self._hold(self._varying(op.operands))
+        self._put_in_register(self._varying(op.operands))
 
-    def results(self, op: Operation) -> None:
+    def define_results(self, op: Operation) -> None:
         """Adds the results of an op with effects: they may differ each time."""
         for result in op.results:
             self._level[result] = len(self._ahead)
 
-    def computes(self, op: Operation) -> None:
+    def visit_pure(self, op: Operation) -> None:
         """Visits an op without effects."""
         if isinstance(op, _CONVERSIONS):
             if op.operands[0] in self._level:
@@ -87,20 +87,20 @@ class ScalarWork:
             return
         varying = self._varying(op.operands)
         parts = self._varying(_address(op)) if isinstance(op, _VIEWS) else varying
-        self._hold([value for value in varying if value not in parts])  # sizes
+        self._put_in_register([value for value in varying if value not in parts])  # sizes
         if not parts:
             return
         at = max(self._level[value] for value in parts)
         self._level.update(dict.fromkeys(op.results, at))
         moving = [value for value in parts if self._level[value] == at]
-        if all(value in self._even for value in moving) and self._is_even(op, moving):
-            self._hold([value for value in parts if value not in moving])
-            self._even.update(op.results)
+        if all(value in self._affine for value in moving) and self._is_affine(op, moving):
+            self._put_in_register([value for value in parts if value not in moving])
+            self._affine.update(op.results)
         else:
-            self._hold(parts)
+            self._put_in_register(parts)
             self._add(1, at)
 
-    def _is_even(self, op: Operation, moving: Sequence[SSAValue]) -> bool:
+    def _is_affine(self, op: Operation, moving: Sequence[SSAValue]) -> bool:
         """Whether the op's result changes by a constant if ``moving`` operands do."""
         if isinstance(op, _PRODUCTS):
             factors = [self._root.get(value, value) for value in op.operands[:2]]
@@ -111,11 +111,11 @@ class ScalarWork:
     def _varying(self, values: Iterable[SSAValue]) -> list[SSAValue]:
         return list(dict.fromkeys(self._root.get(value, value) for value in values if value in self._level))
 
-    def _hold(self, values: Iterable[SSAValue]) -> None:
+    def _put_in_register(self, values: Iterable[SSAValue]) -> None:
         """Puts values that change by a constant into registers: one addition each."""
         for value in values:
-            if value in self._even and value not in self._held:
-                self._held.add(value)
+            if value in self._affine and value not in self._in_register:
+                self._in_register.add(value)
                 self._add(1, self._level[value])
 
     def _add(self, count: int, level: int) -> None:

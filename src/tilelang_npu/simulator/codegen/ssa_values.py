@@ -17,7 +17,7 @@ from tilelang_npu.linear import TRUTH, Interval
 from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, MadeArray, ScalarExpr, Sum
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
-from tilelang_npu.simulator.codegen.operand_checks import check_argument, checked, part
+from tilelang_npu.simulator.codegen.operand_checks import buffer_bytes_name, check_argument, is_inside_memory
 from tilelang_npu.simulator.codegen.strided_views import (
     Base,
     Buffer,
@@ -29,7 +29,7 @@ from tilelang_npu.simulator.codegen.strided_views import (
     called,
     element_of,
 )
-from tilelang_npu.simulator.machine.axis_bounds import taken
+from tilelang_npu.simulator.machine.axis_bounds import check_slice
 from tilelang_npu.target import Chip
 
 
@@ -46,7 +46,7 @@ class SsaValues(Definitions, ABC):
         values: the representation of each value.
         extents: used bytes of each on-chip memory.
         open_ended: on-chip memories with an access whose place is only known at run time.
-        parts: the names of the bytes of single buffers.
+        buffer_bytes: the names of the bytes of single buffers.
         buffer_numbers: numbers of buffers that the planner has not numbered.
     """
 
@@ -59,7 +59,7 @@ class SsaValues(Definitions, ABC):
         self.values: dict[SSAValue, Value] = {}
         self.extents: dict[str, int] = {}
         self.open_ended: set[str] = set()
-        self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
+        self.buffer_bytes: dict[tuple[Base, tuple[int, int]], str] = {}
         self.buffer_numbers = BufferNumbers()
         self._who: dict[str, Int] = {}
 
@@ -96,7 +96,7 @@ class SsaValues(Definitions, ABC):
         if isinstance(value, ScalarExpr):  # a truth value that is used as an integer
             if value.value is not None:
                 return Int(int(value.value))
-            return self.named(f"int({value.text})", value.scope, TRUTH)
+            return self.define_integer(f"int({value.text})", value.scope, TRUTH)
         raise unsupported(self._owner(ssa), "an integer is needed here")
 
     def expression(self, ssa: SSAValue) -> ScalarExpr:
@@ -151,7 +151,7 @@ class SsaValues(Definitions, ABC):
         self.launch.line(f"{name} = scalars[{index}]")
         return ScalarExpr(name, self.launch)
 
-    def who(self, name: str, scope: CodeScope, bounds: Interval) -> Int:
+    def caller_value(self, name: str, scope: CodeScope, bounds: Interval) -> Int:
         """Returns a number that the caller of the generated code passes."""
         found = self._who.get(name)
         if found is None:
@@ -172,27 +172,27 @@ class SsaValues(Definitions, ABC):
         if isinstance(buffer, Choice):
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
-            return self.define(f"{first} if {buffer.condition.text} else {second}", self.surely_run(scope), "v")
-        inside = checked(self, buffer, element) and not buffer.cuts
+            return self.define(f"{first} if {buffer.condition.text} else {second}", self.certain_scope(scope), "v")
+        inside = is_inside_memory(self, buffer, element) and not buffer.cuts
         if element is None:
             kind = self.numpy_type(buffer.element)
         else:
             kind = f"t_{element.str.strip('|<>')}"
             self.globals[kind] = element
-        sizes = tuple(self.summed(size) for size in buffer.sizes)
-        place, strides = self.laid(buffer, element)
+        sizes = tuple(self.sum_of(size) for size in buffer.sizes)
+        place, strides = self.array_place(buffer, element)
         offset = place
         memory, begin = buffer.base.name, 0
         if not inside and buffer.base.memory != "gm":
             self.open_ended.add(buffer.base.memory)
-        outer, gaps, shift = self.in_front(buffer)
+        outer, gaps, shift = self.batch_axes_of(buffer)
         if shift:
             offset = f"{place} + {shift}"
         if not inside and buffer.limit is not None and not outer:
-            memory, begin = part(self, buffer.base, buffer.limit), buffer.limit[0]
+            memory, begin = buffer_bytes_name(self, buffer.base, buffer.limit), buffer.limit[0]
             offset = f"{place} - {begin}"
         for cut in buffer.cuts:
-            offset = f"{offset} + {self.taken(cut, buffer)}"
+            offset = f"{offset} + {self.check_slice(cut, buffer)}"
         # a tile that lies wholly beyond its tensor has no elements, and may have no valid address either
         empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
         if empty:
@@ -202,24 +202,24 @@ class SsaValues(Definitions, ABC):
                          buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
                          (buffer.element.nbytes if element is None else element.itemsize), empty)
         scope = self.scope_of(buffer)
-        return self.define(text, scope if inside else self.surely_run(scope), "v", made)
+        return self.define(text, scope if inside else self.certain_scope(scope), "v", made)
 
-    def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
+    def array_place(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
         """Returns the offset of the array over a memref, and its strides."""
-        return self.name_of(view.offset), tuple(self.summed(stride) for stride in view.strides)
+        return self.name_of(view.offset), tuple(self.sum_of(stride) for stride in view.strides)
 
-    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
+    def batch_axes_of(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
         """Returns sizes and strides of the batch axes of a view's array, and the name of a shift that is added to its
         offset."""
         return (), (), ""
 
-    def taken(self, cut: Cut, view: StridedView) -> str:
+    def check_slice(self, cut: Cut, view: StridedView) -> str:
         """Returns the call that checks a cut at run time; it adds 0 to the offset."""
         start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
         name = called(view.base, whole=False)
-        return f"{self.constant(taken, 'taken')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
+        return f"{self.constant(check_slice, 'check_slice')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
 
-    def owner_now(self) -> Operation:
+    def current_op(self) -> Operation:
         """The op that code is generated for."""
         return self.current if self.current is not None else self.function
 

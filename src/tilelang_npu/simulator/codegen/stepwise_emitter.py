@@ -45,7 +45,7 @@ class StepwiseEmitter(PythonEmitter):
             self._pending, self._body = (f"{event}, ({offsets})", operands), []
         return made
 
-    def now(self, record: OpRecord) -> str:
+    def record_statement(self, record: OpRecord) -> str:
         """Returns the statement that yields a record without operands."""
         return f"yield {record.number}, (), None, (), ()"
 
@@ -70,8 +70,8 @@ class StepwiseEmitter(PythonEmitter):
             self.scope.lines.append(Line(self.scope.indent + 1, text, self.current))
         self.scope.line(f"yield {event}, {function}, ({names}), ({views})", self.current)
 
-    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+    def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Emits nothing: the schedule counts flags between cores."""
 
-    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+    def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """Emits nothing: the schedule counts flags between cores."""

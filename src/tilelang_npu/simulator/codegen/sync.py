@@ -111,13 +111,13 @@ def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, 
     if group in ("kind", "all"):
         em.global_sync = True
     em.switches = True
-    em.leave_flag(flag, group, op)
+    em.emit_flag_set(flag, group, op)
 
 
 def _wait(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
-    em.take_flag(record, flag, op)
+    em.emit_flag_wait(record, flag, op)
 
 
 @effect(hivm.SyncBlockOp)

@@ -66,27 +66,27 @@ class TracingEmitter(PythonEmitter):
         if not self._inside:
             super().line(text, op)
 
-    def read(self, name: str, element: str) -> None:
+    def emit_scalar_read(self, name: str, element: str) -> None:
         """Emits the read of a placeholder."""
         self.line(f"{name} = placeholder.read({element})")
 
-    def decided(self, op: Operation, condition: str) -> str:
+    def condition_text(self, op: Operation, condition: str) -> str:
         """Returns a condition that also records its value, if it depends on data."""
         return f"placeholder.branch({self._branches[op]}, {condition})" if op in self._branches else condition
 
-    def shown(self, text: str) -> None:
+    def emit_print(self, text: str) -> None:
         """Emits nothing: there are no values to print."""
 
     def finish_op(self) -> None:
         """Ends the omitted statements of an op."""
         self._inside = False
 
-    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+    def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
         """Sets flags as in a run, so that ops after a wait that never ends are not reached."""
         self._inside = False
-        super().leave_flag(flag, group, op)
+        super().emit_flag_set(flag, group, op)
 
-    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+    def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """Waits for flags as in a run."""
         self._inside = False
-        super().take_flag(record, flag, op)
+        super().emit_flag_wait(record, flag, op)

@@ -61,13 +61,14 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     def work(slot: Callable[[Int], Slot]) -> Lanes:
         return Lanes(cost, bits, len(buffers), banked, slot(spread))
 
-    em.step(op, work, held=held)
+    em.record_op(op, work, held=held)
     texts = [value if isinstance(value, str) else em.array(value) for value in inputs]
     clauses = {clause.name: op.fact(clause.name) for clause in entry.clauses}
     target = targets[0].element
     direct = meaning.ufunc(entry, sources, target, clauses)
     if direct is not None and len(targets) == 1:
-        em.over(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers, *targets)
+        em.emit_batched(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers,
+                        *targets)
         return
     kernel = em.constant(_kernel(entry, sources, target, clauses), entry.name)
     written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
@@ -75,7 +76,7 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     if len(targets) > 1 or entry.result == "bool" or entry.condition:
         em.line(text)  # bits of several elements may share a byte, so blocks must be computed one by one
     else:
-        em.over(text, *buffers, *targets)
+        em.emit_batched(text, *buffers, *targets)
 
 
 @custom(*(entry.name for entry in ops.composites() if entry.instruction))
@@ -83,10 +84,10 @@ def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
     """Emits a composite op that is one instruction."""
     entry = ops.operation(op.symbol)
     sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
-    em.step(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
+    em.record_op(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
     texts = [em.array(em.buffer(ssa)) if isinstance(ssa.type, MemRefType) else em.expression(ssa).text for ssa in op.ins()]
     kernel = em.constant(_kernel(entry, [target.element] * len(texts), target.element, {}), entry.name)
-    em.over(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
+    em.emit_batched(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
@@ -115,7 +116,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         raise unsupported(op, "indices as an input")
     axes = tuple(op.dims)
     bits = 8 * source.element.nbytes
-    em.step(op, lambda slot: Fold(entry.cost, ops.operation(entry.combine).cost, bits, axes))
+    em.record_op(op, lambda slot: Fold(entry.cost, ops.operation(entry.combine).cost, bits, axes))
     read = em.array(source)
     if "_with_index" in mode:
         left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
@@ -125,8 +126,8 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         return
     clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
     kernel = em.constant(_kernel(entry, [source.element], targets[0].element, clauses), entry.name)
-    places = tuple(axis + em.axes_in_front for axis in axes)
-    em.over(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
+    places = tuple(axis + em.batch_axes for axis in axes)
+    em.emit_batched(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
 
 
 def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
@@ -135,7 +136,7 @@ def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAVal
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0
-    em.step(op, lambda slot: Lanes(cost, bits, place, times=times))
+    em.record_op(op, lambda slot: Lanes(cost, bits, place, times=times))
     return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
 
 
@@ -156,8 +157,8 @@ def _transpose(em: PythonEmitter, op: hivm.VTransposeOp) -> None:
 
 @effect(hivm.VArangeOp)
 def _arange(em: PythonEmitter, op: hivm.VArangeOp) -> None:
-    offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
-    _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.spelled(em.integer(stride)) for stride in op.strides)])
+    offset = em.text_of(em.integer(op.offset)) if op.offset is not None else "0"
+    _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.text_of(em.integer(stride)) for stride in op.strides)])
 
 
 @effect(hivm.VFlipOp)
@@ -174,7 +175,7 @@ def _concat(em: PythonEmitter, op: hivm.VConcatOp) -> None:
 def _pad(em: PythonEmitter, op: hivm.VPadOp) -> None:
     rest = iter(op.low)
     lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
-    _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.spelled, lows)])
+    _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.text_of, lows)])
 
 
 @effect(hivm.VInterleaveOp)
@@ -244,7 +245,7 @@ def _cumulate(em: PythonEmitter, op: _Scan, kind: str, cost: str) -> None:
 @effect(hivm.VSortOp)
 def _sort(em: PythonEmitter, op: hivm.VSortOp) -> None:
     arrays = [em.array(em.buffer(ssa)) for ssa in (op.src, *op.dst)]
-    em.step(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
+    em.record_op(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
     source, targets = arrays[0], arrays[1:]
     descending = op.descending is not None and bool(op.descending.value.data)
     axis = op.sort_axis.value.data

@@ -7,7 +7,7 @@ class AxisBoundsError(Exception):
     """An op takes elements that an axis does not have. The message gives the slice, the axis and its extent."""
 
 
-def taken(start: int, reach: int, extent: int, axis: str, name: str) -> int:
+def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> int:
     """Returns 0 if an axis has the elements ``start`` to ``reach - 1``; generated code adds the 0 to an offset.
 
     Args:
@@ -27,7 +27,7 @@ def taken(start: int, reach: int, extent: int, axis: str, name: str) -> int:
     raise AxisBoundsError(f"{what} {axis} of {name}, which has 0..{extent - 1}")
 
 
-def fits(name: str, size: int, first: int, second: int, what: str) -> None:
+def check_product_size(name: str, size: int, first: int, second: int, what: str) -> None:
     """Checks one size of a matrix product against both operands that have it.
 
     Args:

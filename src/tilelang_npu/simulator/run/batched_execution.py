@@ -393,7 +393,7 @@ class _BatchWorker:
         for layout, given in zip(found.layouts, batch.layouts, strict=True):
             layout.blocks = given.blocks
         if len(lanes) == 1 and not lanes[0].function.switches:
-            lanes[0].call(batch.first)
+            lanes[0].run_block(batch.first)
         else:
             run_cores(lanes, [batch.first], self._program)
 

@@ -100,12 +100,12 @@ class BoundCore:
             self.memory.poison(self._poison)
         self.events, self.gm = [], []
 
-    def call(self, block: int) -> None:
+    def run_block(self, block: int) -> None:
         """Runs a block that waits for no other core."""
         self.start()
-        self.tell(block)
+        self.run_code(block)
 
-    def tell(self, block: int) -> None:
+    def run_code(self, block: int) -> None:
         """Runs the code of a block without preparing memory."""
         try:
             self.run(block, self.events, self.gm, None, _nobody)
@@ -169,7 +169,7 @@ def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program)
                      help="run it with --schedule early, which runs each pipe by itself")
 
 
-def finished(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stream]) -> BlockRun:
+def block_run_of(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stream]) -> BlockRun:
     """Returns the record of a block; equal streams become one object."""
     streams = []
     for lane in lanes:
@@ -178,7 +178,7 @@ def finished(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stre
     return BlockRun(block, tuple(streams), tuple(array("q", lane.gm) for lane in lanes))
 
 
-def part_of(array: Array, spans: Mapping[int, tuple[int, int]] | None, number: int) -> Array:
+def copy_span(array: Array, spans: Mapping[int, tuple[int, int]] | None, number: int) -> Array:
     """Returns a copy of an array, of the bytes of its span where spans are given."""
     if spans is None:
         return array.copy()

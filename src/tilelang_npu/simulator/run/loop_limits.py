@@ -62,7 +62,7 @@ class LoopGuard:
         """``AIC``, ``AIV0`` or ``AIV1``."""
         return self.core if self.core == "AIC" else f"AIV{sub}"
 
-    def counted(self, trips: range, events: Sequence[object], block: int, sub: int, known: bool = True) -> Iterable[int]:
+    def guarded_range(self, trips: range, events: Sequence[object], block: int, sub: int, known: bool = True) -> Iterable[int]:
         """Returns the iterations of a counted loop.
 
         Args:

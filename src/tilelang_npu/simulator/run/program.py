@@ -24,7 +24,7 @@ from tilelang_npu.simulator.run import batched_execution
 from tilelang_npu.simulator.run.arguments import BoundArguments, FunctionParameter, bind
 from tilelang_npu.simulator.run.batched_execution import BatchPlan, plan_batches, run_batches
 from tilelang_npu.simulator.run.batched_trace import trace_batched
-from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, cores_of_block, finished, part_of, run_cores
+from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, block_run_of, copy_span, cores_of_block, run_cores
 from tilelang_npu.simulator.run.compiled_function import BatchedFunction, CompiledFunction, TracedFunction
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 from tilelang_npu.simulator.run.reordered_execution import (
@@ -451,10 +451,10 @@ class Program:
         with shown(f"running {self.name},", len(sequence), "blocks") as step:
             for block in sequence:
                 if len(lanes) == 1 and not lanes[0].function.switches:
-                    lanes[0].call(block)
+                    lanes[0].run_block(block)
                 else:
                     run_cores(lanes, [block], self)
-                runs.append(finished(block, lanes, interned))
+                runs.append(block_run_of(block, lanes, interned))
                 step.done += 1
         return runs
 
@@ -466,7 +466,7 @@ class Program:
         run_cores([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}
-        return [finished(block, lanes, interned) for block, lanes in table.items()]
+        return [block_run_of(block, lanes, interned) for block, lanes in table.items()]
 
     def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
@@ -481,7 +481,7 @@ class Program:
                 elsewhere. None copies whole arrays.
             observer: called before and after every op that reads or writes.
         """
-        arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
+        arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self._computing if observer is None else self._watched
         resources = LaunchResources(functions, poison=poison, observer=observer)
@@ -514,7 +514,7 @@ class Program:
             for block, lanes in table.items():
                 for identity, lane in zip(self.core_ids(block), lanes, strict=True):
                     lane.events, lane.gm = list(cores[identity].events), cores[identity].gm
-                runs.append(finished(block, lanes, interned))
+                runs.append(block_run_of(block, lanes, interned))
         return runs
 
 
