@@ -8,7 +8,7 @@ An event here is an executed op, not a hardware event of ``set_flag``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -364,6 +364,21 @@ class Executed(NamedTuple):
         offsets = iter(self.gm)
         return [(access, footprint(access, self.event, next(offsets) if access.offset is None else 0))
                 for access in self.record.accesses]
+
+
+def accesses_to_gm(records: Sequence[OpRecord], stream: Sequence[Event], chosen: Callable[[Access], bool] = lambda access: True,
+                   ) -> Iterator[tuple[int, int, Event, Access]]:
+    """Yields the accesses to GM of a stream, of those that are chosen: the position of its offset among the stream's GM
+    offsets, the position of its event in the stream, the event, and the access."""
+    operands = [[(number, access) for number, access in enumerate(access for access in record.accesses if access.offset is None)
+                 if chosen(access)] for record in records]
+    counts = [record.gm_operands for record in records]
+    position = 0
+    for place, event in enumerate(stream):
+        number = event if isinstance(event, int) else event[0]
+        for operand, access in operands[number]:
+            yield position + operand, place, event, access
+        position += counts[number]
 
 
 def replay(records: Sequence[OpRecord], stream: Sequence[Event], gm: Sequence[int]) -> Iterator[Executed]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.op_records import accesses_to_gm
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, columns, offsets_key
 from tilelang_npu.simulator.sanitizer.happens_before import Places, shared_memories
 
@@ -38,16 +38,12 @@ def block_kinds_in_memory(recorded: RecordedLaunch, distinct: list[BlockRun], pl
         alike.setdefault((key_of(run), offsets_key(run)), []).append(run)
     kinds: list[BlockRun] = []
     for runs in alike.values():
-        distances = _distances(runs, [_owners(known, stream, places)
-                                      for known, stream in zip(records, runs[0].streams, strict=True)], shared)
+        # the memory range of each GM offset
+        owners = [np.array([places[access.buffer][0] for *_, access in accesses_to_gm(known, stream)], np.intp)
+                  for known, stream in zip(records, runs[0].streams, strict=True)]
+        distances = _distances(runs, owners, shared)
         kinds += {row.tobytes(): run for row, run in reversed(list(zip(distances, runs, strict=True)))}.values()
     return sorted(kinds, key=lambda run: run.block)
-
-
-def _owners(records: Sequence[OpRecord], stream: Stream, places: Places) -> NDArray[np.intp]:
-    """Returns the memory range of each GM offset of a stream."""
-    buffers = [[places[access.buffer][0] for access in record.accesses if access.offset is None] for record in records]
-    return np.array([owner for event in stream for owner in buffers[number_of(event)]], np.intp)
 
 
 def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ Data from a workspace or the Vector cores count as loaded, as their origin is no
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,16 +54,10 @@ def products(launch: Launch) -> dict[str, Products]:
     tiled = program.chip.through("M", "a", "b")
     done: dict[str, float] = defaultdict(float)
     useful: dict[str, float] = defaultdict(float)
-    counts: Counter[tuple[int, int]] = Counter()
-    streams: dict[tuple[int, int], Stream] = {}
-    for run in launch.recorded.blocks:
-        for stream, (index, _) in zip(run.streams, program.lanes, strict=True):
-            counts[index, id(stream)] += 1
-            streams[index, id(stream)] = stream
-    for key, count in counts.items():
-        records = program.functions[key[0]].records
+    for index, stream, count in launch.recorded.distinct_streams:
+        records = program.functions[index].records
         if any(isinstance(record.work, Mmad | Multiply) for record in records):
-            for kind, found in _of_stream(records, streams[key], tiled).items():
+            for kind, found in _of_stream(records, stream, tiled).items():
                 done[kind] += count * found.done
                 useful[kind] += count * found.useful
     return {kind: Products(done[kind], useful[kind]) for kind in done if done[kind]}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, accesses_to_gm
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.time.l2 import Kinds, Numbers, Used
 from tilelang_npu.simulator.time.pipe_steps import Expansion
@@ -47,35 +47,21 @@ def most_added(recorded: RecordedLaunch, line: int) -> dict[int, int]:
     for run in recorded.blocks:
         for stream, offsets, records in zip(run.streams, run.gm, lanes, strict=True):
             if id(stream) not in known:
-                known[id(stream)] = _places_of_additions(stream, records)
+                positions: dict[int, list[int]] = {}
+                for position, _, _, access in accesses_to_gm(records, stream, lambda access: access.adds):
+                    positions.setdefault(access.buffer, []).append(position)
+                known[id(stream)] = {buffer: np.array(found, np.int64) for buffer, found in positions.items()}
             for buffer, places in known[id(stream)].items():
                 counted.setdefault(buffer, Counter()).update((np.asarray(offsets, np.int64)[places] // line).tolist())
     return {buffer: max(lines.values()) for buffer, lines in counted.items()}
 
 
-def _places_of_additions(stream: Stream, records: Sequence[OpRecord]) -> dict[int, Numbers]:
-    """Returns the positions of the atomic updates of a stream among its GM offsets, by tensor."""
-    found: dict[int, list[int]] = {}
-    place = 0
-    for event in stream:
-        for access in records[number_of(event)].accesses:
-            if access.offset is None:
-                if access.adds:
-                    found.setdefault(access.buffer, []).append(place)
-                place += 1
-    return {buffer: np.array(places, np.int64) for buffer, places in found.items()}
-
-
 def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds) -> _Transfers:
+    """Returns the transfers of a stream; adds new kinds to ``kinds``."""
     found: list[tuple[int, int, bool]] = []
-    place = 0
-    for event in stream:
+    for position, _, event, access in accesses_to_gm(records, stream):
         parts = {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}
-        for access in records[number_of(event)].accesses:
-            if access.offset is None:
-                key = access.buffer, access.writes
-                if key in parts:
-                    kind = kinds.setdefault((access.buffer, parts[key]), len(kinds))
-                    found.append((place, kind, access.writes))
-                place += 1
+        nbytes = parts.get((access.buffer, access.writes))
+        if nbytes is not None:
+            found.append((position, kinds.setdefault((access.buffer, nbytes), len(kinds)), access.writes))
     return _Transfers(*np.array(found, np.int64).reshape(-1, 3).T)

@@ -47,13 +47,9 @@ def kind_of(recorded: RecordedLaunch) -> str:
 def _multiplications(recorded: RecordedLaunch) -> int:
     """Returns the number of multiplications of all blocks, including padding."""
     total = 0
-    streams = {(index, id(stream)): stream for run in recorded.blocks
-               for stream, (index, _) in zip(run.streams, recorded.program.lanes, strict=True)}
-    times = Counter((index, id(stream)) for run in recorded.blocks
-                    for stream, (index, _) in zip(run.streams, recorded.program.lanes, strict=True))
-    for (index, stream), count in times.items():
+    for index, stream, count in recorded.distinct_streams:
         records = recorded.program.functions[index].records
-        for event, of_block in Counter(streams[index, stream]).items():
+        for event, of_block in Counter(stream).items():
             work = records[number_of(event)].work
             if isinstance(work, Mmad | Multiply):
                 total += count * of_block * value(work.m, event) * value(work.k, event) * value(work.n, event)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.aliasing_arguments import MemoryRange
-from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, accesses_to_gm, footprint
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, OffsetsOfBlock, offsets_key, positions
 
 NOBODY = -1
@@ -57,8 +57,7 @@ class GmAccesses:
 
     def __init__(self, records: Sequence[Sequence[OpRecord]], blocks: Sequence[BlockRun], memory: MemoryRange) -> None:
         self.records, self.blocks, self.memory = records, blocks, memory
-        self.accesses = [access for ops in records for record in ops for access in record.accesses
-                         if access.memory == "gm" and access.buffer in memory.delta]
+        self.accesses = [access for ops in records for record in ops for access in record.accesses if self._is_here(access)]
         self.grain = 0
         self._places: dict[tuple[int, int], list[_Listed]] = {}
 
@@ -71,23 +70,17 @@ class GmAccesses:
         key = id(self.records[lane]), id(stream)  # a Cube core and a Vector core may have equal streams
         known = self._places.get(key)
         if known is None:
-            known = self._places[key] = list(self._list(self.records[lane], stream))
+            known = self._places[key] = [
+                (offset, place, access, shape.simplified())
+                for offset, place, event, access in accesses_to_gm(self.records[lane], stream, self._is_here)
+                if not (shape := footprint(access, event)).empty]
             for shape in {shape for _, _, _, shape in known}:
                 self.grain = gcd(self.grain, shape.element, *shape.strides)
         return known
 
-    def _list(self, records: Sequence[OpRecord], stream: Sequence[Event]) -> Iterator[_Listed]:
-        mine = {record.number: [(place, access) for place, access in enumerate(a for a in record.accesses if a.offset is None)
-                                if access.buffer in self.memory.delta] for record in records}
-        counts = [record.gm_operands for record in records]
-        position = 0
-        for place, event in enumerate(stream):
-            number = number_of(event)
-            for operand, access in mine[number]:
-                shape = footprint(access, event)
-                if not shape.empty:
-                    yield position + operand, place, access, shape.simplified()
-            position += counts[number]
+    def _is_here(self, access: Access) -> bool:
+        """Whether an access is to this memory range."""
+        return access.memory == "gm" and access.buffer in self.memory.delta
 
     def of(self, run: BlockRun) -> Iterator[GmAccess]:
         """Yields the accesses of a block, in its order."""

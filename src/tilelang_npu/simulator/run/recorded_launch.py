@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -185,6 +186,17 @@ class RecordedLaunch:
         """Whether an op reads a GM argument that it does not write."""
         return any(access.buffer == buffer and access.memory == "gm" and access.reads and not access.writes
                    for function in self.program.functions for record in function.records for access in record.accesses)
+
+    @once
+    def distinct_streams(self) -> list[tuple[int, Stream, int]]:
+        """The distinct streams of all blocks, each with the number of its function and its number of occurrences."""
+        counts: Counter[tuple[int, int]] = Counter()
+        streams: dict[tuple[int, int], Stream] = {}
+        for run in self.blocks:
+            for stream, (index, _) in zip(run.streams, self.program.lanes, strict=True):
+                counts[index, id(stream)] += 1
+                streams[index, id(stream)] = stream
+        return [(index, streams[index, key], count) for (index, key), count in counts.items()]
 
     @once
     def replay(self) -> Replay:

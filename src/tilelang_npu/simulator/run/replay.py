@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.memory import POISON, Array, as_bytes
-from tilelang_npu.simulator.machine.op_records import ScalarAccess, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import ScalarAccess, accesses_to_gm, footprint
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.observed_emitter import Observer
@@ -111,15 +111,11 @@ class Replay:
         program = self._recorded.program
         for one in self.together(run):
             for (index, _), stream, offsets in zip(program.lanes, one.streams, one.gm, strict=True):
-                records, place = program.functions[index].records, 0
-                for event in stream:
-                    for access in records[number_of(event)].accesses:
-                        if access.memory == "gm":
-                            where = footprint(access, event, offsets[place])
-                            place += 1
-                            if not where.empty:
-                                first, end = found.get(access.buffer, (where.offset, where.end))
-                                found[access.buffer] = min(first, where.offset), max(end, where.end)
+                for position, _, event, access in accesses_to_gm(program.functions[index].records, stream):
+                    where = footprint(access, event, offsets[position])
+                    if not where.empty:
+                        first, end = found.get(access.buffer, (where.offset, where.end))
+                        found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
     def _run(self, bound: BoundArguments, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.machine.op_records import OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
@@ -108,12 +108,9 @@ def _writer(recorded: RecordedLaunch, run: BlockRun, buffer: int, byte: int) -> 
     for one in recorded.replay.together(run):
         for lane, (stream, offsets) in enumerate(zip(one.streams, one.gm, strict=True)):
             records = recorded.program.functions[recorded.program.lanes[lane][0]].records
-            position = 0
-            for place, event in enumerate(stream):
-                record = records[number_of(event)]
-                for access in (access for access in record.accesses if access.offset is None):
-                    where = footprint(access, event, offsets[position]).simplified()
-                    position += 1
-                    if access.writes and access.buffer == buffer and where.touches(byte):
-                        return site_of(recorded, one, lane, place, record, access.pipe, access.name), access.label
+            writes = accesses_to_gm(records, stream, lambda access: access.writes and access.buffer == buffer)
+            for position, place, event, access in writes:
+                if footprint(access, event, offsets[position]).simplified().touches(byte):
+                    record = records[number_of(event)]
+                    return site_of(recorded, one, lane, place, record, access.pipe, access.name), access.label
     return None, ""

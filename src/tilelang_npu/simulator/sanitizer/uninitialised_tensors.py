@@ -7,13 +7,13 @@ these elements; if the results differ, they depend on uninitialised memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import Access, Footprint, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
@@ -40,7 +40,10 @@ def find_uninitialised_tensors(recorded: RecordedLaunch, blank: Mapping[int, NDA
         for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
             key = lane, id(stream)
             if key not in streams:
-                streams[key] = list(_reads(recorded.program.functions[recorded.program.lanes[lane][0]].records, stream, blank))
+                records = recorded.program.functions[recorded.program.lanes[lane][0]].records
+                reads = accesses_to_gm(records, stream, lambda one: one.buffer in blank and one.reads and not one.writes)
+                streams[key] = [(position, place, records[number_of(event)], access, shape.simplified())
+                                for position, place, event, access in reads if not (shape := footprint(access, event)).empty]
             for position, place, record, access, shape in streams[key]:
                 if (lane, record.number) in told:
                     continue
@@ -60,20 +63,6 @@ def find_uninitialised_tensors(recorded: RecordedLaunch, blank: Mapping[int, NDA
                 if hazard is not None:
                     told.add((lane, record.number))
                     yield hazard
-
-
-def _reads(records: Sequence[OpRecord], stream: Sequence[Event], blank: Mapping[int, object]) -> Iterator[_Read]:
-    mine = {record.number: [(number, access) for number, access in enumerate(a for a in record.accesses if a.offset is None)
-                            if access.buffer in blank and access.reads and not access.writes] for record in records}
-    counts = [record.gm_operands for record in records]
-    position = 0
-    for place, event in enumerate(stream):
-        number = number_of(event)
-        for operand, access in mine[number]:
-            shape = footprint(access, event).simplified()
-            if not shape.empty:
-                yield position + operand, place, records[number], access, shape
-        position += counts[number]
 
 
 def _byte(view: NDArray[np.bool_], flat: int, offset: int, shape: Footprint) -> int:

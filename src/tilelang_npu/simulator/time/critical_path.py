@@ -8,13 +8,27 @@ start, and each interval on the way has one reason.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.simulator.machine.op_records import OpRecord, Stream, number_of
-from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, Expansion, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    INTERNAL,
+    JOIN,
+    PIPES,
+    RUN,
+    SET,
+    WAIT,
+    Expansion,
+    PipeStep,
+)
 from tilelang_npu.simulator.time.step_order import Ordered, StepOrder
-from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, PipeClock, TimedWalk, shared_cycles
+from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, PipeClock, StepMethod, TimedWalk, shared_cycles
 from tilelang_npu.target import Chip
 
 ISSUED, START, FREE, DONE, FIRED, AFTER = range(6)
@@ -101,94 +115,39 @@ class RecordedWalk(TimedWalk):
         self._before[clock.number] = Moment(place, AFTER)
         self._after[clock.number] = clock.issue
 
-    def _last(self, pipe: PipeClock, start: float, place: int) -> Moment:
-        """Returns the moment at which the earlier work of a pipe is done, for a step that starts then."""
-        if pipe.done > start:
-            return Moment(self._finisher[pipe.clock.number][pipe.number], DONE)
-        return Moment(place, START)
+    def step_methods(self) -> tuple[StepMethod, ...]:
+        """Returns methods that take a step and record its moments."""
+        return tuple(partial(self._take, method) for method in super().step_methods())
 
-    def _taken(self, pipe: PipeClock, start: float, place: int) -> tuple[float, Moment]:
-        """Returns the issue time of a step, and the predecessor of its start."""
-        issued = pipe.clock.issue
-        if start > issued:
-            return issued, Moment(self._holder[pipe.clock.number][pipe.number], FREE)
-        return issued, Moment(place, ISSUED)
-
-    def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Executes a step."""
-        core, number = pipe.clock.number, pipe.number
-        issued, taken = self._taken(pipe, start, place)
+    def _take(self, method: StepMethod, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...],
+              ) -> float:
+        """Takes a step, and records its moments and their predecessors."""
+        core, number, issued, done = pipe.clock.number, pipe.number, pipe.clock.issue, pipe.done
+        start_by = Moment(self._holder[core][number], FREE) if start > issued else Moment(place, ISSUED)
         issued_by = self._issue(core, issued, step)
-        done = pipe.done
-        super().run(pipe, start, step, place, partners)
-        if pipe.done > done:
-            self._finisher[core][number] = place
-        self._holder[core][number] = place
+        awaited = pipe.clock.pipes[step.other] if step.kind == JOIN else pipe
+        # the earlier work that a barrier, a join or a set waits for
+        end_by = Moment(self._finisher[core][awaited.number], DONE) if awaited.done > start else Moment(place, START)
+        began = method(pipe, start, step, place, partners)
+        if began > start:
+            start_by = Moment(max(partners, key=self.fired.__getitem__), FIRED)
+        free = finished = fired = began
+        if step.kind == RUN:
+            free, finished = pipe.free, began + shared_cycles(step.cost, self.pace)[1]
+            fired = finished
+        elif step.kind in (SET, CROSS_SET):
+            free, fired = (began if step.kind == SET else pipe.free), self.fired[place]
+        elif step.kind in (BARRIER, JOIN):
+            free = finished = fired = pipe.free
+        if step.kind in (RUN, WAIT, CROSS_WAIT):
+            end_by = start_by
+            if pipe.done > done:
+                self._finisher[core][number] = place
+        if step.kind != SET:
+            self._holder[core][number] = place
         self._queued[core][number].append(place)
-        finish = start + shared_cycles(step.cost, self.pace)[1]
-        self._note(pipe.clock, place, (issued, start, pipe.free, finish, finish), issued_by, taken, taken, start)
-        return start
-
-    def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until everything that it waits for is set."""
-        core, number = pipe.clock.number, pipe.number
-        issued, taken = self._taken(pipe, start, place)
-        issued_by = self._issue(core, issued, step)
-        done = pipe.done
-        released = super().wait(pipe, start, step, place, partners)
-        if released > start:
-            taken = Moment(max(partners, key=lambda partner: self.fired[partner]), FIRED)
-        if released > done:
-            self._finisher[core][number] = place
-        self._holder[core][number] = place
-        self._queued[core][number].append(place)
-        self._note(pipe.clock, place, (issued, released, released, released, released), issued_by, taken, taken, start)
-        return released
-
-    def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Sets an event once the earlier work of the pipe is done."""
-        issued, taken = self._taken(pipe, start, place)
-        issued_by = self._issue(pipe.clock.number, issued, step)
-        super().set_event(pipe, start, step, place, partners)
-        self._set(pipe, place, issued, start, start, issued_by, taken)
-        return start
-
-    def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Sets a flag between cores once the earlier work of the pipe is done."""
-        issued, taken = self._taken(pipe, start, place)
-        issued_by = self._issue(pipe.clock.number, issued, step)
-        super().set_flag(pipe, start, step, place, partners)
-        self._holder[pipe.clock.number][pipe.number] = place
-        self._set(pipe, place, issued, start, pipe.free, issued_by, taken)
-        return start
-
-    def _set(self, pipe: PipeClock, place: int, issued: float, start: float, free: float, issued_by: Moment | None,
-             taken: Moment) -> None:
-        self._queued[pipe.clock.number][pipe.number].append(place)
-        self._note(pipe.clock, place, (issued, start, free, start, self.fired[place]), issued_by, taken,
-                   self._last(pipe, start, place), start)
-
-    def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until its earlier work is done."""
-        issued, taken = self._taken(pipe, start, place)
-        issued_by, last = self._issue(pipe.clock.number, issued, step), self._last(pipe, start, place)
-        super().drain(pipe, start, step, place, partners)
-        self._held(pipe, place, issued, start, issued_by, taken, last)
-        return start
-
-    def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until the earlier work of another pipe is done."""
-        issued, taken = self._taken(pipe, start, place)
-        issued_by, last = self._issue(pipe.clock.number, issued, step), self._last(pipe.clock.pipes[step.other], start, place)
-        super().join(pipe, start, step, place, partners)
-        self._held(pipe, place, issued, start, issued_by, taken, last)
-        return start
-
-    def _held(self, pipe: PipeClock, place: int, issued: float, start: float, issued_by: Moment | None, taken: Moment,
-              last: Moment) -> None:
-        self._holder[pipe.clock.number][pipe.number] = place
-        self._queued[pipe.clock.number][pipe.number].append(place)
-        self._note(pipe.clock, place, (issued, start, pipe.free, pipe.free, pipe.free), issued_by, taken, last, start)
+        self._note(pipe.clock, place, (issued, began, free, finished, fired), issued_by, start_by, end_by, start)
+        return began
 
     def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
         """Holds the scalar unit until the earlier work of all pipes is done."""

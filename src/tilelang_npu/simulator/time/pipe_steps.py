@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.op_records import (
@@ -161,6 +162,38 @@ class Expansion:
             elif number + 2 <= last:
                 steps.append(PipeStep(SET, mult, load, _FREE + half))
         return steps
+
+
+Change = Callable[[OpRecord, PipeStep], PipeStep | None]
+"""Returns a step of an op as it would be under other conditions; None if it would not exist."""
+
+
+class ChangedExpansion(Expansion):
+    """The steps of the events of one function under other conditions.
+
+    Args:
+        change: changes or removes a step.
+        records, costs: as for ``Expansion``.
+    """
+
+    def __init__(self, change: Change, records: Sequence[OpRecord], costs: CostModel) -> None:
+        super().__init__(records, costs)
+        self._change = change
+        self._changed: dict[Event, tuple[PipeStep, ...]] = {}
+
+    def of(self, event: Event) -> tuple[PipeStep, ...]:
+        """Returns the steps of an event."""
+        found = self._changed.get(event)
+        if found is None:
+            record = self.records[number_of(event)]
+            steps = (self._change(record, step) for step in super().of(event))
+            found = self._changed[event] = tuple(step for step in steps if step is not None)
+        return found
+
+
+def scaled_work(step: PipeStep, factor: float) -> PipeStep:
+    """Returns a step that takes a multiple of its cycles."""
+    return step._replace(cost=replace(step.cost, busy=step.cost.busy * factor, done=step.cost.done * factor))
 
 
 def _run(pipe: int, cost: Cost, *accesses: int) -> PipeStep:

@@ -11,7 +11,7 @@ GM is shared: if other cores use it, a transfer takes at least its bytes times t
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -90,6 +90,9 @@ class CoreClock:
         return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
 
 
+StepMethod = Callable[[PipeClock, float, PipeStep, int, tuple[int, ...]], float]
+
+
 class TimedWalk:
     """One walk over the steps of a group of cores.
 
@@ -110,7 +113,7 @@ class TimedWalk:
         """Visits all steps."""
         alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
         clocks = self.clocks
-        take = (self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join)  # by kind of step
+        take = self.step_methods()
         for place, (core, step, _, partners) in enumerate(self.order.steps.rows()):
             clock = clocks[core]
             pipes = clock.pipes
@@ -126,6 +129,10 @@ class TimedWalk:
                 issue = clock.issue = starts[0]
             free = pipe.free
             starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
+
+    def step_methods(self) -> tuple[StepMethod, ...]:
+        """Returns the method for each kind of step."""
+        return self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join
 
     def times(self) -> BlockTiming:
         """Returns the times."""

@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.dialects.remarks import remark_of
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
 from tilelang_npu.simulator.result.profile.time_parts import line_of
-from tilelang_npu.simulator.result.profile.what_if import WithoutWaits, larger_instructions
-from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
+from tilelang_npu.simulator.result.profile.what_if import (
+    larger_instructions,
+    with_steps,
+    without_flags,
+    without_scalar_work,
+    without_waits,
+)
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, PIPES, RUN, PipeStep, scaled_work
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch_result import Expand, Launch
+    from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 LEAST = 0.02
@@ -110,24 +114,12 @@ def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: str = "") -> Loca
 
 def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]]:
     """Yields the transfers between GM and the cores, with the number of times that each is done in the launch."""
-    for index, stream, times in _streams(launch):
+    for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
         for event, count in Counter(stream).items():
             for step in expansion.of(event):
                 if step.cost.gm:
                     yield expansion.records[number_of(event)], step, event, count * times
-
-
-def _streams(launch: Launch) -> Iterator[tuple[int, Sequence[Event], int]]:
-    """The distinct streams, each with the number of its function and of its blocks."""
-    counts: Counter[tuple[int, int]] = Counter()
-    known = {}
-    for run in launch.recorded.blocks:
-        for stream, (index, _) in zip(run.streams, launch.recorded.program.lanes, strict=True):
-            counts[index, id(stream)] += 1
-            known[id(stream)] = stream
-    for (index, key), times in counts.items():
-        yield index, known[key], times
 
 
 # -- transfers -----------------------------------------------------------------------------------------------------------------
@@ -154,19 +146,14 @@ def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     if count < SEVERAL * launch.blocks:
         return
 
-    class Streamed(Expansion):
-        """Small copies that take as long as their bytes."""
+    def without_latency(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Makes small copies take only the time of their bytes."""
+        if not step.cost.gm or step.cost.nbytes >= SMALL:
+            return step
+        cycles = step.cost.busy * step.cost.nbytes / SMALL
+        return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
 
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            return tuple(self._streamed(step) if step.cost.gm and step.cost.nbytes < SMALL else step
-                         for step in super().of(event))
-
-        def _streamed(self, step: PipeStep) -> PipeStep:
-            cycles = step.cost.busy * step.cost.nbytes / SMALL
-            return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
-
-    yield from _told(launch, launch.retimed(expand=Streamed).time_us, "small bursts",
+    yield from _told(launch, with_steps(launch, without_latency).time_us, "small bursts",
                      f"{count // launch.blocks} copies of {nbytes // count} bytes on average in each block: copy larger tiles",
                      lines.most_common(1)[0][0], "at most")
 
@@ -195,20 +182,16 @@ def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
         return
     names = {row.name for row in rows}
 
-    class Half(Expansion):
-        """Loads of what is read again and again that are half as many."""
-
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            record = self.records[number_of(event)]
-            if not any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads):
-                return super().of(event)
-            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=tuple(
-                part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)))
-                         if step.cost.gm else step for step in super().of(event))
+    def with_half_the_loads(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Halves the loads of tensors that are read many times."""
+        repeated = any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads)
+        if not step.cost.gm or not repeated:
+            return step
+        gm = tuple(part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)
+        return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=gm))
 
     worst = max(rows, key=lambda row: row.used)
-    yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
+    yield from _told(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
                      f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
                      "result that is twice as large, half as often", _most_loaded(launch, worst.name), "at most")
 
@@ -216,7 +199,7 @@ def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
 def _sums_fill_l0c(launch: Launch) -> bool:
     """Whether a product tile that accumulates takes more than half of L0C, so that none twice as large fits."""
     room = launch.chip.memory["cc"].size
-    for index, stream, _ in _streams(launch):
+    for index, stream, _ in launch.recorded.distinct_streams:
         records = launch.recorded.program.functions[index].records
         sums = [(place, access) for place, record in enumerate(records) if isinstance(record.work, Mmad)
                 for access in record.accesses if access.memory == "cc" and access.reads]
@@ -261,13 +244,9 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
     places: dict[str, list[int]] = {}
     for lane, (index, _) in enumerate(launch.recorded.program.lanes):
         records = launch.recorded.program.functions[index].records
-        place = 0
-        for event in blocks[0].streams[lane]:
-            for access in records[number_of(event)].accesses:
-                if access.offset is None:
-                    if access.reads and access.label not in places and all(place < len(run.gm[lane]) for run in blocks):
-                        places[access.label] = [run.gm[lane][place] for run in blocks]
-                    place += 1
+        for position, _, _, access in accesses_to_gm(records, blocks[0].streams[lane], lambda access: access.reads):
+            if access.label not in places and all(position < len(run.gm[lane]) for run in blocks):
+                places[access.label] = [run.gm[lane][position] for run in blocks]
     ranks = {name: {offset: rank for rank, offset in enumerate(sorted(set(offsets)))} for name, offsets in places.items()}
     several = [name for name in places if len(ranks[name]) > 1]
     for first in several:
@@ -343,20 +322,12 @@ def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]
     if max(work) < LONE * min(work) or not max(work):
         return
     started = min(launch.cores, launch.blocks) * launch.chip.launch.core_us if len(work) > len(lanes) else 0.0
-    vector = {id(functions[index].records) for _, index in lanes}
 
-    class Divided(Expansion):
-        """Vector work of which each core has a half."""
+    def divided(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Halves the Vector work of each core."""
+        return scaled_work(step, 0.5) if step.kind == RUN and record.core == "AIV" else step
 
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            steps = super().of(event)
-            if id(self.records) not in vector:
-                return steps
-            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2))
-                         if step.kind == RUN else step for step in steps)
-
-    yield from _told(launch, launch.retimed(expand=Divided).time_us + started, "one Vector core",
+    yield from _told(launch, with_steps(launch, divided).time_us + started, "one Vector core",
                      f"one of the two Vector cores of a block has {100 * max(work) / sum(work):.0f} % of the Vector work: give "
                      "each half of the rows (the second index of T.Kernel)", _worst(parts, ("compute",), "V"))
 
@@ -369,16 +340,10 @@ def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     if place is None:
         return
 
-    class Vectored(Expansion):
-        """No element is loaded, computed or stored alone."""
-
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            return tuple(step for step in super().of(event) if step.kind != RUN or PIPES[step.pipe] != "S")
-
-    elements = sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+    elements = sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
+                   count in Counter(stream).items()
                    for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
-    yield from _told(launch, launch.retimed(expand=Vectored).time_us, "scalar work",
+    yield from _told(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
                      f"{elements // launch.blocks} elements of a block are loaded or stored one by one: say it with vector "
                      "operations (kernel.explain() tells why a T.Parallel is not)", place)
 
@@ -391,50 +356,31 @@ def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
                   if isinstance(record.work, Barrier) and remark_of(op) is None]
     if not candidates or not any(launch.held_us.get((index, number, -1), 0.0) for index, number in candidates):
         return
-    known = {id(function.records): index for index, function in enumerate(program.functions)}
+
+    def without(dropped: frozenset[tuple[int, int]]) -> Launch:
+        """Returns the launch without some records, given by the numbers of their function and of the record."""
+        removed = {(program.functions[index].core, number) for index, number in dropped}
+        return with_steps(launch, lambda record, step: None if (record.core, record.number) in removed else step)
+
     before = sum(len(hazards) for _, hazards in launch.met)
     dropped: frozenset[tuple[int, int]] = frozenset()
     for one in candidates:
         less = dropped | {one}
-        if sum(len(hazards) for _, hazards in launch.retimed(expand=_without(known, less)).met) <= before:
+        if sum(len(hazards) for _, hazards in without(less).met) <= before:
             dropped = less
     if dropped:
         lines = sorted({where.line for index, number in dropped
                         if (where := program.functions[index].records[number].location) is not None})
         worst = max(dropped, key=lambda one: launch.held_us.get((*one, -1), 0.0))
-        yield from _told(launch, launch.retimed(expand=_without(known, dropped)).time_us, "redundant barrier",
+        yield from _told(launch, without(dropped).time_us, "redundant barrier",
                          f"barriers keep nothing apart (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}): leave them "
                          "out", line_of(program.functions[worst[0]].records[worst[1]].location))
 
 
-def _without(known: dict[int, int], dropped: frozenset[tuple[int, int]]) -> Expand:
-    return partial(_Without, known, dropped)
-
-
-class _Without(Expansion):
-    """The steps but for those of some ops."""
-
-    def __init__(self, known: dict[int, int], dropped: frozenset[tuple[int, int]], records: Sequence[OpRecord],
-                 costs: CostModel) -> None:
-        super().__init__(records, costs)
-        self._dropped = {number for index, number in dropped if known.get(id(records)) == index}
-
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return () if number_of(event) in self._dropped else super().of(event)
-
-
-class _Apart(Expansion):
-    """The steps but for the flags between the cores."""
-
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return tuple(step for step in super().of(event) if step.kind not in (CROSS_SET, CROSS_WAIT))
-
-
 def _flags(launch: Launch) -> int:
     """Returns the flags between the cores that a block sets."""
-    return sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+    return sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
+               count in Counter(stream).items()
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
 
 
@@ -442,7 +388,7 @@ def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     flags = _flags(launch)
     if flags < SEVERAL:
         return
-    yield from _told(launch, launch.retimed(expand=_Apart).time_us, "hand-overs",
+    yield from _told(launch, with_steps(launch, without_flags).time_us, "hand-overs",
                      f"the cores hand over {flags} times in a block and wait for each other: hand over larger tiles, or let "
                      "iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
 
@@ -462,7 +408,7 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     if not repeated:
         return
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
-    yield from _told(launch, launch.retimed(expand=WithoutWaits).time_us, "no overlap",
+    yield from _told(launch, with_steps(launch, without_waits).time_us, "no overlap",
                      "each load waits until the last tile is no longer needed: T.Pipelined(num_stages=2), or two alternating "
                      "buffers",
                      place if place in repeated else repeated[0], "at most")

@@ -93,16 +93,9 @@ def path_bytes(launch: Launch) -> list[PathBytes]:
 
 def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
     """Yields the executed steps, with their number."""
-    program = launch.recorded.program
-    streams: Counter[tuple[int, int]] = Counter()
-    known = {}
-    for run in launch.recorded.blocks:
-        for stream, (index, _) in zip(run.streams, program.lanes, strict=True):
-            streams[index, id(stream)] += 1
-            known[id(stream)] = stream
-    for (index, key), times in streams.items():
+    for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
-        for event, count in Counter(known[key]).items():
+        for event, count in Counter(stream).items():
             for step in expansion.of(event):
                 if step.kind == RUN:
                     yield expansion.records[step.op], step, count * times

@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.progress import shown
-from tilelang_npu.simulator.machine.op_records import Event
-from tilelang_npu.simulator.time.pipe_steps import RUN, Expansion, PipeStep
+from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, RUN, Change, ChangedExpansion, PipeStep
 from tilelang_npu.target import Chip, Move
 
 if TYPE_CHECKING:
@@ -106,19 +106,31 @@ def _halved(move: Move | None) -> Move | None:
                    issue=move.issue / 2, row=move.row / 2)
 
 
-class WithoutWaits(Expansion):
-    """The steps that execute, and none that wait or are waited for."""
+def with_steps(launch: Launch, change: Change) -> Launch:
+    """Returns a launch that is timed again with changed steps."""
+    return launch.retimed(expand=partial(ChangedExpansion, change))
 
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return tuple(step for step in super().of(event) if step.kind == RUN)
+
+def without_waits(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes the steps that wait, set or drain."""
+    return step if step.kind == RUN else None
+
+
+def without_flags(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes the flags between the cores."""
+    return None if step.kind in (CROSS_SET, CROSS_WAIT) else step
+
+
+def without_scalar_work(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes loads, stores and arithmetic on single elements."""
+    return None if step.kind == RUN and step.pipe == PIPE["S"] else step
 
 
 def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
     """Returns the changes that are tried, by text: functions that time a part of a call again."""
     found: dict[str, Callable[[Launch], Launch]] = {
         "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
-        "no waits": lambda part: part.retimed(expand=WithoutWaits), "no launch": partial(_on, no_launch)}
+        "no waits": lambda part: with_steps(part, without_waits), "no launch": partial(_on, no_launch)}
     rows = {(core, pipe) for part in launch.parts for core, row in part.busy_cycles.items() for pipe in row}
     for core, pipe in sorted(rows):
         name = "scalar units" if pipe == "S" else f"{core} {pipe}"
