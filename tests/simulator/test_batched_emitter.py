@@ -61,12 +61,12 @@ def test_blocks_at_once_compute_what_numpy_does(kind: str, rng: np.random.Genera
 
 @pytest.mark.parametrize("kind", ["print", "while"])
 def test_what_is_shown_or_ends_by_itself_has_no_such_code(kind: str) -> None:
-    assert kernel(kind).program.stacked == ()
+    assert kernel(kind).program.batched == ()
 
 
 def test_it_records_nothing_and_tells_where_its_numbers_come_from() -> None:
     made = kernel("plain")
-    (function,), (together,) = made.program.functions, made.program.stacked
+    (function,), (together,) = made.program.functions, made.program.batched
     lines = together.source.splitlines()
     assert not [line for line in lines if "ev +=" in line or "gm +=" in line]  # nothing is recorded
     assert [line for line in function.source.splitlines() if "ev +=" in line]

@@ -177,11 +177,15 @@ class BatchLayout:
         gaps: bytes from block to block in each on-chip memory.
         foreign: on-chip memories that other cores access.
         blocks: block indices, row by row.
+
+    Attributes:
+        failed_block: the block in which ``each`` failed.
     """
 
     def __init__(self, sizes: tuple[int, int], places: tuple[tuple[int, int], ...], gaps: Mapping[str, int],
                  foreign: frozenset[str], blocks: Sequence[int]) -> None:
         self.sizes, self.places, self.gaps, self.blocks = sizes, places, gaps, blocks
+        self.failed_block: int | None = None
         self._foreign = foreign
         self._fronts: dict[str, list[BatchAxes]] = {}
         self._laid: list[ArrayPlace | None] = []
@@ -243,16 +247,10 @@ class BatchLayout:
         return [one in found for one in owner]
 
     def each(self, work: Callable[..., object], arrays: Sequence[Array]) -> None:
-        """Calls ``work`` for each block with the block's parts of the arrays; an error is marked with the failing block."""
+        """Calls ``work`` for each block with the block's parts of the arrays; sets ``failed_block`` on an error."""
         for row, place in np.ndindex(*np.broadcast_shapes(*(array.shape[:2] for array in arrays))):
             try:
                 work(*[array[min(row, array.shape[0] - 1), min(place, array.shape[1] - 1), ...] for array in arrays])
-            except Exception as error:
-                vars(error)["block"] = self.blocks[row * self.sizes[1] + place]
+            except Exception:
+                self.failed_block = self.blocks[row * self.sizes[1] + place]
                 raise
-
-
-def block_of(error: Exception, block: int) -> int:
-    """Returns the block in which an error was raised: in a batch it may be another one than the first."""
-    found: int = vars(error).get("block", block)
-    return found

@@ -10,174 +10,162 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-_Numbers = list[tuple[Any, int]]
-"""Libraries, each with the number of threads that it had."""
+Setting = TypeVar("Setting")
+_ThreadCounts = list[tuple[Any, int]]
+"""BLAS libraries, each with its number of threads."""
+SOON = 5e-6
+"""Switch interval in seconds while several threads compute a launch. If NumPy calls take about as long as the system takes to
+wake a thread, a waiting thread finds the interpreter taken again each time it wakes, until the interval has passed. With the
+default of 5 ms, one thread then computes instead of two."""
+
+
+class _OwnUses(threading.local):
+    """How many uses of a setting the current thread has begun, and the earlier settings of libraries with one per thread."""
+
+    count = 0
+    before: _ThreadCounts = []
+
+
+class _ProcessSetting(Generic[Setting]):
+    """A setting of the process that is changed from the first use that begins until the last one that is active ends.
+
+    Args:
+        change: changes the setting, and returns its earlier value.
+        restore: sets an earlier value.
+    """
+
+    def __init__(self, change: Callable[[], Setting], restore: Callable[[Setting], object]) -> None:
+        self._change, self._restore = change, restore
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before: list[Setting] = []
+        self.own = _OwnUses()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._continue_after_fork)
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                self._before = [self._change()]
+            self._count += 1
+        self.own.count += 1
+
+    def end(self) -> None:
+        self.own.count -= 1
+        with self._lock:
+            self._count -= 1
+            self._restore_if_unused()
+
+    def _continue_after_fork(self) -> None:
+        """Keeps only the uses of the thread that forked: the others do not run in the child process."""
+        self._lock = threading.Lock()
+        self._count = self.own.count
+        self._restore_if_unused()
+
+    def _restore_if_unused(self) -> None:
+        if self._count == 0 and self._before:
+            self._restore(self._before.pop())
+
+
+# -- BLAS --------------------------------------------------------------------------------------------------------------
 
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """The BLAS libraries whose number the process shares, and those where each thread has its own."""
+    """Returns the BLAS libraries with a number of threads for the process, and those with one for each thread (OpenMP)."""
     found: tuple[list[Any], list[Any]] = [], []
     for library in ThreadpoolController().lib_controllers:
         if library.user_api == "blas":
-            found[_gives_way(library) and library.threading_layer == "openmp"].append(library)
+            found[_has_controlling_thread(library) and library.threading_layer == "openmp"].append(library)
     return found
 
 
-def _gives_way(library: Any) -> bool:
-    """Whether numbers are taken only from the thread that first gave one, until that lets go (threadpoolctl from 3.8 on)."""
+def _has_controlling_thread(library: Any) -> bool:
+    """Whether only the thread that first set the number may change it, until it gives up control (threadpoolctl from 3.8
+    on)."""
     return hasattr(library, "clear_controlling_thread")
 
 
-def _set(library: Any, count: int) -> None:
-    """Set the number, whoever set it before: what other threads are told without a word would be ignored."""
-    if _gives_way(library):
-        library.clear_controlling_thread(force=True)
-    library.set_num_threads(count)
-    if _gives_way(library):
-        library.clear_controlling_thread()
+def _set_thread_counts(counts: _ThreadCounts) -> None:
+    """Sets numbers of threads, whichever thread has set them before."""
+    for library, count in counts:
+        if _has_controlling_thread(library):
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(count)
+        if _has_controlling_thread(library):
+            library.clear_controlling_thread()
 
 
-def _limited(libraries: list[Any]) -> _Numbers:
-    """Set libraries to one thread; what they had."""
+def _limit(libraries: list[Any]) -> _ThreadCounts:
+    """Limits libraries to one thread, and returns their earlier numbers."""
     before = [(library, library.get_num_threads()) for library in libraries]
-    _restore([(library, 1) for library, _ in before])
+    _set_thread_counts([(library, 1) for library, _ in before])
     return before
 
 
-def _restore(numbers: _Numbers) -> None:
-    for library, count in numbers:
-        _set(library, count)
-
-
-class _Own(threading.local):
-    """Of a thread: how many of its runs are under way, and the numbers of its own that were before them."""
-
-    inside = 0
-    before: _Numbers = []
-
-
-class _Limit:
-    """One BLAS thread from the first run that begins until the last one that is under way ends, whoever began it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._own = _Own()
-        self._before: _Numbers = []
-
-    def enter(self) -> None:
-        shared, own = _libraries()
-        if self._own.inside == 0:
-            self._own.before = _limited(own)
-        self._own.inside += 1
-        with self._lock:
-            if self._inside == 0:
-                self._before = _limited(shared)
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            self._end()
-        self._own.inside -= 1
-        if self._own.inside == 0:
-            _restore(self._own.before)
-
-    def forked(self) -> None:
-        """In a process that was forked, only the thread that forked it is still running."""
-        self._lock = threading.Lock()
-        self._inside = self._own.inside
-        self._end()
-
-    def _end(self) -> None:
-        if self._inside == 0:
-            _restore(self._before)
-            self._before = []
-
-
-_LIMIT = _Limit()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LIMIT.forked)
+_BLAS_LIMIT = _ProcessSetting(lambda: _limit(_libraries()[0]), _set_thread_counts)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BatchedInt small products on many threads are slower than on one, by a hundred times on a busy machine. Each thread that
-    computes says so for itself.
+    """Limits BLAS to one thread; each thread that computes must enter it.
+
+    Many small products are slower on many threads than on one, by a factor of hundred on a busy machine.
     """
-    _LIMIT.enter()
+    own = _BLAS_LIMIT.own
+    if own.count == 0:
+        own.before = _limit(_libraries()[1])
+    _BLAS_LIMIT.begin()
     try:
         yield
     finally:
-        _LIMIT.leave()
+        _BLAS_LIMIT.end()
+        if own.count == 0:
+            _set_thread_counts(own.before)
 
 
-SOON = 5e-6
-"""Seconds. Where NumPy is busy for about as long as the system takes to wake a thread, who waits for the interpreter finds it
-taken again each time that it wakes, until it insists: 5 ms by default, in which one thread computes in place of two."""
+# -- the interpreter ---------------------------------------------------------------------------------------------------
 
 
-class _Turns:
-    """Short turns from the first launch of several threads that begins until the last one that is under way ends."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before = 0.0
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = sys.getswitchinterval()
-                sys.setswitchinterval(SOON)
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                sys.setswitchinterval(self._before)
-
-    def forked(self) -> None:
-        """In a process that was forked, only one thread is still running."""
-        self._lock = threading.Lock()
-        if self._inside:
-            self._inside = 0
-            sys.setswitchinterval(self._before)
+def _shorten_switch_interval() -> float:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SOON)
+    return before
 
 
-_TURNS = _Turns()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_TURNS.forked)
+_SWITCH_INTERVAL = _ProcessSetting(_shorten_switch_interval, sys.setswitchinterval)
 
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Threads that compute a launch together hand the interpreter over as soon as one asks."""
-    _TURNS.enter()
+    """Makes threads that compute a launch release the interpreter soon after another thread requests it."""
+    _SWITCH_INTERVAL.begin()
     try:
         yield
     finally:
-        _TURNS.leave()
+        _SWITCH_INTERVAL.end()
 
+
+# -- workers -----------------------------------------------------------------------------------------------------------
 
 Ended = SimpleQueue[BaseException | None]
-"""Takes of each thread what went wrong, when it is done."""
+"""Receives from each worker its error, or None, when it is done."""
 
 
 @contextmanager
 def helped(works: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """While this lasts, other threads do some work, each a part of it; it ends when they have.
+    """Runs each work in a new thread, and waits for all of them at the end.
 
-    Where the system has no room for as many threads, there are fewer: what is inside does what nobody else has done.
+    If the system cannot start as many threads, the caller has to do the rest. Threads are not kept for later launches: the
+    system starts a new thread on the least busy processor, but wakes a waiting one on the processor of the thread that wakes
+    it.
 
     Raises:
-        BaseException: what one of them raised, where nothing was raised inside.
+        BaseException: the error of a worker, if the body raised none.
     """
     ended: Ended = SimpleQueue()
     begun = 0
@@ -185,7 +173,7 @@ def helped(works: Sequence[Callable[[], object]]) -> Iterator[None]:
     try:
         with suppress(RuntimeError):
             for work in works:
-                start_new_thread(_help, ([work], ended))  # threading's would wait here until the other one has begun
+                start_new_thread(_help, ([work], ended))  # threading.Thread.start would wait until the thread runs
                 begun += 1
         yield
     finally:
@@ -198,7 +186,7 @@ def helped(works: Sequence[Callable[[], object]]) -> Iterator[None]:
 def _help(given: list[Callable[[], object]], ended: Ended) -> None:
     failed: BaseException | None = None
     try:
-        given.pop()()  # so that nothing here has the launch's arrays any more when that goes on
+        given.pop()()  # popped, so that this frame does not keep the launch's arrays alive
     except BaseException as error:  # noqa: BLE001 - the launch raises it
         failed = error
     ended.put(failed)

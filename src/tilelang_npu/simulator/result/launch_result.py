@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -107,12 +108,14 @@ class Launch:
         self._expand = expand
         self.blocks = recorded.count
         self.name = recorded.program.name
-        _ = self._checked
+        self._hazards: list[Hazard] | None = None
+        self._lock = RLock()
+        self._checked = self._orders_exist  # raises the deadlocks that only pipes show
         if hazards:
-            _ = self.hazards
+            self._find_hazards()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"),
+        return _launch, (self.recorded, self.numbers, self._made, self._before, self._hazards,
                          None if self.chip is self.recorded.program.chip else self.chip, self._expand)
 
     @property
@@ -139,7 +142,7 @@ class Launch:
             changed: positions among the user's arguments.
         """
         bound, program = self.recorded.bound, self.recorded.program
-        if "hazards" not in vars(self):
+        if self._hazards is None:
             which = program.used.intersection(bound.users[position] for position in changed)
             if which:
                 self.recorded = replace(self.recorded, bound=bound.copied(which))
@@ -285,13 +288,10 @@ class Launch:
         return found
 
     @_in_common
-    def _checked(self) -> bool:
+    def _orders_exist(self) -> bool:
         """True; raises the deadlocks that only pipes show: an event that is awaited and never set."""
-        if self.recorded.program.global_sync:
-            self._order(self.recorded.blocks)
-        else:
-            for run in self.distinct_blocks:
-                self._order([run])
+        for runs in [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]:
+            self._order(runs)
         return True
 
     @_in_common
@@ -453,16 +453,23 @@ class Launch:
 
     # -- hazards, written elements, timeline ---------------------------------------------------------------------------
 
-    @once
+    @property
     def hazards(self) -> list[Hazard]:
         """Races and wrong use of flags in one block of each kind and between blocks; invalid addresses; results of
         uninitialised bytes.
 
         Whether uninitialised bytes reach a result is decided with the contents of the arrays when this is first read.
         """
+        return self._find_hazards()
+
+    def _find_hazards(self) -> list[Hazard]:
+        """Returns the hazards, which are searched once."""
         from tilelang_npu.simulator.sanitizer.all_hazards import find_all_hazards
 
-        return find_all_hazards(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
+        with self._lock:
+            if self._hazards is None:
+                self._hazards = find_all_hazards(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
+            return self._hazards
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
@@ -596,6 +603,5 @@ def _launch(recorded: RecordedLaunch, numbers: Sequence[NumberFinding], made: It
             hazards: list[Hazard] | None, chip: Chip | None, expand: Expand) -> Launch:
     """Unpickles a launch."""
     launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand)
-    if hazards is not None:
-        vars(launch)["hazards"] = hazards
+    launch._hazards = hazards
     return launch

@@ -391,7 +391,7 @@ class _BatchWorker:
             found = self._bound_to[key] = self._bind(batch)
         lanes = found.lanes
         for layout, given in zip(found.layouts, batch.layouts, strict=True):
-            layout.blocks = given.blocks
+            layout.blocks, layout.failed_block = given.blocks, None
         if len(lanes) == 1 and not lanes[0].function.switches:
             lanes[0].run_block(batch.first)
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.machine.batch_layout import BatchLayout, block_of
+from tilelang_npu.simulator.machine.batch_layout import BatchLayout
 from tilelang_npu.simulator.machine.core_coroutines import CoreId, Coroutine, Flags, Running, run_coroutines
 from tilelang_npu.simulator.machine.datapath import Multipliers, Product
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
@@ -69,7 +69,7 @@ class BoundCore:
     def __init__(self, program: Program, index: int, sub: int, bound: BoundArguments, blocks: int, resources: LaunchResources,
                  memories: Mapping[str, CoreMemory], layout: BatchLayout | None = None,
                  shared: Sequence[Array | None] | None = None) -> None:
-        self._poison = resources.poison
+        self._poison, self._layout = resources.poison, layout
         self._workspaces = program.workspaces
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = resources.functions[index]
@@ -91,7 +91,10 @@ class BoundCore:
 
     def explained(self, error: Exception, block: int) -> Exception:
         """Returns the user's error for an exception, if it is the kernel's fault."""
-        told = self.function.explain(error, block_of(error, block), self._workspace, self._workspaces)
+        # in a batch it may be another block than the first
+        if self._layout is not None and self._layout.failed_block is not None:
+            block = self._layout.failed_block
+        told = self.function.explain(error, block, self._workspace, self._workspaces)
         return error if told is None else told
 
     def start(self) -> None:

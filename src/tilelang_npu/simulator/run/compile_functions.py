@@ -6,7 +6,6 @@ A process that has compiled functions, such as those of the cache, needs neither
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrankedMemRefType
@@ -22,9 +21,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.batched_emitter import BatchedEmitter
 from tilelang_npu.simulator.codegen.data_dependence import DataDependence
-from tilelang_npu.simulator.codegen.observed_emitter import ObservedEmitter
 from tilelang_npu.simulator.codegen.per_block_scalars import UnbatchableFunctionError, find_per_block_scalars
-from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
 from tilelang_npu.simulator.codegen.strided_views import element_of
 from tilelang_npu.simulator.codegen.tracing_emitter import TracingEmitter
 from tilelang_npu.simulator.machine.batch_layout import OnChipFlow
@@ -39,51 +36,41 @@ _ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock
 _GRID_TYPE = IntegerType(32)
 
 
-def _emitted(function: FuncOp, core: str, chip: Chip, parallel: int, form: Form) -> PythonEmitter:
-    """Returns an emitter that has generated all lines of a function."""
-    emitter = form(function, core, chip, parallel)
-    emitter.emit_block(function.body.block)
-    emitter.flush()
-    return emitter
-
-
-def compiled(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """Compiles a device function that runs in program order.
+def compile_function(function: FuncOp, core: str, chip: Chip, parallel: int, form: Form = PythonEmitter) -> CompiledFunction:
+    """Compiles a device function.
 
     Args:
         function: the function.
         core: ``AIC`` or ``AIV``.
         chip: the chip that it runs on.
         parallel: sub-blocks that run it.
+        form: makes the emitter; by default of code that computes in program order.
     """
-    return CompiledFunction(_emitted(function, core, chip, parallel, PythonEmitter))
+    return CompiledFunction(_emitted(form(function, core, chip, parallel)))
 
 
-def stepwise(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """Compiles a device function that yields its ops to a schedule."""
-    return CompiledFunction(_emitted(function, core, chip, parallel, StepwiseEmitter))
-
-
-def watched(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """Compiles a device function that calls an observer around its ops."""
-    return CompiledFunction(_emitted(function, core, chip, parallel, ObservedEmitter))
-
-
-def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
+def compile_traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
     """Compiles a device function that records its ops and computes nothing."""
     data = DataDependence(function)
-    return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data.told)
+    return TracedFunction(_emitted(TracingEmitter(data, function, core, chip, parallel)), data.told)
 
 
-def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> BatchedFunction | None:
+def compile_batched(function: FuncOp, core: str, chip: Chip, parallel: int) -> BatchedFunction | None:
     """Compiles a device function that runs many blocks at once; None where its blocks cannot."""
     flow = OnChipFlow()
     try:
         has_own = bool(find_per_block_scalars(function))
-        emitter = _emitted(function, core, chip, parallel, partial(BatchedEmitter, flow))
+        emitter = _emitted(BatchedEmitter(flow, function, core, chip, parallel))
     except UnbatchableFunctionError:
         return None
     return BatchedFunction(emitter, flow, has_own=has_own)
+
+
+def _emitted(emitter: PythonEmitter) -> PythonEmitter:
+    """Generates all lines of a function."""
+    emitter.emit_block(emitter.function.body.block)
+    emitter.flush()
+    return emitter
 
 
 def data_dependent_arguments(function: FuncOp) -> frozenset[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
-from tilelang_npu.sharing import once
+from tilelang_npu.sharing import Kept, once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.datapath import no_multiplier
@@ -57,12 +57,47 @@ _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 class CompiledForms(TypedDict, total=False):
     """The functions of a program in further forms, by the name of the form."""
 
-    stacked: tuple[BatchedFunction, ...]
+    batched: tuple[BatchedFunction, ...]
     traced: tuple[TracedFunction, ...]
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """What it takes to run a kernel without its module.
+
+    Attributes:
+        name: the kernel's name.
+        functions: its device functions.
+        mixed: whether it has functions for both kinds of cores.
+        most_blocks: limit of the blocks of a launch.
+        lanes: the cores of a block: for each the number of its function, and its sub-block.
+        global_sync: whether its blocks wait for each other.
+        workspace: bytes of workspace of each block.
+        workspace_from: where that number comes from, for messages.
+    """
+
+    name: str
+    functions: tuple[CompiledFunction, ...]
+    mixed: bool
+    most_blocks: int
+    lanes: tuple[tuple[int, int], ...]
+    global_sync: bool
+    workspace: int
+    workspace_from: str
 
 
 Left = dict[tuple[int, int, int], SyncState]
 """The events and flags that stay set: by the position of the block among those that run together, function and sub-block."""
+
+
+def _fact(make: Callable[[Program], Made]) -> once[Program, Made]:
+    """A fact about a kernel: computed when first needed, and kept with the kernel in the cache."""
+    def known(program: Program) -> Made:
+        found: Made = program._facts.get(make.__name__, lambda: make(program))
+        return found
+
+    known.__name__, known.__doc__ = make.__name__, make.__doc__
+    return once(known)
 
 
 class Program:
@@ -83,29 +118,45 @@ class Program:
                  computes: bool = True) -> None:
         from tilelang_npu.dialects import hacc
         from tilelang_npu.simulator.codegen.control import blocks_per_point
-        from tilelang_npu.simulator.run.compile_functions import compiled, traced
+        from tilelang_npu.simulator.run.compile_functions import compile_function, compile_traced
         from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 
-        self._module: ModuleOp | Callable[[], ModuleOp] = module
-        self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
-        self.name, kernels = kernel_of(module, entry)
+        target = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
+        name, kernels = kernel_of(module, entry)
         mixed = len(kernels) > 1
-        per_block = vector_cores(module, self.name, self.chip) if mixed else 1
-        form = compiled if computes else traced
-        self.functions: tuple[CompiledFunction, ...] = tuple(
-            form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
+        per_block = vector_cores(module, name, target) if mixed else 1
+        form = compile_function if computes else compile_traced
+        functions = tuple(form(function, core, target, per_block if core == "AIV" else 1) for core, function in kernels)
+        lanes = tuple((index, sub) for index, function in enumerate(functions)
+                      for sub in range(per_block if function.core == "AIV" else 1))
+        asked = answer_of(module, name + _WORKSPACE_FUNCTION, target)
+        default = "the default in place of " if asked is None else ""
+        self._begin(module, target, CompiledKernel(
+            name, functions, mixed,
+            MAX_BLOCKS * (1 if mixed or kernels[0][0] != "AIV" else blocks_per_point(kernels[0][1], target.aiv_per_aic)),
+            lanes, any(function.global_sync for function in functions), WORKSPACE_BYTES if asked is None else asked,
+            f"{default}{name}{_WORKSPACE_FUNCTION}"))
+
+    def _begin(self, module: ModuleOp | Callable[[], ModuleOp], chip: Chip, kernel: CompiledKernel,
+               facts: Kept[str, Any] | None = None, forms: Callable[[], CompiledForms] | None = None) -> None:
+        """Sets the fields of a new program.
+
+        Args:
+            module: the module, or reads it.
+            chip: the chip.
+            kernel: the compiled kernel.
+            facts: facts about the kernel that are computed when first needed, as far as they are known.
+            forms: reads further compiled forms of the functions.
+        """
+        self._module, self.chip, self._kernel = module, chip, kernel
+        self.name, self.functions, self.mixed, self.lanes = kernel.name, kernel.functions, kernel.mixed, kernel.lanes
+        self.most_blocks, self.global_sync = kernel.most_blocks, kernel.global_sync
+        self.workspace, self.workspace_from = kernel.workspace, kernel.workspace_from
+        self._facts: Kept[str, Any] = Kept() if facts is None else facts
+        self._forms = forms
+        self._new_forms = CompiledForms()
         self._planned: tuple[object, BatchPlan | None] = (None, None)
         self._seen: object = None
-        self._forms: Callable[[], CompiledForms] | None = None
-        self.mixed = mixed
-        alone = not mixed and kernels[0][0] == "AIV"
-        self.most_blocks = MAX_BLOCKS * (blocks_per_point(kernels[0][1], self.chip.aiv_per_aic) if alone else 1)
-        self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
-                           for sub in range(per_block if function.core == "AIV" else 1))
-        self.global_sync = any(function.global_sync for function in self.functions)
-        asked = answer_of(module, self.name + _WORKSPACE_FUNCTION, self.chip)
-        self.workspace = WORKSPACE_BYTES if asked is None else asked
-        self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
 
     @once
     def module(self) -> ModuleOp:
@@ -127,24 +178,17 @@ class Program:
         """
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
-        facts = ("functions", "name", "mixed", "most_blocks", "lanes", "global_sync", "workspace", "workspace_from")
-        found_out = ("declared", "has_grid", "_least_ops", "places", "data_free", "reads_first")
-        return {**{name: getattr(self, name) for name in facts},
-                **{name: vars(self)[name] for name in found_out if name in vars(self)}}
+        return {"kernel": self._kernel, "facts": self._facts}
 
     @property
     def has_forms(self) -> bool:
         """Whether there are forms for :meth:`restored`: many blocks have run at once, or cannot."""
-        return self._forms is not None or "stacked" in vars(self)
+        return self._forms is not None or "batched" in self._new_forms
 
     def forms(self) -> CompiledForms:
         """Returns the further forms that have been compiled so far."""
-        found = CompiledForms() if self._forms is None else self._forms().copy()
-        if "stacked" in vars(self):
-            found["stacked"] = self.stacked
-        if "traced" in vars(self):
-            found["traced"] = self.traced
-        return found
+        known = CompiledForms() if self._forms is None else self._forms()
+        return {**known, **self._new_forms}
 
     @classmethod
     def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
@@ -158,17 +202,17 @@ class Program:
             forms: returns the result of :meth:`forms`, when many blocks run.
         """
         made = cls.__new__(cls)
-        vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None, _forms=forms)
+        made._begin(module, chip, data["kernel"], data["facts"], forms)
         return made
 
-    @once
+    @_fact
     def declared(self) -> list[FunctionParameter]:
         """The kernel's parameters."""
         from tilelang_npu.simulator.run.compile_functions import parameters
 
         return parameters(self.device_functions[0])
 
-    @once
+    @_fact
     def has_grid(self) -> bool:
         """Whether the last parameters are the three sizes of the grid."""
         from tilelang_npu.simulator.run.compile_functions import has_grid
@@ -188,9 +232,9 @@ class Program:
     @once
     def _recompiled(self) -> list[Sequence[Operation]]:
         """The ops of each function's records, for functions that were unpickled: found by compiling again in the same order."""
-        from tilelang_npu.simulator.run.compile_functions import compiled
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return [function.recorded or () for function in self._in_form(compiled)]
+        return [function.recorded or () for function in self._in_form(compile_function)]
 
     @once
     def written(self) -> frozenset[int]:
@@ -218,9 +262,10 @@ class Program:
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that yields ops to a schedule."""
-        from tilelang_npu.simulator.run.compile_functions import stepwise
+        from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(stepwise)
+        return self._in_form(partial(compile_function, form=StepwiseEmitter))
 
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
@@ -228,42 +273,47 @@ class Program:
         if all(isinstance(function, TracedFunction) for function in self.functions):
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
         if self._forms is not None and "traced" in (kept := self._forms()):
-            return kept["traced"]
-        from tilelang_npu.simulator.run.compile_functions import traced
+            made = kept["traced"]
+        else:
+            from tilelang_npu.simulator.run.compile_functions import compile_traced
 
-        return self._in_form(traced)
+            made = self._in_form(compile_traced)
+        self._new_forms["traced"] = made
+        return made
 
     @once
     def _computing(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that computes in program order."""
         if not any(isinstance(function, TracedFunction) for function in self.functions):
             return self.functions
-        from tilelang_npu.simulator.run.compile_functions import compiled
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(compiled)
+        return self._in_form(compile_function)
 
-    @once
+    @_fact
     def data_free(self) -> bool:
         """Whether the kernel's ops are independent of the contents of tensors: a trace then equals the record of a run."""
         return not any(function.data.uses for function in self.traced)
 
-    @once
+    @_fact
     def reads_first(self) -> bool:
         """Whether in program order the first access to some on-chip buffer is a read."""
         return any(reads_first(function.records) for function in self.functions)
 
     @once
-    def stacked(self) -> tuple[BatchedFunction, ...]:
+    def batched(self) -> tuple[BatchedFunction, ...]:
         """The functions in the form that runs many blocks at once; empty where no blocks may."""
-        if self.global_sync:
-            return ()
+        made = self._new_forms["batched"] = () if self.global_sync else self._compile_batched()
+        return made
+
+    def _compile_batched(self) -> tuple[BatchedFunction, ...]:
         if self._forms is not None:
-            return self._forms()["stacked"]
-        from tilelang_npu.simulator.run.compile_functions import stacked
+            return self._forms()["batched"]
+        from tilelang_npu.simulator.run.compile_functions import compile_batched
 
         made = []
         for function, compiled in zip(self.device_functions, self.functions, strict=True):
-            if (one := stacked(function, compiled.core, self.chip, compiled.parallel)) is None:
+            if (one := compile_batched(function, compiled.core, self.chip, compiled.parallel)) is None:
                 return ()
             made.append(one)
         return tuple(made)
@@ -289,25 +339,25 @@ class Program:
 
     def _new_plan(self, bound: BoundArguments, blocks: int, most_ops: int | None, *, one_by_one: bool) -> BatchPlan | None:
         """Returns a new plan; ``one_by_one`` says whether tracing each block is worth its time."""
-        if not self.stacked or not self.data_free:
+        if not self.batched or not self.data_free:
             return None
         placeholders = [PlaceholderData() for _ in self.traced]
         runs: Sequence[BlockRun] | None = trace_batched(self, bound, blocks, most_ops, placeholders)
-        if runs is None and one_by_one and not any(function.has_own for function in self.stacked):
+        if runs is None and one_by_one and not any(function.has_own for function in self.batched):
             placeholders = [PlaceholderData() for _ in self.traced]
             runs = self._trace(bound, blocks, placeholders, None, most_ops).blocks
         if runs is None:
             return None
-        return plan_batches(self, self.stacked, runs, [placeholder.numbers for placeholder in placeholders], bound)
+        return plan_batches(self, self.batched, runs, [placeholder.numbers for placeholder in placeholders], bound)
 
-    @once
+    @_fact
     def _least_ops(self) -> int:
         """A lower bound of the ops that a block issues."""
         from tilelang_npu.simulator.run.compile_functions import ops_at_least
 
         return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
-    @once
+    @_fact
     def places(self) -> frozenset[int]:
         """The arguments that are written at data-dependent places."""
         from tilelang_npu.simulator.run.compile_functions import data_dependent_arguments
@@ -319,11 +369,12 @@ class Program:
                      for function, compiled in zip(self.device_functions, self.functions, strict=True))
 
     @once
-    def _watched(self) -> tuple[CompiledFunction, ...]:
+    def _observed(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that calls an observer."""
-        from tilelang_npu.simulator.run.compile_functions import watched
+        from tilelang_npu.simulator.codegen.observed_emitter import ObservedEmitter
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(watched)
+        return self._in_form(partial(compile_function, form=ObservedEmitter))
 
     @property
     def cores(self) -> int:
@@ -367,14 +418,14 @@ class Program:
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
-                run_batches(self, self.stacked, plan, bound, most_ops, jobs)
+                run_batches(self, self.batched, plan, bound, most_ops, jobs)
             return RecordedLaunch(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
-                functions = self._computing if observer is None else self._watched
+                functions = self._computing if observer is None else self._observed
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, LaunchResources(functions, most_ops, observer=observer))
         runs.sort(key=lambda run: run.block)
@@ -483,7 +534,7 @@ class Program:
         """
         arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        functions = self._computing if observer is None else self._watched
+        functions = self._computing if observer is None else self._observed
         resources = LaunchResources(functions, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]

@@ -96,12 +96,12 @@ class Profile(Report):
     def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Sequence[Advice]] = tuple) -> None:
         self.launch = launch
         self._try_edits = try_edits
+        self._advice: tuple[Advice, ...] | None = None
         self.kernel = kernel or launch.name
         self.chip = launch.parts[0].chip.name
 
     def __getstate__(self) -> dict[str, Any]:
-        known = {"advice": self.advice} if "advice" in vars(self) else {}
-        return state_of(self) | {"_try_edits": tuple} | known  # what compiles kernels stays in this process
+        return state_of(self) | {"_try_edits": tuple}  # compiling kernels is left to this process
 
     @property
     def cycles(self) -> float:
@@ -173,9 +173,11 @@ class Profile(Report):
     def advice(self) -> tuple[Advice, ...]:
         """Possible changes, the largest gain first: the causes of lost time in the launch, each with the time without it; and
         for a kernel's profile, changes that were compiled and timed."""
-        found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
-                 for one in advice(part, parts, self.launch.time_us)]
-        return tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
+        if self._advice is None:
+            found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
+                     for one in advice(part, parts, self.launch.time_us)]
+            self._advice = tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
+        return self._advice
 
     def on(self, other: Chip | str) -> Profile:
         """Returns the profile of the same launch on another chip; blocks, tiles and waits stay the same.
