@@ -95,7 +95,7 @@ def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
         raise TileError(f"batchMmadL1 multiplies batches of {', '.join(str(shape[0]) for shape in shapes if shape)} matrices",
                         code="T507", location=location_of(op), help="give all three the same first axis")
     if op.per_channel_bias is not None:
-        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in an op behind")
+        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in a later op")
     sync = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
     count = shapes[0][0] if shapes[0] else 0
     for number in range(count):

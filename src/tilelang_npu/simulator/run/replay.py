@@ -80,7 +80,7 @@ class Replay:
                     self._bound = replace(self._bound, arrays=after.arrays)
                 self._settled.add(block)
 
-    def behind(self, run: BlockRun) -> ReplayResult | None:
+    def run_after_launch(self, run: BlockRun) -> ReplayResult | None:
         """Runs a block once more after the launch, on copies of the arrays; None as for ``after``."""
         return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 

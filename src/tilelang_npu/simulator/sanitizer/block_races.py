@@ -140,7 +140,7 @@ class _Check:
         if after is None:
             if len(self._replayed) == REPLAYED:
                 self._replayed.clear()
-            again = self.recorded.replay.behind(self._runs[block])
+            again = self.recorded.replay.run_after_launch(self._runs[block])
             if again is None:
                 return True  # not decided: ``Replay.failed`` says so
             after = [array if number in self.memory.delta else None for number, array in enumerate(again.arrays)]

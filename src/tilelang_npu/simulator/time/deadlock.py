@@ -266,7 +266,7 @@ class _Graph:
                 setter = self.cores[one.core]
                 those = [other.label for other in self.rendezvous.group(setter.identity, one.step.group)[2]]
                 nearly.append((1, f"flag {flag} is set by {setter.identity.label} at {self._line(setter.record(one.number))}, "
-                                  f"for {' and '.join(those[:2]) or 'nobody'}"))
+                                  f"for {' and '.join(those[:2]) or 'no core'}"))
                 break
         for key, tokens in core.tokens.items():
             if not tokens:

@@ -40,7 +40,7 @@ class Reason:
 
     def __str__(self) -> str:
         words = {"wait": "waits for", "issue": "issue of", "short rows": "short rows of", "latency": "latency of",
-                 "HBM": "HBM slows", "L2": "L2 slows", "event": "event behind", "flag": "flag behind",
+                 "HBM": "HBM slows", "L2": "L2 slows", "event": "event after", "flag": "flag after",
                  "not issued": "not issued yet:"}
         where = f"line {self.place.line}" if self.place is not None else ""
         return " ".join(filter(None, (words.get(self.kind, self.kind), self.core, self.pipe, self.op, where)))
