@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
@@ -221,25 +222,15 @@ def _cumsum(em: PythonEmitter, op: hivm.VCumsumOp) -> None:
     _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
 
 
-@effect(hivm.VCumprodOp)
-def _cumprod(em: PythonEmitter, op: hivm.VCumprodOp) -> None:
-    _cumulate(em, op, "prod", "mul")
-
-
-@effect(hivm.VCummaxOp)
-def _cummax(em: PythonEmitter, op: hivm.VCummaxOp) -> None:
-    _cumulate(em, op, "max", "max")
-
-
-@effect(hivm.VCumminOp)
-def _cummin(em: PythonEmitter, op: hivm.VCumminOp) -> None:
-    _cumulate(em, op, "min", "min")
-
-
-def _cumulate(em: PythonEmitter, op: _Scan, kind: str, cost: str) -> None:
+def _cumulate(kind: str, cost: str, em: PythonEmitter, op: _Scan) -> None:
     (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=_scan_steps(em, op))
     axis = int(op.cum_dims.get_values()[0])
     em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {axis}, {_is_reverse(op)})")
+
+
+effect(hivm.VCumprodOp)(partial(_cumulate, "prod", "mul"))
+effect(hivm.VCummaxOp)(partial(_cumulate, "max", "max"))
+effect(hivm.VCumminOp)(partial(_cumulate, "min", "min"))
 
 
 @effect(hivm.VSortOp)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, door
-from tilelang_npu.simulator.result import report
+from tilelang_npu.simulator.result import JsonObject, report
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.time_split import Split
 from tilelang_npu.target import Chip
@@ -87,7 +87,7 @@ class Launches:
         """Returns which elements of a GM argument any of the launches wrote; see ``Launch.writes``."""
         return written(self.parts, argument)
 
-    def trace(self) -> dict[str, Any]:
+    def trace(self) -> JsonObject:
         """Returns the timelines, one after the other; see ``Launch.trace``."""
         facts = [part.trace()["otherData"] for part in self.parts]
         return {"traceEvents": list(in_a_row((part, f"{part.name} ") for part in self.parts)), "displayTimeUnit": "ns",
@@ -132,7 +132,7 @@ class Launches:
         total = f"{name or self.name}: {len(self.parts)} launches one after the other, {time}"
         return "\n\n".join([*(part.summary() for part in self.parts), total])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the launches as data for JSON: docs/accuracy.md lists the keys."""
         return report.call_data(self)
 
@@ -169,7 +169,7 @@ def written(parts: Sequence[Launch], argument: int) -> NDArray[np.bool_]:
     return found
 
 
-def in_a_row(launches: Iterable[tuple[AnyLaunch, str]]) -> Iterator[dict[str, Any]]:
+def in_a_row(launches: Iterable[tuple[AnyLaunch, str]]) -> Iterator[JsonObject]:
     """Yields the events of the timelines of some launches, one after the other, each on its own tracks.
 
     Args:

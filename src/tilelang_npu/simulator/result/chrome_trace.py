@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ MAX_EVENTS = 100_000
 """Slices from which on later blocks are omitted; viewers become slow beyond."""
 
 
-def chrome_trace(launch: Launch) -> dict[str, Any]:
+def chrome_trace(launch: Launch) -> JsonObject:
     """Returns the events: one process per core, one thread per pipe; times in microseconds, cycles in the arguments.
 
     Every block is drawn on the core that runs it, up to ``MAX_EVENTS``; ``otherData.left_out`` counts the omitted blocks.

@@ -17,7 +17,7 @@ from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.op_records import OpRecord
-from tilelang_npu.simulator.result import gm_transfers, report
+from tilelang_npu.simulator.result import JsonObject, gm_transfers, report
 from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
 from tilelang_npu.simulator.result.kernel_class import kind_of
 from tilelang_npu.simulator.result.time_split import Split, split_of
@@ -548,7 +548,7 @@ class Launch:
         return any(access.memory == "gm" and access.buffer == buffer and access.adds
                    for function in self.recorded.program.functions for record in function.records for access in record.accesses)
 
-    def trace(self) -> dict[str, Any]:
+    def trace(self) -> JsonObject:
         """Returns the timeline as Chrome trace events (for Perfetto): a track per core and pipe, with one block per core."""
         from tilelang_npu.simulator.result.chrome_trace import chrome_trace
 
@@ -591,7 +591,7 @@ class Launch:
         """Returns the launch in some lines: time and its parts, busy pipes, memory."""
         return report.summary(self, name or self.name)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the launch as data for JSON: docs/accuracy.md lists the keys."""
         return report.launch_data(self)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
@@ -165,7 +166,7 @@ def _kib(size: int) -> str:
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
 
-def launch_data(launch: Launch) -> dict[str, Any]:
+def launch_data(launch: Launch) -> JsonObject:
     """Returns the data of one launch."""
     bound, program = launch.recorded.bound, launch.recorded.program
     gm = bandwidth(launch)
@@ -184,14 +185,14 @@ def launch_data(launch: Launch) -> dict[str, Any]:
     }
 
 
-def call_data(launches: Launches) -> dict[str, Any]:
+def call_data(launches: Launches) -> JsonObject:
     """Returns the data of the launches of a call."""
     return {"kernel": launches.name, "chip": launches.parts[0].chip.name, "time_us": launches.time_us,
             "error": launches.error, "split_us": launches.split._asdict(), "cycles": launches.cycles,
             "blocks": launches.blocks, "launches": [launch_data(part) for part in launches.parts]}
 
 
-def _argument(name: str, value: object) -> dict[str, Any]:
+def _argument(name: str, value: object) -> JsonObject:
     if isinstance(value, np.ndarray):
         return {"name": name, "dtype": str(value.dtype), "shape": list(value.shape)}
     return {"name": name, "value": value.item() if isinstance(value, np.generic) else value}

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.dialects.remarks import remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
 from tilelang_npu.simulator.result.profile.time_parts import line_of
@@ -79,7 +80,7 @@ class Advice:
         time = f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, {self.how})"
         return f"{self.cause}: {where}{self.text}  {time}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location
+from tilelang_npu.simulator.result import JsonObject
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -37,7 +38,7 @@ class Difference:
     def __str__(self) -> str:
         return f"{self.us:+9.2f} us  {self.first:9.2f} -> {self.second:<9.2f} {self.what}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         return {"what": self.what, "first_us": self.first, "second_us": self.second, "us": self.us}
 
@@ -62,7 +63,7 @@ class Comparison:
     kinds: tuple[Difference, ...]
     pipes: tuple[Difference, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the comparison as data for JSON."""
         tables = {name: [row.to_dict() for row in getattr(self, name)] for name in ("lines", "kinds", "pipes")}
         return {"first": self.first, "second": self.second, "total": self.total.to_dict(), **tables}

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.charts import Picture, picture
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.advice import Advice, advice
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
@@ -54,7 +55,7 @@ class PipeTimes:
         own = WORK | {"issue"} if self.pipe == "S" else WORK
         return tuple(part for part in self.parts if part.reason.kind not in own)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         return {"core": self.core, "pipe": self.pipe, "busy_us": self.busy_us, "parts": [part.to_dict() for part in self.parts]}
 
@@ -73,7 +74,7 @@ class LineTimes:
     us: float
     work: Mapping[Row, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {**where, "us": self.us, "work": {f"{core} {pipe}": us for (core, pipe), us in sorted(self.work.items())}}
@@ -100,7 +101,7 @@ class Profile(Report):
         self.kernel = kernel or launch.name
         self.chip = launch.parts[0].chip.name
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         return state_of(self) | {"_try_edits": tuple}  # compiling kernels is left to this process
 
     @property
@@ -194,7 +195,7 @@ class Profile(Report):
         """Returns where the difference to another profile comes from."""
         return compare(self, other)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the profile as data for JSON."""
         return {
             "kernel": self.kernel, "chip": self.chip, "time_us": self.time_us, "launch_us": self.launch.launch_us,

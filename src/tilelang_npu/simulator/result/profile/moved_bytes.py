@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord, Transfer
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
 from tilelang_npu.simulator.time.l2 import WALKED, Kinds
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, PipeStep
@@ -42,7 +43,7 @@ class PathBytes:
     rate: float
     peak: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         return asdict(self)
 
@@ -66,7 +67,7 @@ class ArgumentBytes:
     hbm: int
     needed: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         return asdict(self)
 

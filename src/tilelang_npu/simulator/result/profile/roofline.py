@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
 from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, vector_work
 
@@ -66,7 +67,7 @@ class Roofline:
         """The limit that applies: ``compute`` or ``HBM``."""
         return "HBM" if self.hbm_seconds > self.at_peak else "compute"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the figures as data for JSON."""
         derived = ("intensity", "peak", "achieved", "attainable", "bound")
         return asdict(self) | {name: getattr(self, name) for name in derived}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tilelang_npu.errors import Location
+from tilelang_npu.simulator.result import JsonObject
 
 _Key = TypeVar("_Key")
 
@@ -45,9 +46,9 @@ class Reason:
         where = f"line {self.place.line}" if self.place is not None else ""
         return " ".join(filter(None, (words.get(self.kind, self.kind), self.core, self.pipe, self.op, where)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the reason as data for JSON; empty fields are omitted."""
-        found: dict[str, Any] = {"kind": self.kind}
+        found: JsonObject = {"kind": self.kind}
         found |= {name: value for name in ("core", "pipe", "op") if (value := getattr(self, name))}
         if self.place is not None:
             found["line"], found["file"] = self.place.line, self.place.file
@@ -64,7 +65,7 @@ class TimePart:
     def __str__(self) -> str:
         return f"{self.us:9.2f} us  {self.reason}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the part as data for JSON."""
         return {"us": self.us, **self.reason.to_dict()}
 

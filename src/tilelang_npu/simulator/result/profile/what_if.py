@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.progress import shown
 from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, RUN, Change, ChangedExpansion, PipeStep
 from tilelang_npu.target import Chip, Move
 
@@ -40,7 +41,7 @@ class WhatIf:
     def __str__(self) -> str:
         return f"{self.change:<26} {self.after:9.2f} us {100 * (self.after / self.before - 1):+6.1f} %"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Returns the row as data for JSON."""
         return {"change": self.change, "us": self.after, "gain": self.gain}
 
