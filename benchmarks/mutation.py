@@ -58,13 +58,13 @@ from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.machine.events import OpRecord, replay
+from tilelang_npu.simulator.machine.op_records import OpRecord, replay
 from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.simulator.run.entry_functions import kernel_of
-from tilelang_npu.simulator.run.program import Left, Recorded
-from tilelang_npu.simulator.run.reorder import Stores
-from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.time.steps import JOIN, PIPES
+from tilelang_npu.simulator.run.program import Left, RecordedLaunch
+from tilelang_npu.simulator.run.reordered_execution import Stores
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
+from tilelang_npu.simulator.time.pipe_steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
@@ -194,7 +194,7 @@ class Bench:
         program.run(self._arguments, blocks=self.call.blocks, observer=watch)
         return watch.seen or not writers
 
-    def _run(self, program: Program, schedule: str | None, left: Left | None, stores: Stores | None = None) -> Recorded:
+    def _run(self, program: Program, schedule: str | None, left: Left | None, stores: Stores | None = None) -> RecordedLaunch:
         for number in self._written:
             np.copyto(self._arguments[number], self.call.arguments[number])
         return program.run(self._arguments, blocks=self.call.blocks, schedule=schedule, left=left, stores=stores)

@@ -17,7 +17,7 @@ from tilelang_npu import TileError
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.constants import constant_value
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.simulator.machine.events import number_of
+from tilelang_npu.simulator.machine.op_records import number_of
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.simulator.run.program import Program

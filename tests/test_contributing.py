@@ -142,7 +142,7 @@ def test_a_pass_is_a_file_a_row_and_its_test(copy: Copy) -> None:
 
 
 CHIP = """
-from simulator.test_reachable import _module
+from simulator.test_operand_checks import _module
 from tilelang_npu.cli import main
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.run import batched_execution
 
 UNARY = {"abs": np.abs, "relu": lambda a: np.maximum(a, 0), "bounded_exp": lambda a: np.exp(np.minimum(a, 1.0))}
 BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -64,9 +64,9 @@ def _line(step: Step, style: str, rows: int, columns: int) -> list[str]:
 def stacked() -> Iterator[None]:
     """Blocks run as one where they can; the orders that they are compared with have them one behind the other."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "LEAST_BLOCKS", 2)
-        patch.setattr(stacks, "LEAST_BYTES", 0)
-        patch.setattr(stacks, "AT_ONCE", 0)
+        patch.setattr(batched_execution, "LEAST_BLOCKS", 2)
+        patch.setattr(batched_execution, "LEAST_BYTES", 0)
+        patch.setattr(batched_execution, "AT_ONCE", 0)
         yield
 
 

@@ -15,7 +15,7 @@ from captured import KERNELS, captured, copies
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.run.reorder import policy
+from tilelang_npu.simulator.run.reordered_execution import policy
 
 SCHEDULES = ["early", "late", "random:0", "random:1", "random:2"]
 SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")

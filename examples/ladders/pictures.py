@@ -8,7 +8,6 @@ import ladders
 from ladders import Ladder, Timed
 from ladders.advised import Said
 from tilelang_npu.charts import Curve, curves, picture
-from tilelang_npu.simulator.result.profile import drawings
 
 GOAL = "#b24c4c"
 """The colour of the line that the last step is to reach."""

@@ -116,7 +116,7 @@ class SanitizerError(TileError):
 
     Args:
         message: the reports, as text.
-        findings: the same as data (:class:`tilelang_npu.simulator.sanitizer.causes.Finding`).
+        findings: the same as data (:class:`tilelang_npu.simulator.sanitizer.findings.Finding`).
     """
 
     def __init__(self, message: str, *, code: str, location: Location | None, findings: Sequence[object]) -> None:

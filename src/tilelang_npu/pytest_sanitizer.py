@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilelang_npu.errors import TileError
     from tilelang_npu.runtime.allowances import Allowance
     from tilelang_npu.runtime.sanitizer import Sanitizer
-    from tilelang_npu.simulator.sanitizer.causes import Finding
+    from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__: list[str] = []
 
@@ -118,7 +118,7 @@ class _Session:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report, and fail the run for allowances that let nothing pass."""
         from tilelang_npu.runtime.findings_file import write_findings
-        from tilelang_npu.simulator.sanitizer.causes import merged
+        from tilelang_npu.simulator.sanitizer.findings import merged
 
         mine = (self.session.findings, *self.session.seen)
         if hasattr(self.config, "workeroutput"):
@@ -136,7 +136,7 @@ class _Session:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say which allowances let nothing pass, and what was let pass."""
         from tilelang_npu.errors import render
-        from tilelang_npu.simulator.sanitizer.causes import merged
+        from tilelang_npu.simulator.sanitizer.findings import merged
 
         passed = [finding for finding in merged(self.findings) if finding.allowed is not None]
         if passed or self.idle:

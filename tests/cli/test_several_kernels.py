@@ -52,7 +52,7 @@ def test_the_text_runs_alone(tool: Tool, tmp_path: Path, rng: np.random.Generato
         assert done.code == 0, done.err
         np.testing.assert_array_equal(np.load(tmp_path / stage / "C.npy"), wanted)
         assert "main_1  4 blocks" in done.out
-        assert f"{stage}: 2 launches one behind the other" in done.out
+        assert f"{stage}: 2 launches one after the other" in done.out
         assert json.loads((tmp_path / "t.json").read_text())["otherData"]["blocks"] == 9
         checked = tool("check", file)
         assert checked.code == 0, checked.err

@@ -10,7 +10,7 @@ import pytest
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime import allowances
 from tilelang_npu.runtime.allowances import Allowance, beside, has_comments, parse
-from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
+from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 
 
 def hazard(file: str, first: int, second: int, code: str = "S203") -> Hazard:

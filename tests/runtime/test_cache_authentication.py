@@ -26,7 +26,7 @@ from tilelang_npu.cli import main
 from tilelang_npu.runtime import cache, cache_authentication, environment
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
-from tilelang_npu.simulator.run import compiled
+from tilelang_npu.simulator.run import compiled_function
 
 pytestmark = pytest.mark.kept
 
@@ -98,7 +98,7 @@ def _code(marker: Path) -> bytes:
 def _with_code(marker: Path, directory: Path) -> bytes:
     """What the entry of the kernel would hold if its code objects were these."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled.marshal, "dumps", lambda _: _code(marker))
+        patch.setattr(compiled_function.marshal, "dumps", lambda _: _code(marker))
         _clear(directory)
         _run(2.0)
     entry = _entries(directory)[cache.KEPT]

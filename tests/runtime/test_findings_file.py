@@ -11,8 +11,8 @@ import pytest
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.findings_file import as_sarif, write_findings
-from tilelang_npu.simulator.sanitizer.causes import Finding
-from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
+from tilelang_npu.simulator.sanitizer.findings import Finding
+from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 
 # What sections 3.13 to 3.58 of the standard say of the objects that are written here: required properties, and all others that
 # may be there, each with what it is: a type, a set of words, another object, or a list of one of these.

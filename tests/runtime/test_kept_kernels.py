@@ -137,7 +137,7 @@ def test_what_many_blocks_take_is_kept_by_whom_they_run_with_first(directory: Pa
 
 
 def test_a_kernel_is_kept_though_what_many_blocks_take_cannot_be(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Program, "forms", lambda program: {"stacked": lambda: None})
+    monkeypatch.setattr(Program, "forms", lambda program: {"batched": lambda: None})
     told = [_told(_of_many_blocks()) for _ in range(2)]
     first, second = _of_many_blocks(), _of_many_blocks()
     assert [_told(first) for _ in range(3)] == [told[0]] * 3

@@ -14,7 +14,7 @@ import pytest
 import tilelang_npu as tilelang
 from tilelang_npu import language as T
 from tilelang_npu import target
-from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.run import batched_execution
 from tilelang_npu.target import known
 
 
@@ -94,9 +94,9 @@ def test_values_are_those_of_a_chip_that_goes_through_a_workspace(tile: int, col
 def test_blocks_that_run_as_one_have_what_the_other_core_wrote_each_for_itself(
         rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """All read the same B; what they multiply with it is their own, and so is what they are handed."""
-    monkeypatch.setattr(stacks, "LEAST_BLOCKS", 2)
-    monkeypatch.setattr(stacks, "LEAST_BYTES", 0)
-    monkeypatch.setattr(stacks, "AT_ONCE", 0)
+    monkeypatch.setattr(batched_execution, "LEAST_BLOCKS", 2)
+    monkeypatch.setattr(batched_execution, "LEAST_BYTES", 0)
+    monkeypatch.setattr(batched_execution, "AT_ONCE", 0)
     a = rng.uniform(-0.3, 0.3, (32 * 6, 32)).astype(np.float16)
     b = rng.uniform(-1, 1, (32, 48)).astype(np.float16)
     kernel, found = _run(to_and_fro(32 * 6, 48, 32, 32, 1), "950", a, b)

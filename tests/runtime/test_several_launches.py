@@ -289,7 +289,7 @@ def test_times_and_timelines() -> None:
     assert set(begins) == {"main_1", "main_2"}
     assert begins["main_2"] >= first.time_us > begins["main_1"]
     text = whole.summary()
-    assert text.index("main_1  5 blocks") < text.index("main_2  5 blocks") < text.index("main: 2 launches one behind the other")
+    assert text.index("main_1  5 blocks") < text.index("main_2  5 blocks") < text.index("main: 2 launches one after the other")
     traced = kernel.trace()
     assert [part.cycles for part in traced.parts] == [first.cycles, second.cycles]
 

@@ -30,7 +30,7 @@ from tilelang_npu.runtime.kernel import JITKernel
 from tilelang_npu.runtime.sync_report import SyncReport
 from tilelang_npu.sharing import Kept
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.machine.work import Barrier, CrossWait, EventWait
+from tilelang_npu.simulator.machine.op_records import Barrier, CrossWait, EventWait
 from tilelang_npu.transforms.pipeline import passes
 from transforms import pass_kernels
 from transforms.pass_kernels import CALLS

@@ -14,13 +14,13 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.effects import accesses
 from tilelang_npu.simulator import Program
-from tilelang_npu.simulator.machine.events import OpRecord, number_of
-from tilelang_npu.simulator.run.reorder import Stepped
+from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
+from tilelang_npu.simulator.run.reordered_execution import SteppedCore
 
 Row = tuple[str, bool, bool, str, bool]
 """Pipe, whether it is read, whether it is written, the memory, whether it is scratch: of one operand of one op."""
 Bytes = NDArray[np.uint8]
-Watch = Callable[[OpRecord, Sequence[Any]], None]
+WhileMonitor = Callable[[OpRecord, Sequence[Any]], None]
 
 
 def stated(op: Operation) -> Counter[Row]:
@@ -49,7 +49,7 @@ class Poisoner:
         told, missed: how many lies were told, and those that were believed.
     """
 
-    def __init__(self, program: Program, times: int = 2, watch: Watch | None = None, *, lies: bool = False) -> None:
+    def __init__(self, program: Program, times: int = 2, watch: WhileMonitor | None = None, *, lies: bool = False) -> None:
         self.program = program
         self.times, self.watch, self.lies = times, watch, lies
         self.ops = {id(function.records): function.recorded for function in self.program.stepwise}
@@ -62,13 +62,13 @@ class Poisoner:
 
     def run(self, arguments: Sequence[Any], blocks: int) -> None:
         """Run the program, op by op."""
-        begin = Stepped.__init__
+        begin = SteppedCore.__init__
 
-        def checked(core: Stepped, identity: Any, code: Any, expansion: Any, *rest: Any) -> None:
+        def checked(core: SteppedCore, identity: Any, code: Any, expansion: Any, *rest: Any) -> None:
             begin(core, identity, self.wrapped(code, expansion.records), expansion, *rest)
 
         with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-            patch.setattr(Stepped, "__init__", checked)
+            patch.setattr(SteppedCore, "__init__", checked)
             self.program.run(list(arguments), blocks=blocks, schedule="early")
 
     def wrapped(self, code: Iterator[Any], records: Sequence[OpRecord]) -> Iterator[Any]:

@@ -120,5 +120,5 @@ def test_a_whole_batch_does_not_leave_at_once() -> None:
     acc, out = f"memref<2x16x16xf32, {texts.L0C}>", f"memref<2x16x16xf32, {texts.GM}>"
     body = (texts.tile("c", 0, "2x16x16", "f32", texts.L0C) +
             f"\n    hivm.hir.fixpipe {{dma_mode = #hivm.dma_mode<nz2nd>}} ins(%c : {acc}) outs(%C : {out})")
-    with pytest.raises(TileError, match="what it takes from L0C is no matrix"):
+    with pytest.raises(TileError, match="its source in L0C is not a matrix"):
         Program(parse_module(texts.module(texts.kernel("AIC", [f"%C: {out}"], body))))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import threadpoolctl
 
-from tilelang_npu.simulator.machine.blas import one_blas_thread
+from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
 
 Call = Callable[[Callable[[], Any]], Any]
 

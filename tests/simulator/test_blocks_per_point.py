@@ -10,7 +10,7 @@ from simulator import texts
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Program
-from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
+from tilelang_npu.simulator.codegen.control import blocks_per_point
 
 KERNEL = """
 module attributes {hacc.target = #hacc.target<"Ascend910B2">} {

@@ -10,10 +10,10 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.recorded import BlockRun
+from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.run.bound_core import LaunchResources, block_run_of, copy_span, cores_of_block, run_cores
+from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 BLOCKS = 3
 
@@ -35,7 +35,7 @@ def made() -> Any:
 def cores(kernel: Any, a: Any, at: int, b: Any, poison: int | None = POISON) -> Any:
     program = kernel.program
     bound = program._bind([a, at, b], BLOCKS, program.used)
-    return cores_of_block(program, bound, BLOCKS, Means(program.functions, poison=poison))
+    return cores_of_block(program, bound, BLOCKS, LaunchResources(program.functions, poison=poison))
 
 
 def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(made: Any) -> None:
@@ -44,8 +44,8 @@ def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(
     runs: list[BlockRun] = []
     interned: dict[Stream, Stream] = {}
     for block in (2, 0, 0):
-        core.call(block)
-        runs.append(finished(block, [core], interned))
+        core.run_block(block)
+        runs.append(block_run_of(block, [core], interned))
     expected = a + 1
     expected[[2, 16 + 2 + 2], 0] = 7
     expected[8:16] = 0  # nobody ran block 1
@@ -62,7 +62,7 @@ def test_a_core_runs_one_block_after_the_other_and_records_what_the_launch_does(
 def test_memory_is_poisoned_before_each_block(made: Any, poison: int) -> None:
     a, b = np.ones((24, 16), np.float32), np.zeros((24, 16), np.float32)
     (core,) = cores(made, a, 0, b, poison)
-    core.call(0)
+    core.run_block(0)
     used = core.memory.arrays["ub"][:core.function.extents["ub"]]
     assert len(used) >= 8 * 16 * 4
     assert (used != poison).any()
@@ -74,7 +74,7 @@ def test_an_error_names_the_block_and_the_line(made: Any) -> None:
     a, b = np.ones((24, 16), np.float32), np.zeros((24, 16), np.float32)
     (core,) = cores(made, a, 7, b)
     with pytest.raises(TileError, match="in block 1") as caught:
-        core.call(1)
+        core.run_block(1)
     assert caught.value.code == "T502"
     assert caught.value.location is not None
     assert caught.value.location.source().strip() == "a[at + block, 0] = 7.0"
@@ -98,15 +98,15 @@ def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Genera
     a, c = rng.standard_normal((32, 32)).astype(np.float16), np.zeros((32, 32), np.float32)
     arguments = kernel.machine_arguments(kernel.signature.bind([a, c]))
     bound = program._bind(arguments, 1, program.used)
-    run_beside(cores_of_block(program, bound, 1, Means(program.functions)), [0], program)
+    run_cores(cores_of_block(program, bound, 1, LaunchResources(program.functions)), [0], program)
     np.testing.assert_allclose(c, 0.5 * (a.astype(np.float32) @ a.astype(np.float32)), rtol=1e-3, atol=1e-3)
 
 
 def test_a_part_of_an_array_is_copied_and_the_rest_is_none_of_it() -> None:
     array = np.arange(1, 9)
-    assert part_of(array, None, 0).tolist() == array.tolist()
-    part = part_of(array, {3: (2, 5)}, 3)
+    assert copy_span(array, None, 0).tolist() == array.tolist()
+    part = copy_span(array, {3: (2, 5)}, 3)
     assert part.tolist() == [0, 0, 3, 4, 5, 0, 0, 0]
-    assert not part_of(array, {3: (2, 5)}, 4).any()
+    assert not copy_span(array, {3: (2, 5)}, 4).any()
     part[:] = -1
     assert array[2] == 3

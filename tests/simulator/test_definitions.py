@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tilelang_npu.linear import Interval
+from tilelang_npu.simulator.codegen.code_scopes import Atom, CodeScope, Int
 from tilelang_npu.simulator.codegen.definitions import Definitions
-from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int
 
 
 def scopes(made: Definitions) -> list[CodeScope]:
@@ -103,7 +103,7 @@ def test_strides_of_sizes_that_a_run_knows() -> None:
 
 def test_a_number_that_follows_from_its_bounds_is_no_name_unless_computing_it_may_fail() -> None:
     made = Definitions()
-    assert made.named("n % 1", made.block, Interval.at(0)) == Int(0)
+    assert made.define_integer("n % 1", made.block, Interval.at(0)) == Int(0)
     assert not made.block.lines
-    assert not made.named("a[7]", made.block, Interval.at(0), safe=False).known
+    assert not made.define_integer("a[7]", made.block, Interval.at(0), safe=False).known
     assert len(made.block.lines) == 1

@@ -18,8 +18,8 @@ from ops import surface
 from simulator.poisoning import ByLine, Poisoner, recorded, stated
 from simulator.test_cube import product
 from simulator.test_moves import layout_round, through_ub
-from simulator.test_reachable import OPS, OWNER
-from simulator.test_reachable import _module as one_op
+from simulator.test_operand_checks import OPS, OWNER
+from simulator.test_operand_checks import _module as one_op
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import Float16Type, IndexType, IntegerType, MemRefTyp
 from tilelang_npu import TileError
 from tilelang_npu.linear import ANY, Interval
 from tilelang_npu.ops import dtype
-from tilelang_npu.simulator.codegen.element_types import bounds, element_of
+from tilelang_npu.simulator.codegen.strided_views import bounds, element_of
 
 
 def test_the_type_of_an_array_is_that_of_its_elements() -> None:

@@ -16,7 +16,7 @@ from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Program
 from tilelang_npu.simulator.result.static_check import check
-from tilelang_npu.simulator.run import endless
+from tilelang_npu.simulator.run import loop_limits
 
 FAR = 2**63 - 1
 GM, UB = f"memref<64xf32, {texts.GM}>", f"memref<64xf32, {texts.UB}>"
@@ -120,7 +120,7 @@ def test_a_product_that_goes_round_is_kept_as_a_word() -> None:
     ids=["counted", "nested", "while"])
 @pytest.mark.parametrize("schedule", [None, "late"])
 def test_a_loop_that_does_nothing_comes_to_its_end(loop: str, schedule: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endless, "IDLE", 2)
+    monkeypatch.setattr(loop_limits, "IDLE", 2)
     constants = "\n".join(f"    %{name} = arith.constant {value} : index" for name, value in (
         ("c0", 0), ("one", 1), ("some", 9000), ("far", FAR)))
     program = kernel(f"{constants}\n    {loop}")

@@ -71,11 +71,11 @@ CASES = {
         "EVENT_ID0 is set from MTE2 to MTE3 at line"),
         LOADS + "T.set_flag('mte2', 'mte3', 0)\nT.wait_flag('mte3', 'mte2', 0)  # here\n" + STORES),
     "wait before its set on one pipe": Case("S301", (
-        r"S of AIV0 \(line \d+\) waits for itself", r"S of AIV0 sets it at line \d+, behind its own wait at line", "cycle: "),
+        r"S of AIV0 \(line \d+\) waits for itself", r"S of AIV0 sets it at line \d+, after its own wait at line", "cycle: "),
         "T.wait_flag('v', 's', 0)  # here\nT.set_flag('v', 's', 0)\n"),
     "two pipes, each behind its wait": Case("S301", (
         r"V of AIV0 \(line \d+\) and MTE2 of AIV0 \(line \d+\) wait for each other",
-        r"AIV0 V .*waits for EVENT_ID0 from MTE2 to V .*MTE2 of AIV0 sets it at line \d+, behind the wait at line",
+        r"AIV0 V .*waits for EVENT_ID0 from MTE2 to V .*MTE2 of AIV0 sets it at line \d+, after the wait at line",
         r"cycle: V of AIV0 \(line \d+\) -> MTE2 of AIV0 \(line \d+\) -> V of AIV0"),
         "T.wait_flag('v', 'mte2', 0)\nT.set_flag('mte2', 'v', 0)\n"
         "T.wait_flag('mte2', 'v', 0)  # here\nT.set_flag('v', 'mte2', 0)\n"),
@@ -117,13 +117,13 @@ CASES = {
         "V of AIV0 waits for EVENT_ID0 from MTE2 to V, which nothing sets",),
         "T.wait_flag('mte2', 'v', 0)  # here\nT.barrier_all()\nT.set_flag('v', 'mte2', 0)\n"),
     "set behind the barrier that its wait holds up": Case("S301", (
-        r"V of AIV0 \(line \d+\) waits for itself", r"sets it at line \d+, behind its own wait"),
+        r"V of AIV0 \(line \d+\) waits for itself", r"sets it at line \d+, after its own wait"),
         "T.wait_flag('mte2', 'v', 0)  # here\nT.barrier_all()\nT.set_flag('mte2', 'v', 0)\n"),
     # -- Cube and Vector -----------------------------------------------------------------------------------------------
     "swapped order of two flags": Case("S301", (
         r"S of AIC \(line \d+\) and S of AIV0 \(line \d+\) wait for each other",
-        r"AIC S .*waits for flag 1 .*S of AIV0 sets it at line \d+, behind the wait at line",
-        r"AIV0 S.*waits for flag 0 .*S of AIC sets it at line \d+, behind the wait at line",
+        r"AIC S .*waits for flag 1 .*S of AIV0 sets it at line \d+, after the wait at line",
+        r"AIV0 S.*waits for flag 0 .*S of AIC sets it at line \d+, after the wait at line",
         r"cycle: S of AIC \(line \d+\) -> S of AIV0 \(line \d+\) -> S of AIC"),
         "T.wait_cross_flag(0)\nT.set_cross_flag('MTE3', 1)\n", "T.wait_cross_flag(1)  # here\nT.set_cross_flag('FIX', 0)\n"),
     "vector core never sets": Case("S302", (
@@ -161,8 +161,8 @@ CASES = {
         "for k in T.serial(3):\n    if k == 0:\n        T.set_cross_flag('FIX', 0)\n"),
     "a pipe that a flag hangs behind": Case("S301", (
         r"S of AIC \(line \d+\), S of AIV0 \(line \d+\) and FIX of AIC \(line \d+\) wait for each other",
-        r"AIV0 S .*waits for flag 0 .*FIX of AIC sets it at line \d+, behind the wait at line",
-        r"AIC FIX .*EVENT_ID0 from M to FIX .*S of AIC sets it at line \d+, behind the wait at line"),
+        r"AIV0 S .*waits for flag 0 .*FIX of AIC sets it at line \d+, after the wait at line",
+        r"AIC FIX .*EVENT_ID0 from M to FIX .*S of AIC sets it at line \d+, after the wait at line"),
         "T.wait_cross_flag(0)\nT.set_cross_flag('MTE3', 1)\n",
         "T.wait_flag('m', 'fix', 0)\nT.set_cross_flag('FIX', 0)\nT.wait_cross_flag(1)  # here\nT.set_flag('m', 'fix', 0)\n"),
     # -- between blocks ------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ CASES = {
         "waits at a barrier that AIV0 of block 0 and AIV0 of block 1 never reach", "iteration 1"),
         "for k in T.serial(cid + 1):\n    T.sync_all()  # here\n", blocks=2),
     "more blocks than cores": Case("S304", (
-        "waits for all its 60 blocks at once, but Ascend910B2 runs 48 side by side",), "T.sync_all()  # here\n", blocks=30),
+        "waits for all its 60 blocks at once, but Ascend910B2 runs 48 concurrently",), "T.sync_all()  # here\n", blocks=30),
     # -- loops that do not end -----------------------------------------------------------------------------------------
     "while whose condition never changes": Case("S305", (
         "AIV0 never leaves this loop: an iteration changes nothing", "iteration 256"),

@@ -12,7 +12,7 @@ import pytest
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.simulator import Launch, Program, simulate
-from tilelang_npu.simulator.machine.events import replay
+from tilelang_npu.simulator.machine.op_records import replay
 
 
 def run(text: str, args: list[Any], blocks: int, **options: Any) -> Launch:
@@ -137,7 +137,7 @@ def test_summary(rng: np.random.Generator) -> None:
     assert "bound by" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == ["of", "AIC", "AIV", "memory", "next"]
     assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[5].replace(" KB", "")
-    assert re.fullmatch(r"  next      no pipe is busy all the time: .* hides up to \d+\.\d us behind MTE2", lines[6])
+    assert re.fullmatch(r"  next      no pipe is always busy: .* would hide up to \d+\.\d us of MTE2", lines[6])
     assert launch.memory == {"L1": 16384, "L0C": 16384, "L0A": 16384, "L0B": 16384, "UB": 16384}
 
 

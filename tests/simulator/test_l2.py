@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes
 from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, side_by_side, touched
-from tilelang_npu.simulator.time.traffic import Moved
 
 
 class Touch(NamedTuple):
@@ -98,8 +98,8 @@ def test_cores_of_unequal_length_end_together() -> None:
 
 
 def test_what_fits_is_read_once_and_not_written_back() -> None:
-    moved = {(0, False): Moved(nbytes=400), (1, True): Moved(nbytes=100),
-             (2, True): Moved(nbytes=80), (2, False): Moved(nbytes=80)}
+    moved = {(0, False): MovedBytes(nbytes=400), (1, True): MovedBytes(nbytes=100),
+             (2, True): MovedBytes(nbytes=80), (2, False): MovedBytes(nbytes=80)}
     assert touched(moved, {0: 100, 1: 100, 2: 20}) == 220
     assert missed_once(moved, {0: 100, 1: 100, 2: 20}, frozenset({2})) == {
         (0, False): 0.25, (1, True): 0.0, (2, True): 0.0, (2, False): 0.0}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilelang_npu.simulator.machine.events import Access
-from tilelang_npu.simulator.sanitizer.marked_padding import CONSTANT, _combined
-from tilelang_npu.simulator.sanitizer.marks import laid_out, matrix
+from tilelang_npu.simulator.machine.op_records import Access
+from tilelang_npu.simulator.sanitizer.padding_observer import CONSTANT, _combined
+from tilelang_npu.simulator.sanitizer.shadow_memory import laid_out, matrix
 
 
 @pytest.mark.parametrize(("memory", "shape", "rows", "columns"), [

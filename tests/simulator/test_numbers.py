@@ -11,7 +11,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding, Numbers
+from tilelang_npu.simulator.sanitizer.numerics import NumberFinding, Numbers
 
 SIZE = 64
 

@@ -11,12 +11,20 @@ import pytest
 from simulator.explorer import Explorer, Op, Seen
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.events import Access, OpRecord
-from tilelang_npu.simulator.machine.running_cores import CoreId
-from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Transfer
-from tilelang_npu.simulator.sanitizer.hazards import find_hazards
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import Expansion
+from tilelang_npu.simulator.machine.core_coroutines import CoreId
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Barrier,
+    CrossSet,
+    CrossWait,
+    EventSet,
+    EventWait,
+    OpRecord,
+    Transfer,
+)
+from tilelang_npu.simulator.sanitizer.happens_before import find_hazards
+from tilelang_npu.simulator.time.pipe_steps import Expansion
+from tilelang_npu.simulator.time.step_order import StepOrder
 
 PROGRAMS = int(os.environ.get("TILELANG_NPU_ORACLE", "100"))
 """How many random programs; the suite's own number keeps it short, 10000 take half an hour."""

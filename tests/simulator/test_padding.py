@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.sanitizer.causes import brief
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.findings import brief
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_PADDING", "10"))
 CONFIGS = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.result.multiplications import products
+from tilelang_npu.simulator.result.cube_operations import products
 from tilelang_npu.target import chip
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_PRODUCTS", "15"))

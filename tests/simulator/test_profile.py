@@ -16,7 +16,7 @@ import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
 from simulator.test_waiting_blocks import turned
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
-from tilelang_npu.simulator.time.walked import START
+from tilelang_npu.simulator.time.critical_path import START
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")

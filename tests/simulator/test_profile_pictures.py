@@ -13,7 +13,7 @@ from simulator.test_profile import product
 from tilelang_npu import TileError
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.result.profile.occupancy import occupancy
-from tilelang_npu.simulator.time.walked import DONE
+from tilelang_npu.simulator.time.critical_path import DONE
 
 M, N, K, TILE, DEPTH = 256, 256, 256, 128, 64
 
@@ -97,7 +97,7 @@ def test_ticks_are_round_and_in_even_steps(kind: str) -> None:
 
 @pytest.mark.parametrize(("us", "most"), [(0.05, 12), (0.9, 12), (1.0, 12), (3.7, 12), (12.0, 12), (70.0, 12), (950.0, 12)])
 def test_times_of_any_size_have_round_ticks(us: float, most: int) -> None:
-    from tilelang_npu.simulator.result.profile.drawings import _time_axis
+    from tilelang_npu.simulator.result.profile.svg_charts import _time_axis
 
     ticks = ticks_of(_time_axis(us, 0))
     assert 3 <= len(ticks) <= most
@@ -183,7 +183,7 @@ def test_the_point_of_the_roofline_is_where_its_numbers_are() -> None:
     assert peak == flat == pytest.approx(place(up, roofline.peak), abs=0.3)
     assert end == RIGHT
     assert low > peak
-    assert f"{100 * roofline.achieved / roofline.attainable:.1f} % of the roof" in drawn
+    assert f"{100 * roofline.achieved / roofline.attainable:.1f} % of attainable" in drawn
 
 
 def test_parts_of_a_time_lie_side_by_side_in_proportion() -> None:

@@ -154,7 +154,7 @@ def test_both_ways_of_a_branch_are_looked_at(both: bool, codes: set[str]) -> Non
     done = checked(branching(both=both), COUNTS, A, B)
     assert {hazard.code for hazard in done.hazards} == codes
     (note,) = done.notes
-    assert "which way the branch goes depends on data; checked both ways" in note
+    assert "the direction of the branch depends on data; checked both ways" in note
     assert note.startswith(__file__)
 
 
@@ -192,7 +192,7 @@ def test_a_loop_whose_end_is_data() -> None:
     done = checked(main, COUNTS, A, B)
     assert {(hazard.code, hazard.kind) for hazard in done.hazards} == {
         ("S201", "WAR"), ("S201", "WAW")}  # of two iterations
-    assert any("how often the loop runs depends on data" in note for note in done.notes)
+    assert any("the trip count of the loop depends on data" in note for note in done.notes)
 
 
 def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,11 +206,11 @@ def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
                 T.copy(a, B)
                 T.barrier_all()
 
-    monkeypatch.setattr("tilelang_npu.simulator.run.endless.MOST_OPS", 1000)
+    monkeypatch.setattr("tilelang_npu.simulator.run.loop_limits.MOST_OPS", 1000)
     done = checked(main, COUNTS, A, B)
     assert (done.hazards, done.errors) == ([], [])
     assert any("never leaves this loop" in note or "is in this loop still" in note for note in done.notes), done.notes
-    assert any("how often the loop runs depends on data" in note for note in done.notes)
+    assert any("the trip count of the loop depends on data" in note for note in done.notes)
 
 
 def test_a_place_that_is_data() -> None:
@@ -240,7 +240,7 @@ def test_where_blocks_write_is_data(rows: list[int]) -> None:
     arrays = np.array(rows, np.int32), np.zeros((2, N), np.float32), np.zeros((8, N), np.float32)
     done = checked(main, *arrays, pass_configs=AUTO)
     assert [hazard.code for hazard in done.hazards] == (["S203"] if rows == [4, 4] else [])
-    said = any("whether blocks meet in B depends on data; not decided" in note for note in done.notes)
+    said = any("not decided: whether blocks overlap in B depends on data" in note for note in done.notes)
     assert said == (rows == [0, 0])
 
 
@@ -281,7 +281,7 @@ def test_of_many_blocks_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert checked(main, *arrays).notes == []
     monkeypatch.setattr("tilelang_npu.simulator.result.static_check.EVENTS", 100)
     done = checked(main, *arrays)
-    assert len(done.notes) == 1 and done.notes[0].endswith("of 200 blocks were looked at")
+    assert len(done.notes) == 1 and done.notes[0].endswith("of 200 blocks were checked")
     assert [hazard.block for hazard in done.hazards] == [199, 199]
 
 

@@ -21,7 +21,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.result.static_check import check
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 COUNT = int(os.environ.get("TILELANG_MUTANTS", "6"))
 BASES = ["rms_norm", "minicv_expert", "w4a8_gemm", "random 0", "random 1"] if COUNT <= 6 else [

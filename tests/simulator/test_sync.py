@@ -112,7 +112,7 @@ def test_a_deadlock_between_cores_names_both() -> None:
     assert error.location is not None
     assert error.message == "block 0: S of AIC waits for flag 1, which AIV0 and AIV1 never set again"
     assert any(re.search(r"AIC S .*flag 1  iteration 2  set twice, this is wait 3", note) for note in error.notes)
-    assert any(re.search(r"AIV0 S and 1 more .*S of AIC sets it at line \d+, behind the wait at", note) for note in error.notes)
+    assert any(re.search(r"AIV0 S and 1 more .*S of AIC sets it at line \d+, after the wait at", note) for note in error.notes)
 
 
 def test_one_vector_core_that_does_not_set_is_named() -> None:

@@ -18,7 +18,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.time.steps import PIPES, RUN
+from tilelang_npu.simulator.time.pipe_steps import PIPES, RUN
 from tilelang_npu.target import Chip, Move, Path
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_TIMES", "6"))

@@ -19,7 +19,7 @@ from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.simulator import Launch, simulate
-from tilelang_npu.simulator.result import multiplications
+from tilelang_npu.simulator.result import cube_operations
 from tilelang_npu.target import Chip, chip
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -138,7 +138,7 @@ def test_no_example_beats_the_hardware(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(EXAMPLES)
     for one in traced(name):
         seconds = one.cycles / one.chip.clock
-        done = multiplications.products(one)
+        done = cube_operations.products(one)
         assert bool(done) == ("M" in one.busy_cycles.get("AIC", {}))
         for kind, found in done.items():
             assert found.done <= seconds * one.chip.peak_flops(kind)

@@ -14,8 +14,7 @@ from simulator import texts
 from simulator.test_sync import GEMM, arguments, without
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, simulate
-from tilelang_npu.simulator.machine.events import Access, Fact, Footprint
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Sorting, Transfer
+from tilelang_npu.simulator.machine.op_records import Access, Fact, Fold, Footprint, Lanes, Mmad, Sorting, Transfer
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 from tilelang_npu.target import chip
 

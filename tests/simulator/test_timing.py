@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 
-from tilelang_npu.simulator.time.cost import Cost, InGm
-from tilelang_npu.simulator.time.schedule import Ordered, OrderedSteps
-from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, NO_PLACE, PIPES, RUN, SET, WAIT, PipeStep
-from tilelang_npu.simulator.time.timing import BlockTiming, Share, beside, simulate_times
+from tilelang_npu.simulator.time.cost import Cost, GmBytes
+from tilelang_npu.simulator.time.pipe_steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    NO_PLACE,
+    PIPES,
+    RUN,
+    SET,
+    WAIT,
+    PipeStep,
+)
+from tilelang_npu.simulator.time.step_order import Ordered, OrderedSteps
+from tilelang_npu.simulator.time.timing import BlockTiming, Share, shared_cycles, simulate_times
 from tilelang_npu.target import chip
 
 S, V, MTE2 = (PIPES.index(name) for name in ("S", "V", "MTE2"))
@@ -81,9 +92,9 @@ def test_a_flag_between_cores_takes_its_way_and_its_pipe() -> None:
     (Share(0.0, 0.5, 0.25), (60.0, 64.0, 50.0)),  # and 40 at a quarter
 ])
 def test_a_transfer_beside_others_takes_its_bytes_at_their_pace(share: Share, expected: tuple[float, float, float]) -> None:
-    cost = Cost(10.0, 15.0, 100, (InGm(2, False, 100, 100.0, 40.0),), more_busy=2.0, more_done=3.0, latency=4.0)
-    assert beside(cost, {(2, False): share}) == expected
-    assert beside(cost, {(2, True): share, (1, False): share}) == (10.0, 15.0, 0.0)
+    cost = Cost(10.0, 15.0, 100, (GmBytes(2, False, 100, 100.0, 40.0),), more_busy=2.0, more_done=3.0, latency=4.0)
+    assert shared_cycles(cost, {(2, False): share}) == expected
+    assert shared_cycles(cost, {(2, True): share, (1, False): share}) == (10.0, 15.0, 0.0)
     found = times((0, PipeStep(RUN, MTE2, cost=cost), ()), pace={(2, False): share})
     assert (found.cycles, found.stalled[0][MTE2]) == (1 + expected[1], expected[2])
     assert found.moving == expected[1]

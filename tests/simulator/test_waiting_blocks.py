@@ -9,7 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 CONFIGS = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}
 

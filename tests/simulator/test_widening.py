@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilelang_npu.simulator.machine.widening import widen
+from tilelang_npu.simulator.machine.datapath import widen
 
 
 @pytest.mark.parametrize("element", [np.float16, ml_dtypes.bfloat16])

@@ -27,7 +27,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator.run.arguments import FunctionParameter
-    from tilelang_npu.simulator.sanitizer.causes import Finding
+    from tilelang_npu.simulator.sanitizer.findings import Finding
     from tilelang_npu.target import Chip
 
 __all__ = ["add_to", "check"]

@@ -10,7 +10,7 @@ from tilelang_npu.cli.colours import painted
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.allowances import parse
 from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
-from tilelang_npu.simulator.sanitizer.causes import Finding
+from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__ = ["FLAGS", "VALUED", "add_sanitizer", "conclude", "sanitizer_of", "show"]
 

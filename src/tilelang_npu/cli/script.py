@@ -99,7 +99,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: boo
     if without:
         given[environment.WITHOUT.name] = ",".join(checked(without))
     if schedule is not None:
-        from tilelang_npu.simulator.run.reorder import policy
+        from tilelang_npu.simulator.run.reordered_execution import policy
 
         policy(schedule)
         given[environment.SCHEDULE.name] = schedule

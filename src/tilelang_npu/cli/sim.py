@@ -176,7 +176,7 @@ def _said_blocks(entry: FuncOp, file: str) -> int:
 def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
     from tilelang_npu.simulator.run.arguments import GRID
-    from tilelang_npu.simulator.run.compiling import has_grid, parameters
+    from tilelang_npu.simulator.run.compile_functions import has_grid, parameters
 
     declared = parameters(entry)
     own = declared[:-GRID] if has_grid(entry, declared) else declared

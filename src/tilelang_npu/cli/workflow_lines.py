@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.sanitizer import unallowed
-from tilelang_npu.simulator.sanitizer.causes import Finding
+from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__ = ["lines"]
 

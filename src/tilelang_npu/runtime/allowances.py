@@ -20,7 +20,7 @@ from linecache import checkcache, getlines
 from pathlib import Path, PurePath
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard
+from tilelang_npu.simulator.sanitizer.hazard import CODES, Hazard
 
 __all__ = ["Allowance", "beside", "has_comments", "parse"]
 

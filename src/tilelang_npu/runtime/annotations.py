@@ -75,9 +75,9 @@ def _size(value: SSAValue) -> int | None:
 
 def _cycles(launch: Launch) -> dict[Operation, str]:
     """What each operation costs in the launch's first block: ``8 x 210 cycles``."""
-    from tilelang_npu.simulator.machine.events import number_of
+    from tilelang_npu.simulator.machine.op_records import number_of
     from tilelang_npu.simulator.time.cost import CostModel
-    from tilelang_npu.simulator.time.steps import RUN, Expansion
+    from tilelang_npu.simulator.time.pipe_steps import RUN, Expansion
 
     program = launch.recorded.program
     costs = CostModel(launch.chip)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch, Launch
     from tilelang_npu.simulator.result.static_check import Checked
-    from tilelang_npu.simulator.sanitizer.causes import Finding
+    from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__ = ["SIZE", "Checker", "Look"]
 

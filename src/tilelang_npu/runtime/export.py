@@ -84,7 +84,7 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, ParameterEf
 def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> dict[str, Any]:
     """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
     from tilelang_npu.simulator.run.arguments import GRID
-    from tilelang_npu.simulator.run.compiling import has_grid, parameters
+    from tilelang_npu.simulator.run.compile_functions import has_grid, parameters
 
     entry = kernel.programs[0].device_functions[0]  # all launches take the same arguments
     declared = parameters(entry)

@@ -15,8 +15,8 @@ from typing import Any
 from tilelang_npu import __version__
 from tilelang_npu.errors import Location, TileError, render
 from tilelang_npu.runtime.writing import write_whole
-from tilelang_npu.simulator.sanitizer.causes import Finding
-from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard, Site
+from tilelang_npu.simulator.sanitizer.findings import Finding
+from tilelang_npu.simulator.sanitizer.hazard import CODES, Hazard, Site
 
 __all__ = ["SARIF_SCHEMA", "as_json", "as_sarif", "check_name", "sarif_place", "write_findings"]
 

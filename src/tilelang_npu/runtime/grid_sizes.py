@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.binding import BoundCall, size_of
-from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.transforms.ir.launch_names import names_of
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.sanitizer import Sanitizer
     from tilelang_npu.simulator import AnyLaunch
-    from tilelang_npu.simulator.sanitizer.causes import Finding
-    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+    from tilelang_npu.simulator.sanitizer.findings import Finding
+    from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 __all__ = ["Record", "Tally", "are_sanitized", "checker", "clock_us", "compiled", "kernels", "launched", "record"]
 
@@ -147,7 +147,7 @@ def launched(kernel: JITKernel, launch: AnyLaunch) -> None:
 
 
 def _note(opened: Record, kernel: JITKernel, launch: AnyLaunch, time_us: float, found: list[Finding]) -> None:
-    from tilelang_npu.simulator.sanitizer.causes import merged
+    from tilelang_npu.simulator.sanitizer.findings import merged
 
     tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
     if tally is None:

@@ -16,7 +16,7 @@ from tilelang_npu.errors import SanitizerError, TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.allowances import Allowance, beside, has_comments
 from tilelang_npu.runtime.log import logger
-from tilelang_npu.simulator.sanitizer.causes import Finding, causes, merged
+from tilelang_npu.simulator.sanitizer.findings import Finding, causes, merged
 
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.call_launches import AnyLaunch, Launches
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.program import Program
-    from tilelang_npu.simulator.sanitizer.finding import Hazard
-    from tilelang_npu.simulator.sanitizer.number_faults import Numbers
+    from tilelang_npu.simulator.sanitizer.hazard import Hazard
+    from tilelang_npu.simulator.sanitizer.numerics import Numbers
     from tilelang_npu.target import Chip
 
 __all__ = ["AnyLaunch", "Hazard", "Launch", "Launches", "Numbers", "Program", "simulate"]
 
 __getattr__ = deferred(__name__, {
     "AnyLaunch": "result.call_launches", "Launches": "result.call_launches", "Launch": "result.launch_result",
-    "Program": "run.program", "Hazard": "sanitizer.finding", "Numbers": "sanitizer.number_faults"})
+    "Program": "run.program", "Hazard": "sanitizer.hazard", "Numbers": "sanitizer.numerics"})
 
 
 def simulate(module: ModuleOp | Program, args: Sequence[object], *, blocks: int, chip: Chip | str | None = None,

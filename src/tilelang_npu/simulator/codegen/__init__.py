@@ -1,7 +1,7 @@
-"""Generation of Python from device functions of HIVM modules, one file per group of ops.
+"""Generation of Python code from device functions of HIVM modules, with one file for each group of ops.
 
-Who runs a program from the cache generates nothing, so the files are loaded on demand: with ``PythonEmitter``, all that say how
-ops run.
+A process that runs a program from the cache generates no code, so importing this package loads none of the files; the first
+access to ``PythonEmitter`` loads the emitters of all ops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
     if name != "PythonEmitter":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    from tilelang_npu.simulator.codegen import (  # noqa: F401  (they register ops)
+    from tilelang_npu.simulator.codegen import (  # noqa: F401 - importing them registers their ops
         control,
         cube,
         custom,
@@ -26,10 +26,8 @@ def __getattr__(name: str) -> Any:
         integers,
         memrefs,
         moves,
-        prints,
         sync,
         vector,
-        without_effect,
     )
     from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 

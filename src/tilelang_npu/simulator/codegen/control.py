@@ -1,34 +1,34 @@
-"""Loops and branches, and the queries of who and where a core is."""
+"""Loops and branches, the ops that query the block and sub-block indices, and ops without effect in the simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.scope import ScopeOp
+from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
+from tilelang_npu.dialects.scope import ReturnOp, ScopeOp
 from tilelang_npu.linear import NATURAL, Interval
-from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
-from tilelang_npu.simulator.codegen.element_types import bounds
-from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
-from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
-from tilelang_npu.simulator.codegen.lines import CodeScope, Int, ScalarExpr
+from tilelang_npu.simulator.codegen.code_scopes import CodeScope, Int, ScalarExpr
+from tilelang_npu.simulator.codegen.handlers import Value, effect, ignore, pure, unsupported
+from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, wrapped_if_large
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView, alternatives
-from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
-from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
+from tilelang_npu.simulator.codegen.strided_views import Choice, Local, StridedView, alternatives, bounds
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
+from tilelang_npu.simulator.machine.op_records import CrossSet, CrossWait
 
 FEW = 16
-"""Iterations up to which a loop, with the loops in it, is too short to be one that does not end."""
+"""Iterations of a loop nest up to which its loops run unguarded: it is too short to be endless."""
 
 
 class Carried:
-    """A value that a loop or a branch hands on: a variable of the generated code, or a memref that moves.
+    """A loop-carried value, or a result of a branch: a variable of the generated code, or a memref whose address changes.
 
-    Of a memref only the address may change; the rest stays as it came.
+    Only the address of a memref may change between iterations; sizes and strides may not.
     """
 
     def __init__(self, em: PythonEmitter, kind: Attribute, op: Operation) -> None:
@@ -39,10 +39,10 @@ class Carried:
         self.shape: StridedView | None = None
 
     def assignment(self, ssa: SSAValue) -> str:
-        """The expression that the variable takes its value from."""
-        if isinstance(self.kind, IndexType):  # a word again, however often it goes round
+        """Returns the expression that is assigned to the variable."""
+        if isinstance(self.kind, IndexType):  # wrapped to 64 bits, or it could grow in every iteration
             number = self.em.integer(ssa)
-            return self.em.name_of(kept(self.em, number, self.kind, CARRIED))
+            return self.em.name_of(wrapped_if_large(self.em, number, self.kind, CARRIED))
         if not isinstance(self.kind, MemRefType):
             return self.em.expression(ssa).text
         buffer = self.em.buffer(ssa)
@@ -58,7 +58,7 @@ class Carried:
         return self.em.offset_of(buffer)
 
     def value(self, scope: CodeScope) -> Value:
-        """The value behind the variable, as seen from ``scope``."""
+        """Returns the value that the variable holds, as seen from ``scope``."""
         if isinstance(self.kind, MemRefType):
             assert self.shape is not None
             offset = self.em.atom(self.name, scope, NATURAL)
@@ -71,7 +71,7 @@ class Carried:
 
 
 def _assign(em: PythonEmitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
-    """Set all variables at once."""
+    """Assigns all variables at once."""
     if not carried:
         return
     texts = [one.assignment(value) for one, value in zip(carried, values, strict=True)]
@@ -94,7 +94,7 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
         raise unsupported(op, "its step is not known to be positive")
     carried = [Carried(em, arg.type, op) for arg in op.iter_args]
     _assign(em, carried, op.iter_args, op)
-    texts = [em.spelled(low), em.spelled(high), em.spelled(step)]
+    texts = [em.text_of(low), em.text_of(high), em.text_of(step)]
     span = high - low
     certain = span.at_least(1)
     em.flush()
@@ -104,12 +104,12 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     variable = em.atom(index, scope, Interval(low.interval.low, high.interval.high - 1))
     body = op.body.block
     em.values[body.args[0]] = variable
-    em.turns[op] = (variable, low, step)
+    em.open_loops[op] = (variable, low, step)
     for one, arg in zip(carried, body.args[1:], strict=True):
         em.values[arg] = one.value(scope)
     em.depth += 1
     em.scalar_work.open_loop(body.args[0])
-    beside, em.unwatched = em.unwatched, 1
+    outer_trips, em.unguarded_trips = em.unguarded_trips, 1
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
     em.depth -= 1
@@ -117,13 +117,13 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
-    inside, em.unwatched = em.unwatched, beside
-    if low.known and high.known and step.known and (high.constant - low.constant) * inside <= FEW * step.constant:
-        em.unwatched = max(beside, inside * len(range(low.constant, high.constant, step.constant)))
+    inner_trips, em.unguarded_trips = em.unguarded_trips, outer_trips
+    if low.known and high.known and step.known and (high.constant - low.constant) * inner_trips <= FEW * step.constant:
+        em.unguarded_trips = max(outer_trips, inner_trips * len(range(low.constant, high.constant, step.constant)))
     else:
-        trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
+        trips = f"guard.guarded_range({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     if ahead:
-        outer.line(em.ahead(op, ahead), op)
+        outer.line(em.scalars_statement(op, ahead), op)
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
@@ -136,7 +136,8 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
     carried = [Carried(em, result.type, op) for result in op.results]
     if condition.value is not None:
-        _fold_branch(em, op, branches, bool(condition.value))
+        if condition.value or len(branches) == 2:  # only the branch that runs is generated
+            _inline_block(em, op, branches[0 if condition.value else 1])
         return
     em.scalar_work.pending += 1
     em.flush()
@@ -144,7 +145,7 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     scopes = [_branch(em, op, block, carried) for block in branches]
     for number, scope in enumerate(scopes):
         if scope.lines or number == 0:
-            outer.line("else:" if number else f"if {em.decided(op, condition.text)}:", op)
+            outer.line("else:" if number else f"if {em.condition_text(op, condition.text)}:", op)
             if not scope.lines:
                 scope.line("pass")
             scope.close()
@@ -153,7 +154,7 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
 
 
 def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> CodeScope:
-    """The lines of one branch, not yet behind its header: what they need from outside is still to come before it."""
+    """Returns the lines of one branch, not yet appended: definitions that they need may still be added before the branch."""
     outer = em.scope
     scope = em.enter("branch")
     atomic = em.atomic
@@ -166,11 +167,8 @@ def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Car
     return scope
 
 
-def _fold_branch(em: PythonEmitter, op: scf.IfOp, branches: list[Block], taken: bool) -> None:
-    """A branch whose condition is known: only what runs is generated."""
-    if not taken and len(branches) < 2:
-        return
-    block = branches[0 if taken else 1]
+def _inline_block(em: PythonEmitter, op: Operation, block: Block) -> None:
+    """Emits a block in the current scope; the results of ``op`` are the values that it yields."""
     em.emit_block(block)
     for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
         em.values[result] = em.value(value)
@@ -183,9 +181,9 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     results = [Carried(em, result.type, op) for result in op.results]
     _assign(em, carried, op.arguments, op)
     storage = {value.name for value in em.values.values() if isinstance(value, Local)}
-    first, before_loop, em.written = len(em.records), em.written, set()
-    read_before, em.looked = em.looked, set()
-    loaded_before, em.loaded = em.loaded, set()
+    first, before_loop, em.written_memories = len(em.records), em.written_memories, set()
+    read_before, em.read_memories = em.read_memories, set()
+    loaded_before, em.scalar_read_memories = em.scalar_read_memories, set()
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
@@ -198,35 +196,35 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     em.depth += 1
     em.scalar_work.open_loop()
     em.emit_block(before)
-    asked, em.looked = em.looked, read_before | em.looked
+    asked, em.read_memories = em.read_memories, read_before | em.read_memories
     condition = _terminator(before)
     test = em.expression(condition.operands[0])
     _assign(em, results, condition.operands[1:], op)
     em.flush()
-    em.line(f"if not {em.decided(op, test.text)}: break", op)
+    em.line(f"if not {em.condition_text(op, test.text)}: break", op)
     for one, arg in zip(results, after.args, strict=True):
         em.values[arg] = one.value(scope)
     em.emit_block(after)
     _assign(em, carried, _terminator(after).operands, op)
     em.depth -= 1
     em.flush()
-    if em.stepwise:  # ops that come later may end it
+    if em.stepwise:  # ops that run later may end the loop
         em.line(f"{watch}.passed()", op)
     else:
-        # numbers steer the loop; of the memories count those that it takes numbers from
-        memories = sorted((em.written & em.loaded) - storage) if em.computes else []
-        variables = [*(one.name for one in carried), *sorted(em.written & storage)]
+        # the scalar unit's variables decide when the loop ends, and the memories that it reads numbers from
+        memories = sorted((em.written_memories & em.scalar_read_memories) - storage) if em.computes else []
+        variables = [*(one.name for one in carried), *sorted(em.written_memories & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
-            em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
-        elif em.computes and not carried and not asked & em.written:
+            em.line("guard.check(ev, bid, sid)", op)  # other cores may change its state
+        elif em.computes and not carried and not asked & em.written_memories:
             em.line(f"{watch}.never()", op)
         else:
             em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
                     f"({''.join(f'{name}, ' for name in memories)}))", op)
-    em.written |= before_loop
-    em.loaded |= loaded_before
+    em.written_memories |= before_loop
+    em.scalar_read_memories |= loaded_before
     if ahead := em.scalar_work.close_loop():
-        outer.line(em.ahead(op, ahead), op)
+        outer.line(em.scalars_statement(op, ahead), op)
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):
@@ -235,20 +233,17 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
 
 @effect(ScopeOp, scf.ExecuteRegionOp)
 def _region(em: PythonEmitter, op: Operation) -> None:
-    block = op.regions[0].block
-    em.emit_block(block)
-    for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
-        em.values[result] = em.value(value)
+    _inline_block(em, op, op.regions[0].block)
 
 
 @pure(hivm.GetBlockIdxOp)
 def _block_index(em: PythonEmitter, op: hivm.GetBlockIdxOp) -> Value:
-    return em.who("bid", em.block, Interval(0, MAX_BLOCKS * _per_point(em) - 1))
+    return em.caller_value("bid", em.block, Interval(0, MAX_BLOCKS * _per_point(em) - 1))
 
 
 @pure(hivm.GetBlockNumOp)
 def _block_count(em: PythonEmitter, op: hivm.GetBlockNumOp) -> Value:
-    return em.who("nblocks", em.launch, Interval(1, MAX_BLOCKS * _per_point(em)))
+    return em.caller_value("nblocks", em.launch, Interval(1, MAX_BLOCKS * _per_point(em)))
 
 
 def _per_point(em: PythonEmitter) -> int:
@@ -257,7 +252,7 @@ def _per_point(em: PythonEmitter) -> int:
 
 @pure(hivm.GetSubBlockIdxOp)
 def _sub_block_index(em: PythonEmitter, op: hivm.GetSubBlockIdxOp) -> Value:
-    return em.who("sid", em.launch, Interval(0, em.parallel - 1)) if em.parallel > 1 else Int(0)
+    return em.caller_value("sid", em.launch, Interval(0, em.parallel - 1)) if em.parallel > 1 else Int(0)
 
 
 @pure(hivm.GetSubBlockNumOp)
@@ -272,20 +267,54 @@ def _system_counter(em: PythonEmitter, op: hivm.GetSysCntOp) -> None:
 
 @pure(hivm.MultiBufferCounterOp)
 def _counter(em: PythonEmitter, op: hivm.MultiBufferCounterOp) -> Value:
-    return turn(em, op)
+    return iteration_number(em, op)
 
 
-def turn(em: PythonEmitter, op: Operation) -> Int:
-    """The number of the iteration of the innermost counted loop around an op; 0 outside of loops."""
+def iteration_number(em: PythonEmitter, op: Operation) -> Int:
+    """Returns the iteration number of the innermost counted loop around an op; 0 outside of loops."""
     parent = op.parent_op()
-    while parent is not None and parent not in em.turns:
+    while parent is not None and parent not in em.open_loops:
         parent = parent.parent_op()
     if parent is None:
         return Int(0)
-    variable, low, step = em.turns[parent]
+    variable, low, step = em.open_loops[parent]
     span = variable - low
     if step == Int(1):
         return span
-    return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step),
-                    (span.interval // step.interval).meet(NATURAL))
+    return em.define_integer(f"({em.text_of(span)}) // {em.name_of(step)}", em.scope_of(span, step),
+                             (span.interval // step.interval).meet(NATURAL))
 
+
+_CASTS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)
+_REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
+_QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
+
+
+def blocks_per_point(function: FuncOp, vector_cores: int) -> int:
+    """Returns the blocks of the function for each point of the grid: the Vector cores of an AI core, or 1 where the function
+    uses its block index in another way."""
+    pending: list[SSAValue] = [op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)]
+    found = 1
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if isinstance(op, _CASTS):
+                pending.append(op.results[0])
+                continue
+            by = _constant(op.operands[1]) if isinstance(op, (*_REMAINDERS, *_QUOTIENTS)) and use.index == 0 else None
+            if by is None or by < 1 or (by != vector_cores if isinstance(op, _REMAINDERS) else by % vector_cores):
+                return 1
+            found = vector_cores
+    return found
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return int(owner.value.value.data)
+    return None
+
+
+ignore(annotation.MarkOp, hivm.AnchorOp, hivm.DCCIOp, hivm.FinishDebugOp, hivm.InitDebugOp, hivm.SetCtrlOp,
+       hivm.SetFftsBaseAddrOp, hivm.SetMaskNormOp, memref.AssumeAlignmentOp, memref.DeallocOp)
+ignore(func.ReturnOp, scf.ConditionOp, scf.YieldOp, ReturnOp)

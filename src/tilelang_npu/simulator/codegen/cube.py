@@ -1,4 +1,4 @@
-"""mmadL1 and batchMmadL1: products with their loads from L1 and their events; and their parts where the author writes them."""
+"""mmadL1 and batchMmadL1 with their loads from L1 and their events; and the same steps as the author's own ops."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import STEP, terms
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import panels, transfer
+from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
-from tilelang_npu.simulator.machine.axis_parts import fits
-from tilelang_npu.simulator.machine.events import Slot
-from tilelang_npu.simulator.machine.work import Mmad, Multiply
+from tilelang_npu.simulator.machine.axis_bounds import check_product_size
+from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
 
 _NONE = Int(-1)
 
 
 def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
-    """The shape of a matrix; where only run time knows a size, the most that there is room for."""
+    """Returns the shape of a matrix; for a size that is only known at run time, the largest one possible."""
     view = alternatives(buffer)[0]
     shape = [size.constant if size.known else _most(view, axis) for axis, size in enumerate(view.sizes)]
     if len(shape) not in (2, 4) or inf in shape:
@@ -38,7 +37,7 @@ def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
 
 
 def _most(view: StridedView, axis: int) -> float:
-    """The most elements that an axis of a view has: by the bounds of its size, and by the bytes of its buffer."""
+    """Returns an upper bound of the size of a view's axis: from the bounds of the size, and from the bytes of its buffer."""
     size, stride = view.sizes[axis].interval.high, view.strides[axis]
     if view.limit is None or not stride.known or stride.constant <= 0:
         return size
@@ -46,14 +45,14 @@ def _most(view: StridedView, axis: int) -> float:
 
 
 def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of a buffer: fractals ``[C1, R1, r0, c0]`` or rows."""
+    """Returns rows and columns of a buffer: fractals ``[C1, R1, r0, c0]`` or rows."""
     if len(shape) == 2:
         return shape[0], shape[1]
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
 def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> None:
-    """What the chip's Cube core multiplies."""
+    """Checks that the chip's Cube core multiplies the element types."""
     known = [name for name in em.chip.cube.k_step if name != "hf32"]
     for element in (a.element.mlir, b.element.mlir):
         if element not in known:
@@ -62,7 +61,7 @@ def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> No
 
 
 def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
-    """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
+    """Checks known sizes against the buffers; ``sizes`` holds (size, limit in one operand, in the other, unit)."""
     for name, (size, first, second, what) in sizes.items():
         if size.known and size.constant > min(first, second):
             raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {what} {first} and {second}",
@@ -70,10 +69,11 @@ def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, in
 
 
 def _check_when_run(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
-    """As ``_check``, of sizes that only run time knows."""
+    """Emits the same checks as ``_check`` for sizes that are only known at run time."""
     for name, (size, first, second, what) in sizes.items():
         if not size.known and not size.at_most(min(first, second)):
-            em.line(f"{em.constant(fits, 'fits')}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
+            check = em.constant(check_product_size, "check_size")
+            em.line(f"{check}({name!r}, {em.name_of(size)}, {first}, {second}, {what!r})", op)
 
 
 @effect(hivm.MmadL1Op)
@@ -85,7 +85,8 @@ def _mmad(em: PythonEmitter, op: hivm.MmadL1Op) -> None:
 
 @effect(hivm.BatchMmadL1Op)
 def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
-    """One product after the other: the first waits for the operands, the last frees them, and each takes its turn of L0."""
+    """Emits one product after the other: the first waits for the operands, the last frees them, and they alternate halves of
+    L0."""
     whole = [em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)]
     shapes = [alternatives(buffer)[0].shape for buffer in whole]
     if any(shape is None or len(shape) != 3 for shape in shapes):
@@ -94,7 +95,7 @@ def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
         raise TileError(f"batchMmadL1 multiplies batches of {', '.join(str(shape[0]) for shape in shapes if shape)} matrices",
                         code="T507", location=location_of(op), help="give all three the same first axis")
     if op.per_channel_bias is not None:
-        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in an op behind")
+        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in a later op")
     sync = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
     count = shapes[0][0] if shapes[0] else 0
     for number in range(count):
@@ -105,20 +106,20 @@ def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
 
 
 def _matrix(number: int, batch: StridedView) -> StridedView:
-    """One matrix of a batch."""
+    """Returns one matrix of a batch."""
     start = batch.offset + batch.strides[0] * number
     return replace(batch, offset=start, sizes=batch.sizes[1:], strides=batch.strides[1:])
 
 
 def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None],
              given: list[Int]) -> None:
-    """One matrix product.
+    """Emits one matrix product.
 
     Args:
         em: the emitter.
-        op: mmadL1, or batchMmadL1.
-        buffers: of a, b, c and the bias.
-        given: its seven events and counters, -1 for none.
+        op: mmadL1 or batchMmadL1.
+        buffers: a, b, c and the bias.
+        given: the op's seven events and counters, -1 for none.
     """
     a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
@@ -135,34 +136,36 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     exact = c.element == "int32"
     unit_flag = op.unit_flag_mode is not None
     init = em.expression(op.init_condition)
-    if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
-        given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
+    if given[4].at_least(0) and not given[4].known:  # only its parity matters; fewer values give fewer distinct events
+        given[4] = em.define_integer(f"({em.text_of(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
 
     def work(slot: Callable[[Int], Slot]) -> Mmad:
         sync = [slot(value) for value in given]
         return Mmad(a.element.mlir, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
                     (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
-    # of a batch it is one matrix of each operand; on their way to M they pass through L0, of which the op says nothing
-    em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
+    # For a batch, each operand is one matrix. On their way to M the operands pass through L0, which the op does not mention.
+    em.record_op(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
                                terms=terms(a.element))
-    matrices = [panels(buffer) or buffer for buffer in (a, b, c)]
-    em.multiplied_by_rows(*matrices, rows=product.terms == STEP)
+    _multiply(em, product, (a, b, c), (m, k, n), init.text, bias)
+
+
+def _multiply(em: PythonEmitter, product: datapath.Product, buffers: tuple[Buffer, Buffer, Buffer], sizes: tuple[Int, Int, Int],
+              init: str, bias: Buffer | None = None) -> None:
+    """Emits the call that computes a product; its multiplier is made once per launch."""
+    matrices = [panels(buffer) or buffer for buffer in buffers]
+    em.note_product_operands(*matrices, rows=product.terms == STEP)
     texts = [em.array(matrix) for matrix in matrices]
-    sizes = [em.spelled(size) for size in (m, k, n)]
-    extra = f", {em.array(bias)}" if bias is not None else ""
-    em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
-
-
-def _multiplier(em: PythonEmitter, product: datapath.Product) -> str:
-    """The name of what computes a product, made in each launch anew."""
-    return em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
+    numbers = [em.text_of(size) for size in sizes]
+    extra = [em.array(bias)] if bias is not None else []
+    multiplier = em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
+    em.emit_batched(f"{multiplier}({', '.join([*texts, init, *numbers, *extra])})")
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
 def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
-    """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
+    """L1 to L0A or L0B. The simulator stores all of them in one fractal layout; only the load and M see the layout of L0."""
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
     ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
     turned = op.symbol.endswith("_transposed")
@@ -170,7 +173,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if turned:
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
 
 
 @custom("mma")
@@ -184,11 +187,7 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
-    em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
+    em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
-    matrices = [panels(buffer) or buffer for buffer in (a, b, c)]
-    em.multiplied_by_rows(*matrices, rows=product.terms == STEP)
-    texts = [em.array(matrix) for matrix in matrices]
-    sizes = [em.spelled(size) for size in (m, k, n)]
-    em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")
+    _multiply(em, product, (a, b, c), (m, k, n), init.text)

@@ -1,8 +1,11 @@
-"""Custom ops whose symbol is an entry of the op table, and debug output."""
+"""Custom ops whose symbol is an entry of the op table, and the output of debug ops, ``T.printf`` and ``T.dump_tensor``."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
@@ -11,16 +14,16 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
-from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
+from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Buffer
+from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess, Sorting
+from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, Sorting
 
 SORTS = {"sort": True, "topk": True, "sort32": False}
 """The ops that sort their first source, and whether they merge its groups of 32."""
 Shown = Array | float
-"""What a kernel shows: a buffer or a number."""
+"""A value that a kernel prints: a buffer or a number."""
 
 
 @effect(hivm.CustomOp)
@@ -33,19 +36,19 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
         raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
                           "`python -m tilelang_npu ops` lists the operations that there are")
     sources: list[Buffer] = []
-    given: list[int | str] = []  # an operand in memory by its place, a number as text
+    given: list[int | str] = []  # for an operand in memory its position among the sources, for a number its text
     for ssa in op.ins():
         if isinstance(ssa.type, MemRefType):
             given.append(len(sources))
             sources.append(em.buffer(ssa))
         elif isinstance(ssa.type, (IndexType, IntegerType)):
-            given.append(em.spelled(em.integer(ssa)))
+            given.append(em.text_of(em.integer(ssa)))
         else:
             given.append(em.expression(ssa).text)
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    em.step(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
+    em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant(facts_of(op.attributes), "facts")
@@ -54,7 +57,7 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | Sorting:
-    """What an op's cost follows from; operand ``first`` of ``count`` is its first destination."""
+    """Returns the inputs of an op's cost; operand ``first`` of ``count`` is its first destination."""
     if entry.name in SORTS:
         return Sorting(entry.cost, 0, merged=SORTS[entry.name])
     place = 0 if entry.cost in ("cmpv", "reducev2") else first
@@ -68,10 +71,10 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)
-        em.step(op, lambda slot: ScalarAccess(store=False))
+        em.record_op(op, lambda slot: ScalarAccess(store=False))
         em.line(f"{show}({em.array(buffer)})")
     elif isinstance(op.arg.type, (IndexType, IntegerType)):
-        em.line(f"{show}({em.spelled(em.integer(op.arg))})")
+        em.line(f"{show}({em.text_of(em.integer(op.arg))})")
     else:
         em.line(f"{show}({em.expression(op.arg).text})")
 
@@ -80,7 +83,7 @@ def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[
     def show(value: Shown) -> None:
         text = _hexadecimal(value) if hexadecimal else _plain(value)
         with aside():
-            print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
+            print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201 - the kernel asks for the output
 
     return show
 
@@ -98,3 +101,73 @@ def _hexadecimal(value: Shown) -> str:
         return hex(value) if isinstance(value, int) else float(value).hex()
     bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
     return np.array2string(bits, formatter={"int": lambda item: f"0x{item:0{2 * value.dtype.itemsize}x}"}, threshold=256)
+
+
+_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<digits>\.\d+)?(?:hh|h|ll|l|z)?(?P<kind>[diuxXoceEfFgG%])")
+
+
+@custom("printf")
+def _printf(em: PythonEmitter, op: hivm.CustomOp) -> None:
+    texts, widths = [], []
+    for ssa in op.ins():
+        whole = isinstance(ssa.type, (IndexType, IntegerType))
+        texts.append(em.text_of(em.integer(ssa)) if whole else em.expression(ssa).text)
+        widths.append(ssa.type.width.data if isinstance(ssa.type, IntegerType) else 64)
+    show = em.constant(_formatter(str(facts_of(op.attributes)["format"]), widths), "printf")
+    em.emit_print(f"{show}({', '.join(texts)})")
+
+
+def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
+    """Returns the function that prints the text with its numbers."""
+    unsigned: list[bool] = []
+
+    def conversion(match: re.Match[str]) -> str:
+        kind = match["kind"]
+        if kind == "%":
+            return "%%"
+        unsigned.append(kind in "uxXo")
+        return f"%{match['flags']}{match['width']}{match['digits'] or ''}{'d' if kind in 'iu' else kind}"
+
+    made = _CONVERSION.sub(conversion, text)
+
+    def show(*values: float) -> None:
+        given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
+                 for value, width, bits in zip(values, widths, unsigned, strict=True)]
+        with aside():
+            print(made % tuple(given), end="")  # noqa: T201 - the kernel asks for the output
+
+    return show
+
+
+@custom("dump_tensor")
+def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
+    facts = facts_of(op.attributes)
+    buffer = em.buffer(op.ins()[0])
+    em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", called={"src": "value"})
+    show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
+    em.emit_print(f"{show}({em.array(buffer)})")
+
+
+def in_rows(value: Array, held: Sequence[int]) -> Array:
+    """Returns a matrix of ``held`` rows and columns by rows, where it is in zN fractals: columns / c0, rows / 16, 16, c0."""
+    if value.ndim != len(held) + 2:
+        return value
+    order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
+    rows, columns = value.shape[-3] * value.shape[-2], value.shape[-4] * value.shape[-1]
+    return value.transpose(order).reshape(*value.shape[:-4], rows, columns)[..., :held[-2], :held[-1]]
+
+
+def _dumper(facts: dict[str, Any], element: str) -> Callable[[Array], None]:
+    def show(value: Array) -> None:
+        value = in_rows(value, facts["held"])
+        flat = value.reshape(-1)[:facts["count"]]
+        if flat.dtype.kind not in "iubf":
+            flat = flat.astype(np.float32)
+        if facts["shape"]:
+            flat = flat.reshape(facts["shape"])
+        with aside():
+            print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201 - as above
+                  f"dump_size={facts['count']}")
+            print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201 - the kernel asks for the output
+
+    return show

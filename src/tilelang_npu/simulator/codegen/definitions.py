@@ -1,4 +1,4 @@
-"""The names of generated code, and where what they stand for is computed: as far out as it is known."""
+"""Names of generated code, and the scopes that define them: each as far out as its value is known."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import inf
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.linear import ANY, Interval
+from tilelang_npu.simulator.codegen.code_scopes import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper
 from tilelang_npu.simulator.codegen.handlers import Value
-from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper
-from tilelang_npu.simulator.codegen.strided import Choice, StridedView
+from tilelang_npu.simulator.codegen.strided_views import Choice, StridedView
 from tilelang_npu.target.dtypes import DType
 
 WORD = 1 << 63
-"""Beyond the least and the greatest number that comes from outside, of any type."""
+"""Bound of the magnitude of any number that enters a kernel."""
 
 
 def _order(term: tuple[Atom, int]) -> int:
@@ -22,19 +22,19 @@ def _order(term: tuple[Atom, int]) -> int:
 
 
 def _closed(known: Interval) -> Interval:
-    """What is not known comes from outside."""
+    """Returns finite bounds: a number without bounds enters from outside and fits a word."""
     low = min(known.high, -WORD) if known.low == -inf else known.low
     return Interval(low, max(known.low, WORD) if known.high == inf else known.high)
 
 
 class Definitions:
-    """The scopes of a function that is being generated, and the names in them.
+    """The scopes of a function that is being generated, and the names defined in them.
 
     Attributes:
-        launch: what runs once per launch and core.
-        block: what runs once per block.
-        scope: the innermost one that is open.
-        homes: the scope that the ops of each block of the function are emitted in.
+        launch: the scope that runs once per launch and core.
+        block: the scope that runs once per block.
+        scope: the innermost open scope.
+        homes: for each block of the function, the scope that its ops are emitted in.
         globals: the objects that the generated code uses, by name.
         current: the op that lines are emitted for.
     """
@@ -51,12 +51,12 @@ class Definitions:
         self._global_ids: dict[int, str] = {}
 
     def fresh(self, prefix: str) -> str:
-        """A name that is not in use."""
+        """Returns a new name."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def constant(self, thing: object, prefix: str) -> str:
-        """The name of an object that the generated code uses."""
+        """Returns the name of an object that the generated code uses."""
         name = self._global_ids.get(id(thing))
         if name is None:
             name = self._global_ids[id(thing)] = self.fresh(prefix + "_")
@@ -64,13 +64,13 @@ class Definitions:
         return name
 
     def numpy_type(self, element: DType) -> str:
-        """The name of an element type's NumPy dtype."""
+        """Returns the name of an element type's NumPy dtype."""
         name = f"t_{element.mlir}"
         self.globals[name] = element.numpy
         return name
 
     def define(self, text: str, scope: CodeScope, prefix: str = "x", made: MadeArray | None = None) -> str:
-        """The name of a pure expression that is computed in ``scope``."""
+        """Returns the name of a pure expression, which ``scope`` computes unless it or an outer scope does already."""
         if text.isidentifier() or text.lstrip("-").isdigit():
             return text
         place: CodeScope | None = scope
@@ -84,8 +84,9 @@ class Definitions:
         scope.names[text] = name
         return name
 
-    def surely_run(self, scope: CodeScope) -> CodeScope:
-        """Where what may fail can be computed that needs ``scope``: no further out than the current op surely runs."""
+    def certain_scope(self, scope: CodeScope) -> CodeScope:
+        """Returns the outermost scope in which an expression that needs ``scope`` and may fail can be computed: it must not run
+        where the current op would not run."""
         block = self.current.parent_block() if self.current is not None else None
         place = self.homes.get(block, self.scope) if block is not None else self.scope
         while place.depth > scope.depth:
@@ -96,23 +97,24 @@ class Definitions:
         return place
 
     def atom(self, name: str, scope: CodeScope, bounds: Interval = ANY) -> Int:
-        """An integer behind a name."""
+        """Returns an integer with a name."""
         self._atoms += 1
         return Int.of(Atom(name, scope, bounds, self._atoms))
 
-    def named(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
-        """An integer computed by an expression; where it may fail, it is computed even if its value would be known."""
+    def define_integer(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
+        """Returns an integer computed by an expression. With ``safe`` False the expression may fail: it is computed even if its
+        bounds give the value."""
         if safe and (known := bounds.constant) is not None:
             return Int(known)
-        place = scope if safe else self.surely_run(scope)
+        place = scope if safe else self.certain_scope(scope)
         return self.atom(self.define(text, place), place, bounds)
 
-    def spelled(self, value: Int) -> str:
-        """The expression of an integer; parts that are known further out are computed there."""
-        return self.summed(value).text
+    def text_of(self, value: Int) -> str:
+        """Returns the expression of an integer; parts that are known in outer scopes are computed there."""
+        return self.sum_of(value).text
 
-    def summed(self, value: Int) -> Sum:
-        """As ``spelled``, with what the expression consists of."""
+    def sum_of(self, value: Int) -> Sum:
+        """As ``text_of``, with the terms of the expression."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for atom, factor in sorted(value.terms.items(), key=_order):
             groups.setdefault(atom.scope.depth, []).append((atom, factor))
@@ -127,11 +129,11 @@ class Definitions:
         return Sum(const, parts)
 
     def name_of(self, value: Int) -> str:
-        """A name or literal that holds an integer."""
-        return self.define(self.spelled(value), self.scope_of(value))
+        """Returns a name or literal of an integer."""
+        return self.define(self.text_of(value), self.scope_of(value))
 
     def scope_of(self, *values: Value) -> CodeScope:
-        """The innermost scope that the values depend on."""
+        """Returns the innermost scope that the values depend on."""
         found = self.launch
         for value in values:
             if isinstance(value, Int):
@@ -146,7 +148,7 @@ class Definitions:
         return found
 
     def row_major(self, sizes: Sequence[Int], run: int) -> list[Int]:
-        """Strides in bytes of a memref without gaps."""
+        """Returns the strides in bytes of a contiguous memref."""
         strides: list[Int] = []
         step = Int(run)
         for size in reversed(sizes):
@@ -155,11 +157,11 @@ class Definitions:
         return strides[::-1]
 
     def multiplied(self, a: Int, b: Int) -> Int:
-        """The product of two integers."""
+        """Returns the product of two integers."""
         if a.known:
             return b * a.constant
         if b.known:
             return a * b.constant
         bounds = _closed(a.interval) * _closed(b.interval)
         scope = deeper(self.scope_of(a), self.scope_of(b))
-        return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, bounds)
+        return self.define_integer(f"{self.name_of(a)} * {self.name_of(b)}", scope, bounds)

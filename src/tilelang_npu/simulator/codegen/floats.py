@@ -1,4 +1,4 @@
-"""Scalar arithmetic on floats, and constants: ``arith`` and ``math``. Every step rounds to the type of its result."""
+"""Scalar arithmetic on floats, and constants: ``arith`` and ``math``. Every op rounds to the type of its result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.mlir.arith import RemfOp
 from tilelang_npu.linear import NATURAL, Interval
-from tilelang_npu.simulator.codegen.element_types import bounds, element_of
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.integers import INDEX_BITS, fitted, is_truth, truth, unsigned
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
-from tilelang_npu.simulator.codegen.own_numbers import array_rounder
+from tilelang_npu.simulator.codegen.integers import INDEX_BITS, define_truth, is_truth, unsigned, wrapped
+from tilelang_npu.simulator.codegen.per_block_scalars import array_rounder
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
+from tilelang_npu.simulator.codegen.strided_views import bounds, element_of
 from tilelang_npu.target.dtypes import DType
 
 
@@ -31,7 +31,7 @@ def _constant(em: PythonEmitter, op: arith.ConstantOp) -> Value:
     if isinstance(value, IntegerAttr):
         if is_truth(value.type):
             return ScalarExpr(str(bool(value.value.data)), em.launch, bool(value.value.data))
-        return fitted(em, Int(value.value.data), value.type)
+        return wrapped(em, Int(value.value.data), value.type)
     if isinstance(value, FloatAttr):
         number = _rounder(element_of(value.type))(value.value.data)
         return ScalarExpr(_literal(number), em.launch, number)
@@ -43,7 +43,7 @@ def _literal(number: float) -> str:
 
 
 def round_f32(value: float) -> float:
-    """The nearest f32 number."""
+    """Returns the nearest f32 number."""
     return ctypes.c_float(value).value
 
 
@@ -58,7 +58,7 @@ def _rounder(element: DType) -> Callable[[float], float]:
 
 def _rounded(em: PythonEmitter, text: str, kind: Attribute, *parts: Value) -> ScalarExpr:
     scope = em.scope_of(*parts)
-    if em.is_own():
+    if em.is_per_block():
         return ScalarExpr(em.define(f"{em.constant(array_rounder(kind), 'round')}({text})", scope, "f"), scope)
     if isinstance(kind, Float64Type):
         return ScalarExpr(em.define(text, scope, "f"), scope)
@@ -71,7 +71,7 @@ _ROUNDERS: dict[DType, Callable[[float], float]] = {}
 
 
 def divide(a: float, b: float) -> float:
-    """IEEE division."""
+    """Returns the IEEE quotient."""
     if b:
         return a / b
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -112,7 +112,7 @@ def _negate(em: PythonEmitter, op: arith.NegfOp) -> Value:
 def _float_extreme(function: Callable[..., object], em: PythonEmitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     text = f"{em.constant(function, 'f')}({a.text}, {b.text})"
-    return truth(em, text if em.is_own() else f"float({text})", a, b)
+    return define_truth(em, text if em.is_per_block() else f"float({text})", a, b)
 
 
 pure(arith.MaximumfOp)(partial(_float_extreme, np.maximum))
@@ -136,7 +136,7 @@ def _float_compare(em: PythonEmitter, op: arith.CmpfOp) -> Value:
         text = f"not ({x} {unordered[predicate]} {y})"
     else:
         text = texts[predicate]
-    return truth(em, text, a, b)
+    return define_truth(em, text, a, b)
 
 
 @pure(arith.SIToFPOp, arith.UIToFPOp)
@@ -144,11 +144,11 @@ def _to_float(em: PythonEmitter, op: Operation) -> Value:
     value = em.integer(op.operands[0])
     if isinstance(op, arith.UIToFPOp):
         value = unsigned(em, value, op.operands[0].type)
-    return _rounded(em, f"float({em.spelled(value)})", op.results[0].type, value)
+    return _rounded(em, f"float({em.text_of(value)})", op.results[0].type, value)
 
 
 def saturated(value: float, low: int, high: int) -> int:
-    """The integer toward zero, kept between bounds; zero for NaN."""
+    """Returns the value rounded toward zero and clamped to bounds; zero for NaN."""
     if value != value:
         return 0
     return high if value >= high else low if value <= low else int(value)
@@ -161,7 +161,7 @@ def _to_integer(em: PythonEmitter, op: Operation) -> Value:
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     held = Interval.of_bits(width, signed=isinstance(op, arith.FPToSIOp))
     helper = em.constant(saturated, "saturated")
-    return fitted(em, em.named(f"{helper}({value.text}, {held.low}, {held.high})", value.scope, held), kind)
+    return wrapped(em, em.define_integer(f"{helper}({value.text}, {held.low}, {held.high})", value.scope, held), kind)
 
 
 @pure(arith.ExtFOp)
@@ -180,7 +180,7 @@ _PACK_FLOAT = {"f16": "e", "bf16": "bf16", "f32": "f", "f64": "d"}
 
 
 def reinterpret(value: float, source: str, target: str) -> float:
-    """The bits of a number read as another type of the same width (``struct`` codes; ``bf16`` is the front of ``f``)."""
+    """Reads the bits of a number as another type of the same width (``struct`` codes; ``bf16`` is the upper half of ``f``)."""
     bits = struct.pack("<f", value)[2:] if source == "bf16" else struct.pack("<" + source, value)
     number: float
     (number,) = struct.unpack("<f", b"\0\0" + bits) if target == "bf16" else struct.unpack("<" + target, bits)
@@ -197,7 +197,7 @@ def _bitcast(em: PythonEmitter, op: arith.BitcastOp) -> Value:
         if code is None:
             raise unsupported(op, f"from {source}")
         text = f"{helper}({value.text}, '{code}', '{_PACK[target.width.data]}')"
-        return em.named(text, value.scope, bounds(target))
+        return em.define_integer(text, value.scope, bounds(target))
     code = _PACK_FLOAT.get(str(target))
     if code is None or not isinstance(source, IntegerType):
         raise unsupported(op, f"from {source} to {target}")
@@ -230,13 +230,13 @@ def _count_bits(em: PythonEmitter, op: Operation) -> Value:
     kind = op.results[0].type
     assert isinstance(kind, IntegerType)
     value = unsigned(em, em.integer(op.operands[0]), kind)
-    text = em.spelled(value)
+    text = em.text_of(value)
     if isinstance(op, mlir_math.CtPopOp):
-        return em.named(f"({text}).bit_count()", em.scope_of(value), Interval(0, kind.width.data))
-    return em.named(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), Interval(0, kind.width.data))
+        return em.define_integer(f"({text}).bit_count()", em.scope_of(value), Interval(0, kind.width.data))
+    return em.define_integer(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), Interval(0, kind.width.data))
 
 
 @pure(mlir_math.AbsIOp)
 def _absolute(em: PythonEmitter, op: mlir_math.AbsIOp) -> Value:
     value = em.integer(op.operands[0])
-    return fitted(em, em.named(f"abs({em.spelled(value)})", em.scope_of(value), NATURAL), op.results[0].type)
+    return wrapped(em, em.define_integer(f"abs({em.text_of(value)})", em.scope_of(value), NATURAL), op.results[0].type)

@@ -1,7 +1,7 @@
-"""What is done with an op of each class: the table that the emitters of ops enter themselves in.
+"""The table of emitters: how each class of ops is evaluated or emitted.
 
-A class stands for those derived from it: the ops of this package's ``arith`` derive from xDSL's, those of the op table from
-``hivm.ElementwiseOp``. Each class is entered once. What is in no table is not executed, and an error where it stands.
+An entry for a class also serves its subclasses: the ops of this package's ``arith`` derive from xDSL's, those of the op table
+from ``hivm.ElementwiseOp``. Each class has one entry. An op without one cannot be executed, and is an error at its line.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import InternalError, TileError
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
-from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.strided_views import Choice, Local, StridedView
 
 if TYPE_CHECKING:
     from tilelang_npu.dialects import hivm
@@ -28,12 +28,12 @@ Custom = Callable[["PythonEmitter", "hivm.CustomOp"], None]
 
 
 class Handler(NamedTuple):
-    """What is done with the ops of a class.
+    """How the ops of a class are handled.
 
     Attributes:
-        kind: ``pure`` ops are evaluated when their result is first needed; those with an ``effect`` are emitted in their
-            order; ``nothing`` is done with those that change neither values nor times here.
-        run: evaluates or emits an op of the class, which the table knows and the type does not.
+        kind: ``pure`` ops are evaluated when their result is first needed; ops with an ``effect`` are emitted in program order;
+            ``nothing`` is done for ops that change neither values nor times.
+        run: evaluates or emits an op of the class.
     """
 
     kind: Literal["pure", "effect", "nothing"]
@@ -41,15 +41,15 @@ class Handler(NamedTuple):
 
 
 HANDLERS: dict[type[Operation], Handler] = {}
-"""By class, as entered."""
+"""The handlers, by registered class."""
 CUSTOM: dict[str, Custom] = {}
-"""How custom ops are emitted whose symbol is no entry of the op table: loads of L0 and the product of what is there."""
+"""Emitters of custom ops whose symbol is not an entry of the op table: loads of L0 and products of its contents."""
 _FOUND: dict[type[Operation], Handler | None] = {}
-"""What :func:`handler_of` found."""
+"""Cache of :func:`handler_of`."""
 
 
 def handler_of(kind: type[Operation]) -> Handler | None:
-    """What is done with ops of a class: what is entered for it, or else for the class that it derives from."""
+    """Returns the handler of a class, or of the nearest base class that has one."""
     try:
         return _FOUND[kind]
     except KeyError:
@@ -58,7 +58,7 @@ def handler_of(kind: type[Operation]) -> Handler | None:
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether an op is emitted in its order."""
+    """Whether an op is emitted in program order."""
     handler = handler_of(type(op))
     return handler is not None and handler.kind == "effect"
 
@@ -72,7 +72,7 @@ def _enter(kinds: Sequence[type[Operation]], handler: Handler) -> None:
 
 
 def pure(*kinds: type[OpT]) -> Callable[[Pure[OpT]], Pure[OpT]]:
-    """Register how ops without effects are evaluated.
+    """Registers how ops without effects are evaluated.
 
     Raises:
         InternalError: a class is registered already.
@@ -86,7 +86,7 @@ def pure(*kinds: type[OpT]) -> Callable[[Pure[OpT]], Pure[OpT]]:
 
 
 def effect(*kinds: type[OpT]) -> Callable[[Effect[OpT]], Effect[OpT]]:
-    """Register how ops with effects are emitted.
+    """Registers how ops with effects are emitted.
 
     Raises:
         InternalError: a class is registered already.
@@ -100,7 +100,7 @@ def effect(*kinds: type[OpT]) -> Callable[[Effect[OpT]], Effect[OpT]]:
 
 
 def ignore(*kinds: type[Operation]) -> None:
-    """Register ops that change neither values nor times.
+    """Registers ops that change neither values nor times.
 
     Raises:
         InternalError: a class is registered already.
@@ -109,7 +109,7 @@ def ignore(*kinds: type[Operation]) -> None:
 
 
 def custom(*symbols: str) -> Callable[[Custom], Custom]:
-    """Register how custom ops are emitted.
+    """Registers how custom ops are emitted.
 
     Raises:
         InternalError: a symbol is registered already.
@@ -126,12 +126,12 @@ def custom(*symbols: str) -> Callable[[Custom], Custom]:
 
 
 def op_name(op: Operation) -> str:
-    """The op's full name, also where no dialect that is loaded declares it."""
+    """Returns the op's full name, also for ops of unregistered dialects."""
     name = getattr(op, "op_name", None)
     return name.data if name is not None else op.name
 
 
 def unsupported(op: Operation, why: str = "", help_: str = "") -> TileError:
-    """The error for an op that the simulator does not execute."""
+    """Returns the error for an op that the simulator does not execute."""
     return TileError(f"the simulator does not execute {op_name(op)}" + (f": {why}" if why else ""), code="T501",
                      location=location_of(op), help=help_)

@@ -1,6 +1,6 @@
 """Scalar arithmetic on integers and truth values: ``arith``.
 
-Integers of the ``index`` type do not overflow here; narrower ones wrap, which costs nothing where bounds show they cannot.
+Integers of the ``index`` type do not overflow here. Narrower types wrap; no code is generated for it where bounds exclude it.
 """
 
 from __future__ import annotations
@@ -12,42 +12,41 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Interval
-from tilelang_npu.simulator.codegen.element_types import bounds
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr, deeper
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr, deeper
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Choice, StridedView, alternatives
+from tilelang_npu.simulator.codegen.strided_views import Choice, StridedView, alternatives, bounds
 
 
-def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """``value`` as an integer of that type: wrapped where it may not fit."""
+def wrapped(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
+    """Returns ``value`` in the range of a type: wrapped where it may not fit."""
     held = bounds(kind)
     if value.interval.within(held):
         return value
     if value.known:
         return Int(held.wrapped(value.constant))
-    text = f"(({em.spelled(value)}) + {-held.low} & {held.high - held.low}) - {-held.low}"
-    return em.named(text, em.scope_of(value), held)
+    text = f"(({em.text_of(value)}) + {-held.low} & {held.high - held.low}) - {-held.low}"
+    return em.define_integer(text, em.scope_of(value), held)
 
 
 INDEX_BITS = 64
 """Bits of ``index`` on the scalar unit."""
 _LARGE = 1 << 255
-"""Products of the index type are exact up to here; beyond it they are what the scalar unit keeps of them."""
+"""Products of the index type are exact up to this magnitude; larger ones wrap to 64 bits."""
 CARRIED = 1 << 64
-"""The same of what an iteration hands to the next: a sum may grow by a step each time, a product may not."""
+"""The same for loop-carried values: a sum may grow by a step in each iteration, a product may not."""
 
 
-def kept(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
-    """``value`` as an integer of that type; of the index type only where it may be beyond ``most``."""
+def wrapped_if_large(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
+    """Returns ``value`` in the range of a type; for the index type only where its magnitude may exceed ``most``."""
     if not isinstance(kind, IndexType) or value.interval.within(Interval(-most, most)):
-        return fitted(em, value, kind)
-    return fitted(em, value, IntegerType(INDEX_BITS))
+        return wrapped(em, value, kind)
+    return wrapped(em, value, IntegerType(INDEX_BITS))
 
 
 def grouped(em: PythonEmitter, value: Int) -> str:
-    """An integer as an operand of a binding operator."""
-    text = em.spelled(value)
+    """Returns an integer as an operand of an operator of high precedence."""
+    text = em.text_of(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
@@ -61,14 +60,14 @@ def _operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
 
 
 def _exact_operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
-    """Both operands for an operation that needs all of their bits: an index that leaves 64 bits is wrapped.
+    """Returns both operands for an operation that needs all of their bits: an index that exceeds 64 bits is wrapped.
 
-    That happens to indices that are computed from int64 data. Sizes without an upper bound are taken not to overflow.
+    Indices that are computed from int64 data may exceed them. Sizes without an upper bound are assumed not to overflow.
     """
     def held(value: SSAValue) -> Int:
         number = em.integer(value)
         indexes = isinstance(value.type, IndexType) and number.interval.closed
-        return fitted(em, number, IntegerType(INDEX_BITS)) if indexes else number
+        return wrapped(em, number, IntegerType(INDEX_BITS)) if indexes else number
 
     return held(op.operands[0]), held(op.operands[1])
 
@@ -76,38 +75,38 @@ def _exact_operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
 @pure(arith.AddiOp)
 def _add(em: PythonEmitter, op: arith.AddiOp) -> Value:
     a, b = _operands(em, op)
-    return fitted(em, a + b, op.results[0].type)
+    return wrapped(em, a + b, op.results[0].type)
 
 
 @pure(arith.SubiOp)
 def _sub(em: PythonEmitter, op: arith.SubiOp) -> Value:
     a, b = _operands(em, op)
-    return fitted(em, a - b, op.results[0].type)
+    return wrapped(em, a - b, op.results[0].type)
 
 
 @pure(arith.MuliOp)
 def _mul(em: PythonEmitter, op: arith.MuliOp) -> Value:
     a, b = _operands(em, op)
-    return kept(em, em.multiplied(a, b), op.results[0].type)
+    return wrapped_if_large(em, em.multiplied(a, b), op.results[0].type)
 
 
 def truncated_quotient(a: int, b: int) -> int:
-    """Division that rounds toward zero, as the hardware's."""
+    """Returns the quotient rounded toward zero, as the hardware does."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def unsigned(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """The integer read as unsigned."""
+    """Returns the integer read as unsigned."""
     if value.at_least(0):
         return value
     held = Interval.of_bits(kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS, signed=False)
-    return em.named(f"{em.name_of(value)} & {held.high}", em.scope_of(value), held)
+    return em.define_integer(f"{em.name_of(value)} & {held.high}", em.scope_of(value), held)
 
 
 @pure(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivUIOp, arith.CeilDivSIOp)
 def _divide(em: PythonEmitter, op: Operation) -> Value:
-    return fitted(em, _quotient(em, op), op.results[0].type)
+    return wrapped(em, _quotient(em, op), op.results[0].type)
 
 
 def _quotient(em: PythonEmitter, op: Operation) -> Int:
@@ -129,10 +128,10 @@ def _quotient(em: PythonEmitter, op: Operation) -> Int:
     safe = b.interval.holds("!=") is True
     if signed:
         helper = em.constant(truncated_quotient, "quotient")
-        return em.named(f"{helper}({em.spelled(a)}, {em.spelled(b)})", scope, known, safe=safe)
+        return em.define_integer(f"{helper}({em.text_of(a)}, {em.text_of(b)})", scope, known, safe=safe)
     if ceil:
-        return em.named(f"-(-{grouped(em, a)} // {em.name_of(b)})", scope, known, safe=safe)
-    return em.named(f"{grouped(em, a)} // {em.name_of(b)}", scope, known, safe=safe)
+        return em.define_integer(f"-(-{grouped(em, a)} // {em.name_of(b)})", scope, known, safe=safe)
+    return em.define_integer(f"{grouped(em, a)} // {em.name_of(b)}", scope, known, safe=safe)
 
 
 @pure(arith.RemUIOp, arith.RemSIOp)
@@ -145,13 +144,13 @@ def _remainder(em: PythonEmitter, op: Operation) -> Value:
     safe, left = b.at_least(1), a.interval.remainder(b.interval)
     if a.at_least(0) and b.at_least(0):
         if a.known and b.known and b.constant:
-            return fitted(em, Int(a.constant % b.constant), kind)
+            return wrapped(em, Int(a.constant % b.constant), kind)
         if a.at_most(b.interval.low - 1):
-            return fitted(em, a, kind)
-        return fitted(em, em.named(f"{grouped(em, a)} % {em.name_of(b)}", scope, left, safe=safe), kind)
+            return wrapped(em, a, kind)
+        return wrapped(em, em.define_integer(f"{grouped(em, a)} % {em.name_of(b)}", scope, left, safe=safe), kind)
     helper = em.constant(truncated_quotient, "quotient")
     x, y = em.name_of(a), em.name_of(b)
-    return em.named(f"{x} - {helper}({x}, {y}) * {y}", scope, left.meet(bounds(kind)), safe=safe)
+    return em.define_integer(f"{x} - {helper}({x}, {y}) * {y}", scope, left.meet(bounds(kind)), safe=safe)
 
 
 @pure(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
@@ -162,11 +161,11 @@ def _extreme(em: PythonEmitter, op: Operation) -> Value:
     smallest = isinstance(op, (arith.MinSIOp, arith.MinUIOp))
     for one, other in ((a, b), (b, a)):
         if one.at_most(other.interval.low):
-            return fitted(em, one if smallest else other, op.results[0].type)
+            return wrapped(em, one if smallest else other, op.results[0].type)
     known = (Interval.least if smallest else Interval.greatest)(a.interval, b.interval)
     x, y = em.name_of(a), em.name_of(b)
     text = f"{x} if {x} {'<' if smallest else '>'} {y} else {y}"
-    return fitted(em, em.named(text, deeper(em.scope_of(a), em.scope_of(b)), known), op.results[0].type)
+    return wrapped(em, em.define_integer(text, deeper(em.scope_of(a), em.scope_of(b)), known), op.results[0].type)
 
 
 @pure(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
@@ -182,7 +181,7 @@ def _bitwise(em: PythonEmitter, op: Operation) -> Value:
                     return one if one.value else other
                 return _negated(em, other) if one.value else other
         word = {"&": "and", "|": "or", "^": "!="}[sign]
-        return truth(em, f"{a.text} {word} {b.text}", a, b)
+        return define_truth(em, f"{a.text} {word} {b.text}", a, b)
     x, y = _operands(em, op)
     scope = deeper(em.scope_of(x), em.scope_of(y))
     known = bounds(op.results[0].type)
@@ -190,11 +189,11 @@ def _bitwise(em: PythonEmitter, op: Operation) -> Value:
         return Int({"&": x.constant & y.constant, "|": x.constant | y.constant, "^": x.constant ^ y.constant}[sign])
     if sign == "&":
         known = known.meet(x.interval & y.interval)
-    return em.named(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, known)
+    return em.define_integer(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, known)
 
 
-def truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
-    """A truth value (or a float) computed by an expression."""
+def define_truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
+    """Returns a truth value (or a float) computed by an expression."""
     scope = em.scope_of(*parts)
     return ScalarExpr(em.define(text, scope, "c"), scope)
 
@@ -202,14 +201,14 @@ def truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
 def _negated(em: PythonEmitter, value: ScalarExpr) -> ScalarExpr:
     if value.value is not None:
         return ScalarExpr(str(not value.value), em.launch, not value.value)
-    return truth(em, f"not {value.text}", value)
+    return define_truth(em, f"not {value.text}", value)
 
 
-def counted(count: int, width: int) -> int:
-    """The number of places of a shift.
+def check_shift(count: int, width: int) -> int:
+    """Returns the shift amount, checked.
 
     Raises:
-        TileError: T509, there are not so many bits.
+        TileError: T509, the amount is negative or not below the width.
     """
     if 0 <= count < width:
         return count
@@ -218,12 +217,13 @@ def counted(count: int, width: int) -> int:
 
 
 def _places(em: PythonEmitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
-    """By how much is shifted: the number, the text that makes sure of it, and whether it needs no looking at."""
+    """Returns a shift amount: the number, the text that checks it if needed, and whether it is known to be valid."""
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     if count.known:
-        counted(count.constant, width)
+        check_shift(count.constant, width)
     sure = count.at_least(0) and count.at_most(width - 1)
-    return count, em.name_of(count) if sure else f"{em.constant(counted, 'counted')}({em.name_of(count)}, {width})", sure
+    text = em.name_of(count)
+    return count, text if sure else f"{em.constant(check_shift, 'check_shift')}({text}, {width})", sure
 
 
 @pure(arith.ShLIOp)
@@ -232,10 +232,10 @@ def _shift_left(em: PythonEmitter, op: arith.ShLIOp) -> Value:
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
     if b.known:
-        return kept(em, a * (1 << b.constant), kind)
+        return wrapped_if_large(em, a * (1 << b.constant), kind)
     known = a.interval * Interval(1, 1 << INDEX_BITS)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    return kept(em, em.named(f"{grouped(em, a)} << {places}", scope, known, safe=sure), kind)
+    return wrapped_if_large(em, em.define_integer(f"{grouped(em, a)} << {places}", scope, known, safe=sure), kind)
 
 
 @pure(arith.ShRSIOp, arith.ShRUIOp)
@@ -246,7 +246,7 @@ def _shift_right(em: PythonEmitter, op: Operation) -> Value:
     if isinstance(op, arith.ShRUIOp):
         a = unsigned(em, a, kind)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    return fitted(em, em.named(f"{grouped(em, a)} >> {places}", scope, a.interval >> b.interval, safe=sure), kind)
+    return wrapped(em, em.define_integer(f"{grouped(em, a)} >> {places}", scope, a.interval >> b.interval, safe=sure), kind)
 
 
 _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
@@ -258,14 +258,14 @@ def _compare(em: PythonEmitter, op: arith.CmpiOp) -> Value:
     sign = _INTEGER_PREDICATES[predicate]
     if is_truth(op.operands[0].type):
         a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-        return truth(em, f"{a.text} {sign} {b.text}", a, b)
+        return define_truth(em, f"{a.text} {sign} {b.text}", a, b)
     x, y = _exact_operands(em, op)
     if predicate >= 6:
         x, y = unsigned(em, x, op.operands[0].type), unsigned(em, y, op.operands[0].type)
     known = (x - y).interval.holds(sign)
     if known is not None:
         return ScalarExpr(str(known), em.launch, known)
-    return truth(em, f"{em.name_of(x)} {sign} {em.name_of(y)}", x, y)
+    return define_truth(em, f"{em.name_of(x)} {sign} {em.name_of(y)}", x, y)
 
 
 @pure(arith.IndexCastOp, IndexCastUIOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp)
@@ -276,20 +276,20 @@ def _cast(em: PythonEmitter, op: Operation) -> Value:
         return -value if isinstance(op, (arith.ExtSIOp, arith.IndexCastOp)) else value
     value = em.integer(source)
     if is_truth(kind):
-        return truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else ScalarExpr(
+        return define_truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else ScalarExpr(
             str(bool(value.constant & 1)), em.launch, bool(value.constant & 1))
     if isinstance(op, (arith.ExtUIOp, IndexCastUIOp)):
-        return fitted(em, unsigned(em, value, source.type), kind)
-    return fitted(em, value, kind)
+        return wrapped(em, unsigned(em, value, source.type), kind)
+    return wrapped(em, value, kind)
 
 
 @pure(UnrealizedConversionCastOp)
 def _resigned(em: PythonEmitter, op: UnrealizedConversionCastOp) -> Value:
-    """The same bits read with a sign or without one."""
+    """Changes the signedness of a type; the bits stay the same."""
     source, kind = op.operands[0].type, op.results[0].type
     if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
         raise unsupported(op, f"it makes {kind} of {source}")
-    return em.value(op.operands[0]) if is_truth(kind) else fitted(em, em.integer(op.operands[0]), kind)
+    return em.value(op.operands[0]) if is_truth(kind) else wrapped(em, em.integer(op.operands[0]), kind)
 
 
 @pure(arith.SelectOp)
@@ -307,6 +307,6 @@ def _select(em: PythonEmitter, op: arith.SelectOp) -> Value:
     if isinstance(kind, (IndexType, IntegerType)) and not is_truth(kind):
         x, y = em.integer(op.lhs), em.integer(op.rhs)
         text = f"{em.name_of(x)} if {condition.text} else {em.name_of(y)}"
-        return em.named(text, em.scope_of(condition, x, y), x.interval.join(y.interval))
+        return em.define_integer(text, em.scope_of(condition, x, y), x.interval.join(y.interval))
     a, b = em.expression(op.lhs), em.expression(op.rhs)
-    return truth(em, f"{a.text} if {condition.text} else {b.text}", condition, a, b)
+    return define_truth(em, f"{a.text} if {condition.text} else {b.text}", condition, a, b)

@@ -1,4 +1,4 @@
-"""Memrefs: views of memories (no data moves), element accesses, and scalar storage of the core."""
+"""Memrefs: views of memories (which move no data), element accesses, and scalar storage of the core."""
 
 from __future__ import annotations
 
@@ -17,20 +17,29 @@ from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.control import turn
-from tilelang_npu.simulator.codegen.element_types import bounds, element_of
+from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.control import iteration_number
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import is_truth
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.operand_checks import check_address
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reach import check_address
-from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Cut, Local, StridedView, alternatives, mapped
-from tilelang_npu.simulator.machine.work import ScalarAccess
+from tilelang_npu.simulator.codegen.strided_views import (
+    Buffer,
+    Choice,
+    Cut,
+    Local,
+    StridedView,
+    alternatives,
+    bounds,
+    element_of,
+    mapped,
+)
+from tilelang_npu.simulator.machine.op_records import ScalarAccess
 from tilelang_npu.target import is_fractal
 
 
 def _mixed(em: PythonEmitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
-    """A list of which the static part stands in an attribute and the rest in operands."""
+    """Returns a list whose static entries are in an attribute and whose dynamic entries are operands."""
     rest = iter(dynamic)
     return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(number) for number in static.get_values()]
 
@@ -62,8 +71,8 @@ def _subview(em: PythonEmitter, op: memref.SubviewOp) -> Value:
 
 
 def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], steps: Sequence[Int]) -> Iterator[Cut]:
-    """Where a part may leave an axis that it is cut from. What is cut from GM ends in its tensor, as the lowering sees to; that
-    the whole part ends inside of its buffer is checked with its array."""
+    """Yields the cuts of a subview that may leave an axis of their source. The lowering clips what is cut from GM; the end of
+    the whole view is checked with its array."""
     for axis, (offset, size, step, extent) in enumerate(zip(offsets, sizes, steps, view.sizes, strict=True)):
         reach = offset + (size - 1) * step.constant + 1 if step.known and view.base.memory != "gm" else None
         if reach is not None and (extent - reach).at_least(0):
@@ -74,8 +83,8 @@ def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], 
 
 
 def _called(view: StridedView, axis: int) -> tuple[str, int]:
-    """What an axis of a buffer is called in messages, and elements of a matrix for each of its elements. Fractals are panels of
-    columns, rows of fractals or single rows, and columns of a panel (``[C1, R1, r0, c0]``, ``[C1, rows, c0]``)."""
+    """Returns the name of an axis in messages, and the elements of a matrix for each of its elements. Axes of fractals are
+    panels of columns, rows of fractals or single rows, and columns of a panel (``[C1, R1, r0, c0]``, ``[C1, rows, c0]``)."""
     behind, sizes = view.rank - axis, view.sizes
     fractals = is_fractal(view.base.memory) and view.rank >= 3 and sizes[-1].known and sizes[-2].known
     if not fractals or behind == 1:
@@ -87,7 +96,7 @@ def _called(view: StridedView, axis: int) -> tuple[str, int]:
 
 
 def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
-    """The axes of the source that the result keeps; the others have size 1 (a rank-reducing subview)."""
+    """Returns the axes of the source that the result keeps; the others have size 1 (a rank-reducing subview)."""
     kept: list[int] = []
     surplus = len(sizes) - len(shape)
     for axis, size in enumerate(sizes):
@@ -212,20 +221,20 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
         raise unsupported(op, f"its memory is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
-    said = remark_of(op)
+    remark = remark_of(op)
     base = em.on_chip(memory, author_name(op.results[0]),
-                      said.facts if said is not None and isinstance(said.facts, Placed) else None)
+                      remark.facts if remark is not None and isinstance(remark.facts, Placed) else None)
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.constant for size in sizes) if all(size.known for size in sizes) else None
     views = [StridedView(base, element, place, place, sizes, strides,
-                  (place.constant, place.constant + bytes_) if place.known and bytes_ is not None else None)
+                         (place.constant, place.constant + bytes_) if place.known and bytes_ is not None else None)
              for place in places]
     for view in views:
         check_address(em, view)
     made: StridedView | Choice = views[-1]
     if len(views) > 1:
-        iteration = turn(em, op)
+        iteration = iteration_number(em, op)
         if iteration.known:
             return views[iteration.constant % len(views)]
         for number in reversed(range(len(views) - 1)):
@@ -236,7 +245,7 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
 
 
 MOST_SCALARS = 1 << 16
-"""Elements of scalar storage; that of a core is some kilobytes."""
+"""Limit for elements of scalar storage; a core has some kilobytes."""
 
 
 @effect(memref.AllocOp, memref.AllocaOp)
@@ -262,7 +271,7 @@ def _alloc(em: PythonEmitter, op: Operation) -> None:
 
 
 def _inside(em: PythonEmitter, op: Operation, numbers: Sequence[Int], sizes: Sequence[Int], name: str) -> None:
-    """Make sure that an element is there, where it is not certain."""
+    """Emits bounds checks for the indices of an element that may be outside."""
     for axis, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
         if not (number.at_least(0) and (size - number).at_least(1)):
             index, extent = em.name_of(number), em.name_of(size)
@@ -282,7 +291,7 @@ def _place(em: PythonEmitter, op: Operation, local: Local, indices: Sequence[SSA
     total = Int(0)
     for size, index in zip(shape, indices, strict=True):
         total = em.multiplied(total, Int(size)) + em.integer(index)
-    return em.spelled(total)
+    return em.text_of(total)
 
 
 def _element(em: PythonEmitter, op: Operation, buffer: Buffer, indices: Sequence[SSAValue]) -> Buffer:
@@ -300,7 +309,7 @@ def _element(em: PythonEmitter, op: Operation, buffer: Buffer, indices: Sequence
 
 
 _CALLED = {"scalar": "memref"}
-"""The element is no operand: messages tell of the memref that it is in."""
+"""The op's operand is the memref, not its element; messages name the memref."""
 
 
 @effect(memref.LoadOp)
@@ -310,13 +319,13 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     kind = result.type
     name = em.fresh("r")
     if isinstance(source, Local):
-        em.looked.add(source.name)
+        em.read_memories.add(source.name)
         em.line(f"{name} = {source.name}[{_place(em, op, source, op.indices)}]")
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)
-        em.loaded.update(view.base.name for view in alternatives(place))
-        em.step(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-        em.read(name, em.array(place))
+        em.scalar_read_memories.update(view.base.name for view in alternatives(place))
+        em.record_op(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
+        em.emit_scalar_read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
         em.values[result] = ScalarExpr(name, em.scope)
     elif isinstance(kind, (IntegerType, IndexType)):
@@ -330,9 +339,9 @@ def _store(em: PythonEmitter, op: memref.StoreOp) -> None:
     target = em.value(op.memref)
     text = em.expression(op.value).text
     if isinstance(target, Local):
-        em.written.add(target.name)
+        em.written_memories.add(target.name)
         em.line(f"{target.name}[{_place(em, op, target, op.indices)}] = {text}")
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)
-    em.step(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-    em.over(f"{em.array(place)}[()] = {text}")
+    em.record_op(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
+    em.emit_batched(f"{em.array(place)}[()] = {text}")

@@ -16,41 +16,41 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.ops.rounding import conversion, is_plain
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.operand_checks import path_of
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped, of_vector_core
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, mapped, of_vector_core
 from tilelang_npu.simulator.machine import datapath
-from tilelang_npu.simulator.machine.work import Lanes, Transfer
+from tilelang_npu.simulator.machine.op_records import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
 
 _BLOCK = np.dtype("V32")
-"""One row of a fractal: moved whole."""
+"""One row of a fractal, moved as one element."""
 
 
 def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = False, turned: bool = False,
              targets: Sequence[Buffer] = ()) -> None:
-    """Record a move along a path; one that is ``turned`` exchanges rows and columns.
+    """OpRecorder a move along a path of the chip; ``turned`` exchanges rows and columns.
 
-    ``targets`` are the memrefs that it fills at the same time, where they are not just its destination.
+    ``targets`` are the memrefs that it writes, where they are not the op's destination.
     """
-    em.step(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
-            held={"dst": targets})
+    em.record_op(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
+                 held={"dst": targets})
 
 
 def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
-        em.over(f"{write}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{write}[...] = {em.array(source)}", source, target)
     else:
         combine = em.constant(datapath.ATOMICS[atomic], "atomic")
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
 
 
 def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) -> str:
-    """What an op does with what is at its destination: as it states itself, or as the core is set to where that concerns it."""
+    """Returns how an op combines with its destination: as the op says, or as the core's atomic mode says if it applies."""
     kind = op.atomic_kind if isinstance(op, hivm.StoreOp) else None
     if kind is not None:
         return str(kind.data)
@@ -69,17 +69,17 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target))
     _initialise(em, op, target)
     if mode == "PadNull":
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
-    left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
-    right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
+    left = em.text_of(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
+    right = em.text_of(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
     value = em.expression(op.pad_value).text if mode == "PadValue" and op.pad_value is not None else "None"
     helper = em.constant(datapath.load_padded, "load_padded")
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
 
 
 def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
-    """``init_out_buffer``: fill the destination first, where its condition holds."""
+    """Emits ``init_out_buffer``: fills the destination before the load, if its condition holds."""
     flag = op.init_out_buffer
     if flag is None or not flag.value.data:
         return
@@ -92,7 +92,7 @@ def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffe
             text = f"if {condition.text}: {text}"
         elif not condition.value:
             return
-    em.over(text)
+    em.emit_batched(text)
 
 
 @effect(hivm.StoreOp)
@@ -109,18 +109,18 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
         raise unsupported(op, f"it copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
     if pipe == "V":
         bits = 8 * source.element.nbytes
-        em.step(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.record_op(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
     elif isinstance(op, hivm.CopyOp):
         _move(em, op, source, target, pipe, atomic=_atomic(em, op))
     elif spaces[1] == "gm" and em.atomic != "none":
-        raise unsupported(op, "it does not say that it adds, as the core is set to", "write hivm.hir.store")
+        raise unsupported(op, "it ignores the core's atomic mode", "write hivm.hir.store")
     else:
         _move(em, op, source, target, pipe)
 
 
 def blocks_view(view: StridedView) -> StridedView | None:
-    """A fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None where that is no view."""
+    """Returns a fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None where that is not a view."""
     if view.rank != 4:
         return None
     outer, inner = view.strides[1], view.strides[2]
@@ -131,7 +131,7 @@ def blocks_view(view: StridedView) -> StridedView | None:
 
 
 def panels(buffer: Buffer) -> Buffer | None:
-    """As ``blocks_view`` for each alternative."""
+    """Applies ``blocks_view`` to each alternative; None where it fails for one."""
     made = [blocks_view(view) for view in alternatives(buffer)]
     if any(view is None for view in made):
         return None
@@ -139,7 +139,7 @@ def panels(buffer: Buffer) -> Buffer | None:
 
 
 def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, StridedView] | None:
-    """Both sides of nd2nz in rows of 32 bytes, where the source consists of whole ones."""
+    """Returns both operands of nd2nz as rows of 32 bytes; None where the source does not consist of whole ones."""
     width, run = target.sizes[3], source.element.nbytes
     merged = blocks_view(target)
     if merged is None or not width.known or width.constant * run != _BLOCK.itemsize or source.rank != 2:
@@ -160,13 +160,13 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)))
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
     if all(views is not None for views in fast) and isinstance(source, StridedView):
-        write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # asked above
-        read = fast[0][0]  # type: ignore[index]  # asked above
-        em.over(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
+        write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # none of ``fast`` is None
+        read = fast[0][0]  # type: ignore[index]  # none of ``fast`` is None
+        em.emit_batched(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
         em.line(f"{helper}({em.array(target)}, {em.array(source)})")
@@ -197,7 +197,7 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
         raise TileError(f"fixpipe without pre_quant does not convert {source.element.mlir} to {target.element.mlir}",
                         code="T506", location=location_of(op), help="give pre_quant, for f16 F322F16")
     if any(view.rank not in (2, 4) for view in alternatives(source)):
-        raise unsupported(op, "what it takes from L0C is no matrix", "take each matrix of a batch by an op of its own")
+        raise unsupported(op, "its source in L0C is not a matrix", "use one op for each matrix of a batch")
     if op.sub_block_idx is not None:
         target = of_vector_core(target, int(op.sub_block_idx.data.removeprefix("sub_block_")))
     rows = op.dma_mode.data == "nz2nd"
@@ -224,7 +224,7 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
 
 
 def _halves(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
-    """Where a fixpipe writes: its destination, or with ``dual_dst_mode`` that place in each of two Vector cores."""
+    """Returns the destinations of a fixpipe: its own, or with ``dual_dst_mode`` the same place in both Vector cores."""
     if op.dual_dst_mode is None or op.dual_dst_mode.data == "NO_DUAL":
         return [target]
     if op.dma_mode.data != "nz2nd" or atomic != "none" or any(view.rank != 2 for view in alternatives(target)):
@@ -237,7 +237,7 @@ def _by_rows(op: hivm.FixpipeOp) -> bool:
 
 
 def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hivm.FixpipeOp, *, relu: bool) -> bool:
-    """L0C to rows as an assignment of views for each destination, where these have whole fractals of columns."""
+    """Emits L0C to rows as one assignment of views per destination; returns False where that is not possible."""
     target, panel = targets[0], panels(source)
     if len(targets) > 1 and not _by_rows(op):
         return False
@@ -263,9 +263,9 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
 
         read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:
-            em.over(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
+            em.emit_batched(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
         else:
-            em.over(f"{write}[...] = {read}")
+            em.emit_batched(f"{write}[...] = {read}")
     return True
 
 
@@ -278,15 +278,15 @@ def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
         source = em.buffer(op.src)
         last = alternatives(source)[0].rank - 1
         key = "brcb" if last in op.broadcast_dims.get_values() else "copy"
-        em.step(op, lambda slot: Lanes(key, bits, 1))
-        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
+        em.record_op(op, lambda slot: Lanes(key, bits, 1))
+        em.emit_batched(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     text = em.expression(op.src).text
     if op.pipes() == ("V",):
-        em.step(op, lambda slot: Lanes("dup", bits, 0))
+        em.record_op(op, lambda slot: Lanes("dup", bits, 0))
     else:
-        em.step(op, lambda slot: Transfer("gm_l1"))
-    em.over(f"{em.array(target)}[...] = {text}")
+        em.record_op(op, lambda slot: Transfer("gm_l1"))
+    em.emit_batched(f"{em.array(target)}[...] = {text}")
 
 
 __all__ = ["panels", "transfer"]

@@ -1,8 +1,8 @@
-"""How many instructions the scalar unit takes for a program's numbers, once a compiler has been over it.
+"""Counts the instructions of the scalar unit, as a compiler with common optimisations would emit them.
 
-What is the same in every iteration of a loop is computed ahead of the loop. What changes by the same amount from one iteration
-to the next (a counter times a stride, plus an offset; an address in a tensor) is held in a register, and takes one addition in
-each iteration, whatever it is made of. A conversion between integers is no instruction. All else is one, where it stands.
+Loop-invariant values are computed before the loop. A value that changes by a constant in each iteration (an induction variable
+times a stride plus an offset, an address in a tensor) is kept in a register and takes one addition per iteration. Conversions
+between integers take no instruction. Every other op takes one, where it stands in the program.
 """
 
 from __future__ import annotations
@@ -18,68 +18,68 @@ from tilelang_npu.dialects.mlir.arith import IndexCastUIOp
 
 _CONVERSIONS = (arith.IndexCastOp, IndexCastUIOp, arith.ExtSIOp, arith.ExtUIOp, UnrealizedConversionCastOp, memref.CastOp,
                 memref.MemorySpaceCastOp, hivm.BitcastOp, memref.CollapseShapeOp, memref.ExpandShapeOp)
-"""Ops whose result is what their first operand is."""
+"""Ops whose result equals their first operand."""
 _SUMS = (arith.AddiOp, arith.SubiOp)
 _PRODUCTS = (arith.MuliOp, arith.ShLIOp)
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
 
 
 def _address(op: Operation) -> list[SSAValue]:
-    """What the address of a view is made of: the memref and how far into it."""
+    """Returns the operands of a view's address: the memref and the offsets."""
     if isinstance(op, (memref.SubviewOp, memref.ReinterpretCastOp)):
         return [op.operands[0], *op.offsets]
     return list(op.operands[:2])
 
 
 class ScalarWork:
-    """The instructions, while the ops of a function are gone through in their order.
+    """The scalar instructions, counted while the ops of a function are visited in program order.
 
     Attributes:
-        pending: those that run ahead of the next op.
+        pending: instructions that run before the next op.
     """
 
     def __init__(self) -> None:
         self.pending = 0
-        self._ahead: list[int] = []  # of each loop that is open
-        self._level: dict[SSAValue, int] = {}  # the loops around the place where a value changes; constants have none
+        self._ahead: list[int] = []  # for each open loop, the instructions before it
+        self._level: dict[SSAValue, int] = {}  # number of loops in which a value changes; constants have no entry
         self._root: dict[SSAValue, SSAValue] = {}
-        self._even: set[SSAValue] = set()  # what changes by the same amount in each iteration
-        self._held: set[SSAValue] = set()  # and is in a register
+        self._affine: set[SSAValue] = set()  # values that change by a constant in each iteration
+        self._in_register: set[SSAValue] = set()  # those of them that are in a register
 
-    def arguments(self, values: Iterable[SSAValue]) -> None:
-        """Values that a block is entered with."""
+    def enter_block(self, values: Iterable[SSAValue]) -> None:
+        """Adds the arguments of a block."""
         for value in values:
             self._level.setdefault(value, len(self._ahead))
 
     def open_loop(self, counter: SSAValue | None = None) -> None:
-        """A loop begins; what is pending runs ahead of it. Its own two instructions step the counter and jump."""
+        """Opens a loop: pending instructions run before it. Its own two instructions step the counter and jump."""
         self._ahead.append(self.pending)
         self.pending = 2
         if counter is not None:
             self._level[counter] = len(self._ahead)
-            self._even.add(counter)
-            self._held.add(counter)
+            self._affine.add(counter)
+            self._in_register.add(counter)
 
     def close_loop(self) -> int:
-        """The loop is complete: the instructions that run ahead of it."""
+        """Closes a loop and returns the instructions that run before it."""
         return self._ahead.pop()
 
-    def take(self) -> int:
-        """What is pending; nothing is from here on."""
+    def take_pending(self) -> int:
+        """Returns the pending instructions and resets them."""
         taken, self.pending = self.pending, 0
         return taken
 
-    def uses(self, op: Operation) -> None:
-        """An op with effects needs its operands as numbers."""
-        self._hold(self._varying(op.operands))
+    def use_operands(self, op: Operation) -> None:
+        """Visits the operands of an op with effects, which needs them as numbers."""
+        self._put_in_register(self._varying(op.operands))
 
-    def results(self, op: Operation) -> None:
-        """What an op with effects gives may be another number each time."""
+    def define_results(self, op: Operation) -> None:
+        """Adds the results of an op with effects: they may differ each time."""
         for result in op.results:
             self._level[result] = len(self._ahead)
 
-    def computes(self, op: Operation) -> None:
-        """An op without effects."""
+    def visit_pure(self, op: Operation) -> None:
+        """Visits an op without effects."""
         if isinstance(op, _CONVERSIONS):
             if op.operands[0] in self._level:
                 root = self._root.get(op.operands[0], op.operands[0])
@@ -87,21 +87,21 @@ class ScalarWork:
             return
         varying = self._varying(op.operands)
         parts = self._varying(_address(op)) if isinstance(op, _VIEWS) else varying
-        self._hold([value for value in varying if value not in parts])  # sizes
+        self._put_in_register([value for value in varying if value not in parts])  # sizes
         if not parts:
             return
         at = max(self._level[value] for value in parts)
         self._level.update(dict.fromkeys(op.results, at))
         moving = [value for value in parts if self._level[value] == at]
-        if all(value in self._even for value in moving) and self._is_even(op, moving):
-            self._hold([value for value in parts if value not in moving])
-            self._even.update(op.results)
+        if all(value in self._affine for value in moving) and self._is_affine(op, moving):
+            self._put_in_register([value for value in parts if value not in moving])
+            self._affine.update(op.results)
         else:
-            self._hold(parts)
+            self._put_in_register(parts)
             self._add(1, at)
 
-    def _is_even(self, op: Operation, moving: Sequence[SSAValue]) -> bool:
-        """Whether what an op makes of numbers that change evenly changes evenly."""
+    def _is_affine(self, op: Operation, moving: Sequence[SSAValue]) -> bool:
+        """Whether the op's result changes by a constant if ``moving`` operands do."""
         if isinstance(op, _PRODUCTS):
             factors = [self._root.get(value, value) for value in op.operands[:2]]
             places = [place for place, factor in enumerate(factors) if factor in moving]
@@ -111,11 +111,11 @@ class ScalarWork:
     def _varying(self, values: Iterable[SSAValue]) -> list[SSAValue]:
         return list(dict.fromkeys(self._root.get(value, value) for value in values if value in self._level))
 
-    def _hold(self, values: Iterable[SSAValue]) -> None:
-        """Registers for those that change evenly: each takes its addition."""
+    def _put_in_register(self, values: Iterable[SSAValue]) -> None:
+        """Puts values that change by a constant into registers: one addition each."""
         for value in values:
-            if value in self._even and value not in self._held:
-                self._held.add(value)
+            if value in self._affine and value not in self._in_register:
+                self._in_register.add(value)
                 self._add(1, self._level[value])
 
     def _add(self, count: int, level: int) -> None:

@@ -1,7 +1,7 @@
 """Events, barriers and cross-core flags.
 
-Inside a core, values are computed in program order, so events and barriers only leave their record. Between cores a flag
-is a counter: a wait that finds none hands over to the other cores of the launch.
+Inside a core, values are computed in program order, so events and barriers are only recorded. Between cores a flag is a
+counter: a wait for a flag that is not set yields to the other cores of the launch.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Interval
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.operand_checks import check_pipe
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.reachable import check_pipe
-from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG
-from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
+from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG
+from tilelang_npu.simulator.machine.op_records import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
 
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
@@ -44,7 +44,7 @@ def _wait_event(em: PythonEmitter, op: hivm.WaitFlagOp) -> None:
 
 
 def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
-    """Both pipes and the number of the event, which is there."""
+    """Returns both pipes and the number of an event, checked."""
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
@@ -82,7 +82,7 @@ def _cross_wait(em: PythonEmitter, op: hivm.SyncBlockWaitOp) -> None:
 def _right_core(em: PythonEmitter, op: _Flag) -> None:
     core = op.core()
     if core not in (em.core, "either"):
-        raise unsupported(op, f"it belongs to the {core} and stands in a function of the {em.core}")
+        raise unsupported(op, f"it belongs to the {core} but is in a function of the {em.core}")
 
 
 def _flag(em: PythonEmitter, op: _Flag) -> Int:
@@ -111,13 +111,13 @@ def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, 
     if group in ("kind", "all"):
         em.global_sync = True
     em.switches = True
-    em.leave_flag(flag, group, op)
+    em.emit_flag_set(flag, group, op)
 
 
 def _wait(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
-    em.take_flag(record, flag, op)
+    em.emit_flag_wait(record, flag, op)
 
 
 @effect(hivm.SyncBlockOp)
@@ -141,6 +141,6 @@ def _block_barrier(em: PythonEmitter, op: hivm.SyncBlockOp) -> None:
 
 @effect(hivm.CreateSyncBlockLockOp, hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp, hivm.FreeLockVarOp)
 def _lock(em: PythonEmitter, op: Operation) -> None:
-    """Blocks run one after another here, which is the order that the lock asks for."""
+    """Blocks run one after the other in the simulator, which is the order that the lock enforces."""
     if op.results:
         em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

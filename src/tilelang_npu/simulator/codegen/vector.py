@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
@@ -12,13 +13,11 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.recipes import made
-from tilelang_npu.simulator.codegen.element_types import element_of
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
-from tilelang_npu.simulator.machine.events import Slot
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Sorting
+from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, element_of, mapped
+from tilelang_npu.simulator.machine.op_records import Fold, Lanes, Slot, Sorting
 from tilelang_npu.target.dtypes import DType
 
 
@@ -63,36 +62,37 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     def work(slot: Callable[[Int], Slot]) -> Lanes:
         return Lanes(cost, bits, len(buffers), banked, slot(spread))
 
-    em.step(op, work, held=held)
+    em.record_op(op, work, held=held)
     texts = [value if isinstance(value, str) else em.array(value) for value in inputs]
     clauses = {clause.name: op.fact(clause.name) for clause in entry.clauses}
     target = targets[0].element
     direct = meaning.ufunc(entry, sources, target, clauses)
     if direct is not None and len(targets) == 1:
-        em.over(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers, *targets)
+        em.emit_batched(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers,
+                        *targets)
         return
     kernel = em.constant(_kernel(entry, sources, target, clauses), entry.name)
     written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
     text = f"{kernel}({written}, {', '.join(texts)})"
     if len(targets) > 1 or entry.result == "bool" or entry.condition:
-        em.line(text)  # bits of several elements may share a byte
+        em.line(text)  # bits of several elements may share a byte, so blocks must be computed one by one
     else:
-        em.over(text, *buffers, *targets)
+        em.emit_batched(text, *buffers, *targets)
 
 
 @custom(*(entry.name for entry in ops.composites() if entry.instruction))
 def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
-    """Emit a composite that is one instruction."""
+    """Emits a composite op that is one instruction."""
     entry = ops.operation(op.symbol)
     sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
-    em.step(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
+    em.record_op(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
     texts = [em.array(em.buffer(ssa)) if isinstance(ssa.type, MemRefType) else em.expression(ssa).text for ssa in op.ins()]
     kernel = em.constant(_kernel(entry, [target.element] * len(texts), target.element, {}), entry.name)
-    em.over(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
+    em.emit_batched(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
-    """Rows of the sources that are one element wide where the destination is wider; 0 if there are none."""
+    """Returns the rows of the source that is broadcast along the last axis; 0 if none is."""
     goal = alternatives(target)[0]
     for source in sources:
         view = alternatives(source)[0]
@@ -117,7 +117,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         raise unsupported(op, "indices as an input")
     axes = tuple(op.dims)
     bits = 8 * source.element.nbytes
-    em.step(op, lambda slot: Fold(entry.cost, _combine_cost(entry), bits, axes))
+    em.record_op(op, lambda slot: Fold(entry.cost, ops.operation(entry.combine).cost, bits, axes))
     read = em.array(source)
     if "_with_index" in mode:
         left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
@@ -127,27 +127,23 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         return
     clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
     kernel = em.constant(_kernel(entry, [source.element], targets[0].element, clauses), entry.name)
-    places = tuple(axis + em.axes_in_front for axis in axes)
-    em.over(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
-
-
-def _combine_cost(entry: ops.Reduce) -> str:
-    return ops.operation(entry.combine).cost
+    places = tuple(axis + em.batch_axes for axis in axes)
+    em.emit_batched(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
 
 
 def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
            times: int = 1) -> tuple[list[str], list[str]]:
-    """Record a vector op with plain operands; the names of its arrays."""
+    """OpRecorder a vector op with plain operands, and returns the names of its arrays."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0
-    em.step(op, lambda slot: Lanes(cost, bits, place, times=times))
+    em.record_op(op, lambda slot: Lanes(cost, bits, place, times=times))
     return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
 
 
 def _structured(em: PythonEmitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
                 facts: dict[str, object], scalars: Sequence[str] = (), times: int = 1) -> None:
-    """Emit an op that is a structured entry of the op table: its cost, and a call of its meaning."""
+    """Emits an op that is a structured entry of the op table: its cost, and a call of its meaning."""
     entry = ops.operation(name)
     reads, writes = _lanes(em, op, entry.cost, sources, targets, times)
     call, given = em.constant(entry.meaning, name), em.constant(facts, "facts")
@@ -162,8 +158,8 @@ def _transpose(em: PythonEmitter, op: hivm.VTransposeOp) -> None:
 
 @effect(hivm.VArangeOp)
 def _arange(em: PythonEmitter, op: hivm.VArangeOp) -> None:
-    offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
-    _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.spelled(em.integer(stride)) for stride in op.strides)])
+    offset = em.text_of(em.integer(op.offset)) if op.offset is not None else "0"
+    _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.text_of(em.integer(stride)) for stride in op.strides)])
 
 
 @effect(hivm.VFlipOp)
@@ -180,7 +176,7 @@ def _concat(em: PythonEmitter, op: hivm.VConcatOp) -> None:
 def _pad(em: PythonEmitter, op: hivm.VPadOp) -> None:
     rest = iter(op.low)
     lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
-    _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.spelled, lows)])
+    _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.text_of, lows)])
 
 
 @effect(hivm.VInterleaveOp)
@@ -211,7 +207,7 @@ _Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
 
 
 def _scan_steps(em: PythonEmitter, op: _Scan) -> int:
-    """Passes over the data that a scan takes: the logarithm of the axis."""
+    """Returns the passes over the data that a scan takes: the logarithm of the axis."""
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
     return max(1, (size.constant if size.known else 1).bit_length())
 
@@ -226,31 +222,21 @@ def _cumsum(em: PythonEmitter, op: hivm.VCumsumOp) -> None:
     _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
 
 
-@effect(hivm.VCumprodOp)
-def _cumprod(em: PythonEmitter, op: hivm.VCumprodOp) -> None:
-    _cumulate(em, op, "prod", "mul")
-
-
-@effect(hivm.VCummaxOp)
-def _cummax(em: PythonEmitter, op: hivm.VCummaxOp) -> None:
-    _cumulate(em, op, "max", "max")
-
-
-@effect(hivm.VCumminOp)
-def _cummin(em: PythonEmitter, op: hivm.VCumminOp) -> None:
-    _cumulate(em, op, "min", "min")
-
-
-def _cumulate(em: PythonEmitter, op: _Scan, kind: str, cost: str) -> None:
+def _cumulate(kind: str, cost: str, em: PythonEmitter, op: _Scan) -> None:
     (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=_scan_steps(em, op))
     axis = int(op.cum_dims.get_values()[0])
     em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {axis}, {_is_reverse(op)})")
 
 
+effect(hivm.VCumprodOp)(partial(_cumulate, "prod", "mul"))
+effect(hivm.VCummaxOp)(partial(_cumulate, "max", "max"))
+effect(hivm.VCumminOp)(partial(_cumulate, "min", "min"))
+
+
 @effect(hivm.VSortOp)
 def _sort(em: PythonEmitter, op: hivm.VSortOp) -> None:
     arrays = [em.array(em.buffer(ssa)) for ssa in (op.src, *op.dst)]
-    em.step(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
+    em.record_op(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
     source, targets = arrays[0], arrays[1:]
     descending = op.descending is not None and bool(op.descending.value.data)
     axis = op.sort_axis.value.data

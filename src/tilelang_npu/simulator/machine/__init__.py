@@ -1,1 +1,1 @@
-"""The modelled machine: memories, cores and flags, the data path, and what a run records."""
+"""The modelled machine: memories, cores and flags, the data path, and the records of executed ops."""

@@ -1,7 +1,7 @@
-"""What the generated code calls: moves that change the layout, and matrix products on the real layouts.
+"""The functions that generated code calls: moves that change the layout, and matrix products on the hardware's layouts.
 
-A matrix [R, C] in L1 is ``[ceil(C / c0), ceil(R / 16), 16, c0]`` with c0 = 32 bytes, in L0C the same with c0 = 16. Both
-are read here as panels ``[blocks of columns, rows, c0]``, which is a view.
+A matrix [R, C] in L1 is ``[ceil(C / c0), ceil(R / 16), 16, c0]`` with c0 = 32 bytes, in L0C the same with c0 = 16 elements.
+Both are used here as panels ``[blocks of columns, rows, c0]``, which is a view.
 """
 
 from __future__ import annotations
@@ -10,37 +10,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tilelang_npu.ops.products import STEP, add_product, apart
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.widening import widen
 
 FRACTAL = 16
-"""Rows of a fractal, and columns of one in L0C."""
+"""Rows of a fractal, and columns of a fractal in L0C."""
 EXACT_DEPTH = 1024
-"""Depth up to which products of int8 sum exactly in f32: 1024 * 127 * 127 < 2**24."""
-Stacks = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Depth up to which products of int8 are exact sums in f32: 1024 * 127 * 127 < 2**24."""
+BatchShapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Sizes of the batch axes of the left operand, the right operand and the accumulator."""
 HF32_MASK = np.uint32(0xFFFFF000)
-"""HF32 keeps 11 bits of an f32's mantissa."""
+"""HF32 keeps 11 bits of the mantissa of an f32."""
 
 
 def panels(matrix: Array, front: int = 0) -> Array:
-    """A fractal buffer ``[..., C1, R1, r0, c0]`` as ``[..., C1, R1 * r0, c0]``, a view; ``front`` axes stand in front."""
+    """Returns a view of a fractal buffer ``[..., C1, R1, r0, c0]`` as ``[..., C1, R1 * r0, c0]``; ``front`` counts batch
+    axes."""
     if matrix.ndim == front + 3:
         return matrix
     blocks, outer, inner, width = matrix.shape[front:]
     strides = matrix.strides[front:]
     if strides[1] != inner * strides[2] and outer != 1:
-        msg = "the fractals of a buffer do not lie one after another"
+        msg = "the fractals of a buffer are not contiguous"
         raise ValueError(msg)
     return np.lib.stride_tricks.as_strided(matrix, (*matrix.shape[:front], blocks, outer * inner, width),
                                            (*matrix.strides[:front], strides[0], strides[2], strides[3]))
 
 
 def nd2nz(dst: Array, src: Array) -> None:
-    """Rows from GM into fractals; what the rows do not reach stays as it is."""
+    """Copies rows from GM into fractals; elements that the rows do not reach keep their values."""
     rows, columns = src.shape
     if not src.size:
         return
@@ -55,7 +57,7 @@ def nd2nz(dst: Array, src: Array) -> None:
 
 
 def nz2nd(dst: Array, src: Array) -> None:
-    """Fractals into rows, with the conversion that the element types ask for."""
+    """Copies fractals into rows and converts to the destination's element type."""
     rows, columns = dst.shape
     if not dst.size:
         return
@@ -72,13 +74,13 @@ def _panels_of(buffer: Array) -> Array:
     blocks, outer, inner, width = buffer.shape
     merged = buffer.reshape(blocks, outer * inner, width)
     if not np.shares_memory(merged, buffer):
-        msg = "the fractals of a buffer do not lie one after another"
+        msg = "the fractals of a buffer are not contiguous"
         raise ValueError(msg)
     return merged
 
 
 def transpose_fractals(dst: Array, src: Array) -> None:
-    """Fractals of a matrix into those of its transpose."""
+    """Copies the fractals of a matrix into the fractals of its transpose."""
     source, target = _panels_of(src), _panels_of(dst)
     matrix = source.transpose(1, 0, 2).reshape(source.shape[1], -1).T
     rows, columns = min(target.shape[1], matrix.shape[0]), min(target.shape[0] * target.shape[2], matrix.shape[1])
@@ -88,7 +90,7 @@ def transpose_fractals(dst: Array, src: Array) -> None:
 
 
 def load_padded(dst: Array, src: Array, left: int, right: int | None, value: float | None) -> None:
-    """A load whose rows get elements before and behind them; ``value`` None repeats the first element of each row."""
+    """Loads rows with padding on both sides; ``value`` None repeats the first element of each row."""
     columns = src.shape[-1]
     end = left + columns
     last = dst.shape[-1] if right is None else min(dst.shape[-1], end + right)
@@ -101,7 +103,7 @@ def load_padded(dst: Array, src: Array, left: int, right: int | None, value: flo
 
 
 def drain(source: Array, *, relu: bool, scale: float | None, convert: Callable[[Array], Array] | None) -> Array:
-    """The values that FIX makes of an accumulator: scaled, rectified, converted."""
+    """Returns the values that FIX makes of an accumulator: scaled, rectified, converted."""
     values = source if scale is None else source * np.float32(scale)
     if relu:
         values = np.maximum(values, 0)
@@ -110,7 +112,7 @@ def drain(source: Array, *, relu: bool, scale: float | None, convert: Callable[[
 
 def fixpipe(dst: Array, src: Array, relu: bool, scale: float | None, convert: Callable[[Array], Array] | None,
             combine: Callable[[Array, Array], Array] | None) -> None:
-    """L0C to rows in GM (rank 2) or to fractals (rank 4), with everything that FIX can do on the way."""
+    """Copies L0C to rows in GM (rank 2) or to fractals (rank 4), with the scale, ReLU, conversion and atomic of FIX."""
     if dst.ndim == 4 and src.ndim == 4:
         blocks, outer = min(dst.shape[0], src.shape[0]), min(dst.shape[1], src.shape[1])
         target, values = dst[:blocks, :outer], drain(src[:blocks, :outer], relu=relu, scale=scale, convert=convert)
@@ -131,7 +133,7 @@ def fixpipe(dst: Array, src: Array, relu: bool, scale: float | None, convert: Ca
 
 def fixpipe_to_both(first: Array, second: Array, by_rows: bool, src: Array, relu: bool, scale: float | None,
                     convert: Callable[[Array], Array] | None) -> None:
-    """L0C to the rows of two memories: the upper and the lower half of the matrix, or its left and right one."""
+    """Copies L0C to the rows of two memories: its upper and lower half, or its left and right half."""
     axis = 0 if by_rows else 1
     sizes = [size * (2 if place == axis else 1) for place, size in enumerate(first.shape)]
     whole = np.empty(sizes, first.dtype)
@@ -140,7 +142,7 @@ def fixpipe_to_both(first: Array, second: Array, by_rows: bool, src: Array, relu
 
 
 def hf32(values: Array) -> Array:
-    """f32 rounded to HF32, to nearest (halves up)."""
+    """Returns f32 values rounded to HF32, to nearest (halves up)."""
     bits = np.ascontiguousarray(values).view(np.uint32)
     return ((bits + np.uint32(0x800)) & HF32_MASK).view(np.float32)
 
@@ -150,34 +152,34 @@ def _whole(size: int) -> int:
 
 
 def rows_of(panels: Array) -> Array | None:
-    """Panels whose rows lie whole in memory as a matrix, a view; None where they do not."""
-    *stack, blocks, rows, width = panels.shape
+    """Returns a view of panels as a matrix whose rows are contiguous in memory; None where they are not."""
+    *batch, blocks, rows, width = panels.shape
     if panels.strides[-3] != width * panels.strides[-1]:
         return None
-    return panels.swapaxes(-2, -3).reshape(*stack, rows, blocks * width)
+    return panels.swapaxes(-2, -3).reshape(*batch, rows, blocks * width)
 
 
 class _Operand:
-    """An operand of a product as an f32 matrix.
+    """An operand of a product, converted to an f32 matrix.
 
     Args:
         shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
         wide: round to HF32.
-        stack: how many there are, one axis behind the other.
-        lie: how far apart its rows and its columns lie.
+        batch: sizes of the batch axes.
+        lie: distance between neighbouring rows, and between neighbouring columns, in elements.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, wide: bool, stack: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
+    def __init__(self, shape: tuple[int, ...], *, wide: bool, batch: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
         rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0] * shape[3])
-        self.matrix: Array = np.zeros((*stack, _whole(rows) * lie[0], _whole(columns) * lie[1]), np.float32)
+        self.matrix: Array = np.zeros((*batch, _whole(rows) * lie[0], _whole(columns) * lie[1]), np.float32)
         self._wide = wide
         self._target = self.matrix[..., :rows * lie[0]:lie[0], :columns * lie[1]:lie[1]]
-        self._close = np.empty((*stack, rows, columns), np.float32) if lie[1] > 1 else None
-        self._blocks = (*stack, shape[0], rows, shape[3]) if len(shape) == 4 else None
+        self._close = np.empty((*batch, rows, columns), np.float32) if lie[1] > 1 else None
+        self._blocks = (*batch, shape[0], rows, shape[3]) if len(shape) == 4 else None
         self._moved: tuple[Array, Array, Array] | None = None
 
     def fill(self, values: Array) -> None:
-        """Take the values of a buffer (rows, or panels of fractals), or of a part of it, which are then the first ones."""
+        """Takes the values of a whole buffer (rows, or panels of fractals), or those of its first rows and panels."""
         if self._blocks is not None and values.shape[-3:] != self._blocks[-3:]:
             self._fill_part(values)
             return
@@ -194,7 +196,7 @@ class _Operand:
         target[...] = source
 
     def _fill_part(self, values: Array) -> None:
-        """Take fewer panels, or lower ones, than the buffer has at most."""
+        """Takes fewer panels, or panels of fewer rows, than the buffer has."""
         blocks, rows, width = values.shape[-3:]
         taken = np.empty((*values.shape[:-3], rows, blocks * width), np.float32)
         self._take(values.swapaxes(-2, -3).reshape(taken.shape), taken)
@@ -207,8 +209,10 @@ class _Operand:
             widen(values, target)
 
     def _panels(self) -> tuple[Array, Array, Array]:
-        """Room for wide panels, their rows, and where these are in the matrix: casting first and moving whole rows then is
-        faster than both at once."""
+        """Returns scratch for widened panels, a view of its rows, and a view of the same rows in the matrix.
+
+        Two steps, converting and then moving whole rows, are faster than both at once.
+        """
         assert self._blocks is not None
         *outer, width = self._blocks
         wide = np.empty(self._blocks, np.float32)
@@ -223,17 +227,17 @@ class _Operand:
 
 @dataclass(frozen=True)
 class Product:
-    """What one mmadL1 multiplies; nothing in it changes, so every launch may have it.
+    """The parameters of one matrix product. Immutable, so all launches share it.
 
     Attributes:
-        a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows); the most that they have where an operand is a
-            part of its buffer whose size only run time knows.
+        a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows); for an operand whose size is only known at
+            run time, the largest shape.
         c: shape of the accumulator's buffer.
         a_transposed: the left operand is stored as [K, M].
         b_transposed: the right operand is stored as [N, K].
         wide: round f32 operands to HF32.
-        exact: integer operands and accumulator.
-        terms: how many enter the accumulator at once, in the order of K; None where the order does not show.
+        exact: operands and accumulator are integers.
+        terms: number of terms that are added to the accumulator at once, in the order of K; None where the order has no effect.
     """
 
     a: tuple[int, ...]
@@ -247,20 +251,20 @@ class Product:
 
 
 class Multiplier:
-    """Computes a product. It keeps the f32 copies of the operands between calls, so that nothing is allocated while a kernel
-    runs, and so it belongs to one launch: what else runs at the same time has another one.
+    """Computes a product. Keeps f32 copies of the operands between calls, so that a running kernel allocates nothing; therefore
+    each launch, and each thread, has its own.
 
     Args:
-        product: what it multiplies.
-        stacks: sizes of the axes that the left operand, the right one and the accumulator have in front.
-        rows: whether the rows of the accumulator lie whole.
+        product: the parameters.
+        batches: sizes of the batch axes of the left operand, the right operand and the accumulator.
+        rows: whether the rows of the accumulator are contiguous in memory.
     """
 
-    def __init__(self, product: Product, stacks: Stacks = ((), (), ()), *, rows: bool = False) -> None:
-        self._front = len(stacks[0])
+    def __init__(self, product: Product, batches: BatchShapes = ((), (), ()), *, rows: bool = False) -> None:
+        self._front = len(batches[0])
         lie = self._apart = 1 if product.terms is None else apart()
-        left = _Operand(product.a, wide=product.wide, stack=stacks[0], lie=(lie, 1) if product.a_transposed else (1, lie))
-        stack = stacks[1]
+        left = _Operand(product.a, wide=product.wide, batch=batches[0], lie=(lie, 1) if product.a_transposed else (1, lie))
+        batch = batches[1]
         self._fill_left = left.fill
         self._rows = rows and product.terms == STEP
         self._left: Array = left.matrix.swapaxes(-1, -2) if product.a_transposed else left.matrix
@@ -268,19 +272,19 @@ class Multiplier:
         self._right: Array
         b, c = product.b, product.c
         if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide and not self._rows:
-            self._right = np.zeros((*stack, b[0], b[1] * b[2] * lie, FRACTAL), np.float32)
+            self._right = np.zeros((*batch, b[0], b[1] * b[2] * lie, FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
-            right = _Operand(b, wide=product.wide, stack=stack, lie=(1, lie) if product.b_transposed else (lie, 1))
+            right = _Operand(b, wide=product.wide, batch=batch, lie=(1, lie) if product.b_transposed else (lie, 1))
             self._fill_right = right.fill
             matrix = right.matrix
             self._matrix: Array = matrix.swapaxes(-1, -2) if product.b_transposed else matrix
             if product.b_transposed:
-                self._right = matrix.reshape(*stack, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
+                self._right = matrix.reshape(*batch, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
             else:
-                self._right = matrix.reshape(*stack, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
+                self._right = matrix.reshape(*batch, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
         self._flat = len(c) == 2
-        self._panels = np.empty((*stacks[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
+        self._panels = np.empty((*batches[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
         self._beside: dict[tuple[int, ...], Array] = {}
         self._exact, self._terms = product.exact, None if product.terms is None else product.terms * lie
         self._turned = product.b_transposed
@@ -302,7 +306,7 @@ class Multiplier:
             self._add_bias(c[..., :m, :n] if self._flat else panels(c, self._front)[..., :blocks, :m, :], bias, n)
 
     def _add_rows(self, c: Array, init: bool, m: int, k: int, blocks: int) -> None:
-        """The product on accumulators whose rows lie whole."""
+        """Adds the product to an accumulator whose rows are contiguous."""
         total, columns = rows_of(c), blocks * FRACTAL
         assert total is not None
         total = total[..., :m, :columns]
@@ -310,7 +314,7 @@ class Multiplier:
                     step=STEP * self._apart)
 
     def _multiply(self, c: Array, init: bool, m: int, k: int, n: int) -> None:
-        """The product on accumulators that are panels."""
+        """Adds the product to an accumulator of panels."""
         blocks = -(-n // FRACTAL)
         left, right = self._left[..., None, :m, :k], self._right[..., :blocks, :k, :]
         if self._panels is not None:
@@ -333,65 +337,65 @@ class Multiplier:
             np.add(target, rows, out=target)
 
     def _scratch(self, target: Array) -> Array:
-        """Room for a product beside the sum of products."""
+        """Returns a buffer of the target's shape for a product before it is added."""
         found = self._beside.get(target.shape)
         if found is None:
             found = self._beside[target.shape] = np.empty(target.shape, np.float32)
         return found
 
     def _add_bias(self, target: Array, bias: Array, n: int) -> None:
-        stack = bias.shape[:self._front]
-        row = bias.reshape(*stack, -1)[..., :n].astype(target.dtype)
+        batch = bias.shape[:self._front]
+        row = bias.reshape(*batch, -1)[..., :n].astype(target.dtype)
         if self._flat:
             target += row[..., None, :]
         else:
-            padded = np.zeros((*stack, target.shape[-3] * FRACTAL), target.dtype)
+            padded = np.zeros((*batch, target.shape[-3] * FRACTAL), target.dtype)
             padded[..., :n] = row
-            target += padded.reshape(*stack, -1, 1, FRACTAL)
+            target += padded.reshape(*batch, -1, 1, FRACTAL)
 
 
-class StackMultiplier:
-    """Computes a product of each block of a stack: with a multiplier for each way in which blocks share the operands."""
+class BatchMultiplier:
+    """Computes the products of a batch of blocks, with one multiplier for each combination of batch axes."""
 
     def __init__(self, product: Product) -> None:
         self._product = product
-        self._made: dict[tuple[Stacks, bool], Multiplier] = {}
+        self._made: dict[tuple[BatchShapes, bool], Multiplier] = {}
 
     def __call__(self, a: Array, b: Array, c: Array, *rest: Any) -> None:
-        """As ``Multiplier``, of arrays with two axes in front."""
-        stacks = a.shape[:2], b.shape[:2], c.shape[:2]
+        """As ``Multiplier``, for arrays with two batch axes."""
+        batches = a.shape[:2], b.shape[:2], c.shape[:2]
         rows = c.ndim > 4 and c.strides[2] < c.strides[-2]
-        found = self._made.get((stacks, rows))
+        found = self._made.get((batches, rows))
         if found is None:
-            found = self._made[stacks, rows] = Multiplier(self._product, stacks, rows=rows)
+            found = self._made[batches, rows] = Multiplier(self._product, batches, rows=rows)
         found(a, b, c, *rest)
 
 
-class Scratch:
-    """What the products of one launch are computed in: one multiplier for all that are alike, as its cores run in turn.
+class Multipliers:
+    """The multipliers of one launch, one for each distinct product: its cores run in turn and can share them.
 
     Args:
-        kind: what multiplies.
+        kind: the class of the multipliers.
     """
 
-    def __init__(self, kind: type[Multiplier] | type[StackMultiplier] = Multiplier) -> None:
+    def __init__(self, kind: type[Multiplier] | type[BatchMultiplier] = Multiplier) -> None:
         self._kind = kind
-        self._made: dict[Product, Multiplier | StackMultiplier] = {}
+        self._made: dict[Product, Multiplier | BatchMultiplier] = {}
 
-    def __call__(self, product: Product) -> Multiplier | StackMultiplier:
-        """The multiplier of a product."""
+    def __call__(self, product: Product) -> Multiplier | BatchMultiplier:
+        """Returns the multiplier of a product."""
         found = self._made.get(product)
         if found is None:
             found = self._made[product] = self._kind(product)
         return found
 
 
-def no_scratch(product: Product) -> None:
-    """In place of ``Scratch`` where nothing is computed."""
+def no_multiplier(product: Product) -> None:
+    """Takes the place of ``Multipliers`` in code that computes nothing."""
 
 
 def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:
-    """An integer product by f32, in slices of K short enough to be exact."""
+    """Returns an integer product, computed in f32 by slices of K that are short enough to be exact."""
     total: Array = np.matmul(left[..., :EXACT_DEPTH], right[..., :EXACT_DEPTH, :]).astype(element)
     for start in range(EXACT_DEPTH, left.shape[-1], EXACT_DEPTH):
         stop = start + EXACT_DEPTH
@@ -415,9 +419,42 @@ ATOMICS: dict[str, Combine] = {
     "add": made(_wrapping, np.add), "max": made(_wrapping, np.maximum), "min": made(_wrapping, np.minimum),
     "umax": made(_wrapping, np.maximum), "umin": made(_wrapping, np.minimum),
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-"""What a store with ``atomic`` makes of what is there and what comes."""
+"""How a store with ``atomic`` combines the value in memory with the stored value."""
 
 
 def store_atomic(dst: Array, src: Array, combine: Combine) -> None:
-    """A store that combines with what is there, rounded once."""
+    """Stores values combined with the values in memory, rounded once."""
     np.copyto(dst, combine(dst, src), casting="unsafe")
+
+
+_FEW = 1024
+"""Elements up to which NumPy's own conversion is as fast."""
+_F16 = np.int32(-0x70002000)
+"""Bits of a sign-extended f16, shifted by 13, that matter: the sign, and exponent and mantissa at their places in an f32."""
+_REBIAS = np.float32(2.0**112)
+"""Difference of the exponent biases: 127 in f32, 15 in f16."""
+_NONE, _NONE_BELOW = np.int32(0x0F800000), np.uint32(0x8F800000)
+"""The least bit patterns of infinities and NaN, above and below zero."""
+
+
+def widen(values: Array, target: Array) -> None:
+    """Copies values into an f32 array."""
+    if values.size < _FEW or target.strides[-1] != 4 or values.dtype not in _WHOLE:
+        target[...] = values
+        return
+    signed, bits = target.view(np.int32), target.view(np.uint32)
+    if values.dtype != np.float16:
+        bits[...] = values.view(np.uint16)
+        np.left_shift(bits, 16, out=bits)
+        return
+    signed[...] = values.view(np.int16)
+    np.left_shift(signed, 13, out=signed)
+    np.bitwise_and(signed, _F16, out=signed)
+    if signed.max() >= _NONE or bits.max() >= _NONE_BELOW:
+        target[...] = values
+    else:
+        np.multiply(target, _REBIAS, out=target)
+
+
+_WHOLE = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+"""Types whose bits are a part of the bits of an f32."""

@@ -10,38 +10,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.running_cores import CoreId
+from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.target import Chip
 
 Array = NDArray[Any]
-"""An array of an element type that only the kernel knows."""
+"""An array of an element type that only the kernel determines."""
 Bytes = NDArray[np.uint8]
 POISON = 0xFF
-"""Byte that fills on-chip memory when a block starts: NaN as a float, -1 as a signed integer."""
+"""Byte that fills on-chip memory before a block starts: NaN as a float, -1 as a signed integer."""
 
 
 def fresh(size: int) -> Bytes:
-    """So many bytes that hold anything."""
+    """Returns bytes with arbitrary contents."""
     return np.empty(size, np.uint8)
 
 
 @lru_cache(4)
 def untouched(size: int) -> Bytes:
-    """So many bytes that nobody is to touch, the same ones for all who ask: were there new ones for each launch, the heap would
-    grow beyond what it keeps where they are let go, and the memory of results with them be cleared anew."""
+    """Returns bytes that no op accesses, the same object for every caller. New bytes for each launch would make the heap grow
+    and shrink, and the system would clear the memory of results each time."""
     return fresh(size)
 
 
 class CoreMemory:
-    """Byte arrays of the chip's capacities; only the used part of each is backed and poisoned.
+    """The memories of one core, as byte arrays; only the part that the program uses is allocated and poisoned.
 
     Args:
         chip: gives the capacities.
         core: ``AIC`` or ``AIV``.
         extents: bytes from the start that the program uses, by address space.
-        count: cores that work alike; of each memory they have one behind the other.
-        gaps: bytes from the memory of one to that of the next, by address space, where there are several.
-        made: gives so many bytes.
+        count: number of blocks whose memories are allocated together, one after the other.
+        gaps: bytes from the memory of one block to that of the next, by address space.
+        made: allocates bytes.
     """
 
     def __init__(self, chip: Chip, core: str, extents: Mapping[str, int], count: int = 1,
@@ -57,7 +57,7 @@ class CoreMemory:
                 self._used.append(array[:used] if count == 1 else array)
 
     def poison(self, byte: int = POISON) -> None:
-        """Forget what the last block left."""
+        """Overwrites what the last block left."""
         for used in self._used:
             used.fill(byte)
 
@@ -65,21 +65,21 @@ class CoreMemory:
 def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]], count: int = 1,
                    gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh
                    ) -> dict[str, CoreMemory]:
-    """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed.
+    """Returns the memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; as large as any of their functions needs.
 
-    ``count``, ``gaps`` and ``made`` are as for :class:`CoreMemory`, of blocks that run as one.
+    ``count``, ``gaps`` and ``made`` are as for :class:`CoreMemory`, for batched blocks.
     """
     used = {name: max(one.get(name, 0) for one in extents) for name in chip.memory}
     return {core.label: CoreMemory(chip, core.kind, used, count, gaps, made) for core in cores}
 
 
 def shared_names(chip: Chip) -> list[str]:
-    """What generated code calls the memories of a block's cores: those of a second Vector core have its number behind them."""
+    """Returns the names of the memories of a block's cores in generated code; those of the second Vector core end in ``_1``."""
     return [*(f"m_{name}" for name in chip.memory), *(f"m_{name}_1" for name in chip.memories("AIV"))]
 
 
 def shared_arrays(chip: Chip, core: CoreId, block: Mapping[str, CoreMemory]) -> list[Bytes | None]:
-    """The bytes of the memories in the order of their names, as the code of one core sees them.
+    """Returns the bytes of the memories, in the order of ``shared_names``, as the code of one core sees them.
 
     Args:
         chip: the chip.
@@ -96,5 +96,5 @@ def shared_arrays(chip: Chip, core: CoreId, block: Mapping[str, CoreMemory]) -> 
 
 
 def as_bytes(array: Array) -> Bytes:
-    """The bytes of a contiguous array, as a view."""
+    """Returns the bytes of a contiguous array, as a view."""
     return array.reshape(-1).view(np.uint8)

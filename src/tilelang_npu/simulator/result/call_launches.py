@@ -1,4 +1,4 @@
-"""The launches of one call: a kernel with several ``T.Kernel`` is launched once for each, one behind the other."""
+"""The launches of one call: a kernel with several ``T.Kernel`` is launched once for each, one after the other."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, door
-from tilelang_npu.simulator.result import as_data, report
+from tilelang_npu.simulator.result import JsonObject, report
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.time_split import Split
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.sanitizer.finding import Hazard
-    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+    from tilelang_npu.simulator.sanitizer.hazard import Hazard
+    from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 
 @door
 @dataclass(frozen=True, repr=False)
 class Launches:
-    """What the launches of one call took and did: one begins when all blocks of the one before have ended.
+    """The launches of one call: each begins when all blocks of the one before have ended.
 
     Attributes:
         name: the kernel's name.
@@ -36,7 +36,7 @@ class Launches:
 
     @property
     def time_us(self) -> float:
-        """Microseconds of all of them."""
+        """Microseconds of all launches."""
         return sum(part.time_us for part in self.parts)
 
     @property
@@ -46,32 +46,32 @@ class Launches:
 
     @property
     def error(self) -> float | None:
-        """The error of ``time_us``: the mean of the launches' errors by their times; None where one is not known."""
+        """The error of ``time_us``: the mean of the launches' errors, weighted by their times; None if one is unknown."""
         return mean_error((part.time_us, part.error) for part in self.parts)
 
     @property
     def split(self) -> Split:
-        """``time_us`` in its parts, those of all launches together."""
+        """The parts of ``time_us``, summed over the launches."""
         return Split.together(part.split for part in self.parts)
 
     @property
     def cycles(self) -> float:
-        """Cycles of all of them, without the launches themselves."""
+        """Cycles of all launches, without the time in which no block runs."""
         return sum(part.cycles for part in self.parts)
 
     @property
     def blocks(self) -> int:
-        """Blocks of all of them."""
+        """Number of blocks of all launches."""
         return sum(part.blocks for part in self.parts)
 
     @property
     def hazards(self) -> list[Hazard]:
-        """Those of each launch. What one leaves for the next is no race: there is an order between them."""
+        """The hazards of all launches. Launches are ordered, so accesses of different launches are no race."""
         return [hazard for part in self.parts for hazard in part.hazards]
 
     @property
     def numbers(self) -> list[NumberFinding]:
-        """What was seen of the numbers, where somebody watched them."""
+        """The numerical faults of all launches, if an observer looked for them."""
         return [number for part in self.parts for number in part.numbers]
 
     @property
@@ -84,11 +84,11 @@ class Launches:
         return next((found for part in self.parts if (found := part.stale()) is not None), None)
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
-        """Which elements of a GM argument any of them wrote; see ``Launch.writes``."""
+        """Returns which elements of a GM argument any of the launches wrote; see ``Launch.writes``."""
         return written(self.parts, argument)
 
-    def trace(self) -> dict[str, Any]:
-        """The timelines, one behind the other; see ``Launch.trace``."""
+    def trace(self) -> JsonObject:
+        """Returns the timelines, one after the other; see ``Launch.trace``."""
         facts = [part.trace()["otherData"] for part in self.parts]
         return {"traceEvents": list(in_a_row((part, f"{part.name} ") for part in self.parts)), "displayTimeUnit": "ns",
                 "otherData": {**facts[0], "kernel": self.name, "blocks": self.blocks,
@@ -96,10 +96,10 @@ class Launches:
                               "left_out": sum(fact["left_out"] for fact in facts)}}
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
-        """The timeline of a block as a matplotlib picture; see ``Launch.plot``.
+        """Draws the timeline of a block with matplotlib; see ``Launch.plot``.
 
         Args:
-            block: number of the block, counted on from one launch to the next.
+            block: number of the block, counted through all launches.
             axes: the axes to draw in; None makes a figure.
 
         Returns:
@@ -117,24 +117,24 @@ class Launches:
         return part.plot(block, axes)
 
     def retimed(self, chip: Chip) -> Launches:
-        """What these launches would have taken on another chip; see ``Launch.retimed``."""
+        """Returns these launches with the times of another chip; see ``Launch.retimed``."""
         return Launches(self.name, tuple(part.retimed(chip) for part in self.parts))
 
     def profile(self) -> Profile:
-        """Where the time of all of them goes; see ``Launch.profile``."""
+        """Returns the profile of all launches; see ``Launch.profile``."""
         from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
         return Profile(self)
 
     def summary(self, name: str | None = None) -> str:
-        """Each launch in five lines, and their time together."""
+        """Returns five lines for each launch, and their total time."""
         time = f"{report.time_text(self.time_us, self.error)}: {self.split}"
-        total = f"{name or self.name}: {len(self.parts)} launches one behind the other, {time}"
+        total = f"{name or self.name}: {len(self.parts)} launches one after the other, {time}"
         return "\n\n".join([*(part.summary() for part in self.parts), total])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The launches as data that JSON can hold: what docs/accuracy.md lists."""
-        return as_data.of_launches(self)
+    def to_dict(self) -> JsonObject:
+        """Returns the launches as data for JSON: docs/accuracy.md lists the keys."""
+        return report.call_data(self)
 
     def __repr__(self) -> str:
         time = report.time_text(self.time_us, self.error)
@@ -142,11 +142,11 @@ class Launches:
 
 
 AnyLaunch = Launch | Launches
-"""What a call does: one launch, or several."""
+"""The result of a call: one launch, or several."""
 
 
 def mean_error(timed: Iterable[tuple[float, float | None]]) -> float | None:
-    """The error of some times together, each with its own: as if all were too long, or all too short."""
+    """Returns the error of a sum of times with known errors, if all are too long or all too short; None if one is unknown."""
     total = error = 0.0
     for us, own in timed:
         if own is None:
@@ -157,23 +157,23 @@ def mean_error(timed: Iterable[tuple[float, float | None]]) -> float | None:
 
 
 def joined(name: str, parts: Sequence[Launch]) -> AnyLaunch:
-    """The launches of a call of a kernel; a single one is just that."""
+    """Returns the launches of a call of a kernel; a single launch as itself."""
     return parts[0] if len(parts) == 1 else Launches(name, tuple(parts))
 
 
 def written(parts: Sequence[Launch], argument: int) -> NDArray[np.bool_]:
-    """Which elements of a GM argument some launches, at least one, wrote."""
+    """Returns which elements of a GM argument some launches wrote."""
     found = parts[0].writes(argument)
     for part in parts[1:]:
         found = found | part.writes(argument)
     return found
 
 
-def in_a_row(launches: Iterable[tuple[AnyLaunch, str]]) -> Iterator[dict[str, Any]]:
-    """The events of the timelines of some launches, one behind the other; each on tracks of its own.
+def in_a_row(launches: Iterable[tuple[AnyLaunch, str]]) -> Iterator[JsonObject]:
+    """Yields the events of the timelines of some launches, one after the other, each on its own tracks.
 
     Args:
-        launches: each with what stands in front of the names of its tracks.
+        launches: each with a prefix for the names of its tracks.
     """
     start, processes = 0.0, 0
     for launch, prefix in launches:

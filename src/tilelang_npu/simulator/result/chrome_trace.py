@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tilelang_npu.simulator.time.steps import PIPES
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
-    from tilelang_npu.simulator.time.walked import TracedTimes
+    from tilelang_npu.simulator.time.critical_path import CoreGroupTimes
 
 MAX_EVENTS = 100_000
-"""Slices from which on later blocks are left out; a viewer gets slow beyond."""
+"""Slices from which on later blocks are omitted; viewers become slow beyond."""
 
 
-def chrome_trace(launch: Launch) -> dict[str, Any]:
-    """One process per core, one thread per pipe; times in microseconds, cycles in the arguments.
+def chrome_trace(launch: Launch) -> JsonObject:
+    """Returns the events: one process per core, one thread per pipe; times in microseconds, cycles in the arguments.
 
-    Every block is drawn on the core that runs it, as far as ``MAX_EVENTS`` reaches; ``otherData.left_out`` counts the rest.
+    Every block is drawn on the core that runs it, up to ``MAX_EVENTS``; ``otherData.left_out`` counts the omitted blocks.
     """
     events: list[dict[str, object]] = []
     named: set[tuple[int, int]] = set()
@@ -25,13 +26,13 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
     gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
     together = launch.recorded.program.global_sync
     left_out = 0
-    traced: dict[int, TracedTimes] = {}
+    traced: dict[int, CoreGroupTimes] = {}
     for place, group in enumerate(launch.group_of_block):
         core = place % launch.cores
         start = clocks[core] + (gap if place >= launch.cores else 0.0)
         clocks[core] = start + group.timing.cycles
         if together and place:
-            continue  # one group holds the slices of all blocks
+            continue  # one group contains the slices of all blocks
         if len(events) > MAX_EVENTS:
             left_out += 1
             continue
@@ -43,9 +44,9 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
                           "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
-def _draw(launch: Launch, traced: TracedTimes, shift: int, start: float, events: list[dict[str, object]],
+def _draw(launch: Launch, traced: CoreGroupTimes, shift: int, start: float, events: list[dict[str, object]],
           named: set[tuple[int, int]]) -> None:
-    """The slices of one block (of all of them, where they run together); ``shift`` is its distance to the traced one."""
+    """Adds the slices of a block, or of all blocks that run together; ``shift`` is the block's distance from the traced one."""
     per_cycle = 1e6 / launch.chip.clock
     lanes = len(launch.recorded.program.lanes)
     for piece in traced.slices:

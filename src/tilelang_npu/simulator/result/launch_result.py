@@ -1,4 +1,4 @@
-"""The result of a launch: times, hazards, coverage, trace and summary, computed when asked for."""
+"""The result of a launch: times, hazards, written elements, timeline and summary, computed on demand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,52 +15,52 @@ from numpy.typing import NDArray
 from tilelang_npu import display
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.events import OpRecord
-from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import as_data, report, transfers
-from tilelang_npu.simulator.result.elements_written import written
-from tilelang_npu.simulator.result.kind_of_launch import kind_of
-from tilelang_npu.simulator.result.kinds_in_memory import Key, key_of, kinds_in_memory
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
+from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.result import JsonObject, gm_transfers, report
+from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
+from tilelang_npu.simulator.result.kernel_class import kind_of
 from tilelang_npu.simulator.result.time_split import Split, split_of
-from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
+from tilelang_npu.simulator.result.written_elements import written
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, SharedResults
 from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import PIPES, Expansion
+from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
+from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.pipe_steps import PIPES, Expansion
+from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
-from tilelang_npu.simulator.time.traffic import Key as Tensor
-from tilelang_npu.simulator.time.traffic import Moved, Served, bytes_of, pace_of, served
-from tilelang_npu.simulator.time.walked import Together, TracedTimes, Walked
 from tilelang_npu.target import Chip, error_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.sanitizer.finding import Hazard
-    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+    from tilelang_npu.simulator.sanitizer.hazard import Hazard
+    from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 ROUNDS = 8
-"""Rounds in which the sharing of GM is settled at most."""
+"""Limit of the rounds in which GM sharing and times are iterated."""
 SETTLED = 0.01
-"""Relative change of a block's cycles, and of the transfers in flight, under which they are settled."""
+"""Relative change of a block's cycles, and of the transfers in flight, below which they are settled."""
 
 
 TIMED_EVENTS = 400_000
-"""Events of the blocks that are timed; what is beyond that counts as the timed block that is most like it."""
+"""Limit of the events of the blocks that are timed; further kinds of blocks get the time of the most similar timed block."""
 STALE_KINDS = 16
-"""Kinds of blocks in which the cause of a NaN is looked for."""
+"""Limit of the kinds of blocks in which the cause of a NaN is searched."""
 KEPT_STEPS = 1_000_000
-"""Steps of the orders that are kept for a second use; a launch of more makes them again when it needs them."""
+"""Limit of the steps of the step orders that are kept; a launch with more computes them again when needed."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks with equal event streams in a wave of equal width: timed once.
+    """Blocks with equal event streams in waves of equal width: timed once.
 
     Attributes:
         run: one of the blocks.
-        width: blocks that run side by side.
-        count: how many blocks there are of it.
-        sharing: GM transfers of all cores that are in flight at the same time, on average, as the times were found with.
+        width: number of blocks that run concurrently.
+        count: number of blocks in the group.
+        sharing: mean number of GM transfers of all cores in flight, with which the times were computed.
         timing: the times.
     """
 
@@ -77,27 +78,27 @@ _Value = TypeVar("_Value")
 
 
 def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
-    """A property that launches which recorded the same have in common, but for those that are timed in another way."""
+    """A property that is shared by launches with equal records, unless their times are those of another chip or other steps."""
     return once(make, lambda launch: launch if launch.is_retimed else launch.recorded.alike)
 
 
 @door
 class Launch:
-    """What a launch took and did.
+    """The result of a launch.
 
     Args:
-        recorded: the finished launch.
-        hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
-        numbers: what was seen of the numbers, where somebody watched them.
-        made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
+        recorded: the record of the launch.
+        hazards: search for hazards now; otherwise when ``hazards`` is first read.
+        numbers: the numerical faults, if an observer looked for them.
+        made: positions of the user's arguments that the call allocated, and that therefore had no contents.
         before: the earlier launches of the call.
-        chip: gives the times; the one that it ran on where not given. The cores are as many as there were.
+        chip: the chip that gives the times; None takes the chip of the program. The number of cores stays the same.
         expand: makes the steps of each function's ops.
 
-    What follows from the record alone, launches that recorded the same have in common.
+    Launches with equal records share the results that follow from the record.
     """
 
-    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
+    def __init__(self, recorded: RecordedLaunch, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
                  made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None,
                  expand: Expand = Expansion) -> None:
         self.recorded = recorded
@@ -107,12 +108,14 @@ class Launch:
         self._expand = expand
         self.blocks = recorded.count
         self.name = recorded.program.name
-        _ = self._checked
+        self._hazards: list[Hazard] | None = None
+        self._lock = RLock()
+        self._checked = self._orders_exist  # raises the deadlocks that only pipes show
         if hazards:
-            _ = self.hazards
+            self._find_hazards()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"),
+        return _launch, (self.recorded, self.numbers, self._made, self._before, self._hazards,
                          None if self.chip is self.recorded.program.chip else self.chip, self._expand)
 
     @property
@@ -121,25 +124,25 @@ class Launch:
         return self.chip is not self.recorded.program.chip or self._expand is not Expansion
 
     def retimed(self, chip: Chip | None = None, *, expand: Expand = Expansion, blocks: Sequence[BlockRun] = ()) -> Launch:
-        """What this launch would have taken.
+        """Returns the same launch with other times.
 
         Args:
-            chip: on another chip.
-            expand: with other steps for its ops.
-            blocks: with its blocks in another order.
+            chip: the times of another chip.
+            expand: other steps for its ops.
+            blocks: its blocks in another order.
         """
-        recorded = replace(self.recorded, blocks=tuple(blocks), alike=Alike()) if blocks else self.recorded
+        recorded = replace(self.recorded, blocks=tuple(blocks), alike=SharedResults()) if blocks else self.recorded
         return Launch(recorded, chip=chip or self.chip, expand=expand)
 
     def keep(self, changed: Iterable[int]) -> None:
-        """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
-        they are asked for, are those of what it left.
+        """Copies arrays that are about to change, if this launch used them and its hazards were not searched yet: they are
+        searched with the contents that it left.
 
         Args:
             changed: positions among the user's arguments.
         """
         bound, program = self.recorded.bound, self.recorded.program
-        if "hazards" not in vars(self):
+        if self._hazards is None:
             which = program.used.intersection(bound.users[position] for position in changed)
             if which:
                 self.recorded = replace(self.recorded, bound=bound.copied(which))
@@ -159,47 +162,47 @@ class Launch:
 
     @property
     def cores(self) -> int:
-        """Cores that take a block each at a time."""
+        """Cores that each take a block at a time."""
         return self.recorded.program.cores
 
     @property
     def waves(self) -> int:
-        """Rounds in which the cores take the blocks."""
+        """Number of waves: rounds in which the cores take the blocks."""
         return -(-self.blocks // self.cores)
 
     @property
     def cycles(self) -> float:
-        """Cycles from the start of the first block to the end of the last, without the launch itself."""
+        """Cycles from the start of the first block to the end of the last, without the time in which no block runs."""
         return max(self.core_cycles)
 
     @property
     def time_us(self) -> float:
-        """Microseconds that a profiler would show as the task's duration: the cycles and the launch."""
+        """Microseconds that a profiler would show as the task's duration: the cycles and the launch overhead."""
         return self.chip.microseconds(self.cycles) + self.launch_us
 
     @property
     def launch_us(self) -> float:
-        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel, core by core, and what cold
-        cores wait for."""
+        """Microseconds of ``time_us`` in which no block runs: start and end of the kernel, for each core, and the delay of cold
+        cores."""
         cores = min(self.cores, self.blocks) * len(self.recorded.program.lanes)
         law = self.chip.launch
         return law.kernel_us + law.cold_us + law.core_us * (cores - 1)
 
     @_in_common
     def kind(self) -> str:
-        """The class of kernels that it belongs to, by what its cores do: ``vector``, ``small gemm``, ``gemm``, ``fused`` or
+        """The class of kernels that it belongs to, by the work of its cores: ``vector``, ``small gemm``, ``gemm``, ``fused`` or
         ``attention`` (docs/accuracy.md)."""
         return kind_of(self.recorded)
 
     @property
     def error(self) -> float | None:
-        """How far modelled times of its class are from measured ones, at the median, as a share; None where nothing of the
-        class was measured on chips of the family, or the chip is a user's."""
+        """Median relative error of modelled times of its class; None if the class was not measured on chips of the family, or
+        the chip is a user's."""
         return error_of(self.kind, self.chip)
 
     @_in_common
     def split(self) -> Split:
-        """``time_us`` in its parts: ``launch``, ``ramp``, ``steady``, ``tail``."""
+        """The parts of ``time_us``: ``launch``, ``ramp``, ``steady``, ``tail``."""
         return split_of(self)
 
     @_in_common
@@ -214,12 +217,12 @@ class Launch:
 
     @property
     def group_of_block(self) -> list[Group]:
-        """The group that each block belongs to, by block."""
+        """The group of each block."""
         return self._timed_blocks[0]
 
     @property
     def sample(self) -> tuple[int, int]:
-        """Kinds of blocks that were timed, and how many there are."""
+        """Number of kinds of blocks that were timed, and of all kinds."""
         return self._timed_blocks[1]
 
     @_in_common
@@ -238,8 +241,8 @@ class Launch:
 
     @staticmethod
     def _representatives(sizes: dict[tuple[Key, int], int]) -> dict[tuple[Key, int], tuple[Key, int]]:
-        """For each kind of block the one that is timed for it: itself as far as that is affordable, else the one of those that
-        has the most nearly as many events."""
+        """Returns, for each kind of block, the kind that is timed for it: itself within the limit, otherwise the timed kind
+        with the closest number of events."""
         chosen: list[tuple[Key, int]] = []
         left = TIMED_EVENTS
         for key, size in sizes.items():
@@ -252,14 +255,14 @@ class Launch:
 
     @property
     def groups(self) -> list[Group]:
-        """The distinct blocks."""
+        """The distinct groups."""
         seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
         return list(seen.values())
 
-    def _together(self, runs: Sequence[BlockRun]) -> Together:
-        """The cores of blocks that run together."""
+    def _together(self, runs: Sequence[BlockRun]) -> CoreGroup:
+        """Returns the cores of blocks that run together."""
         program = self.recorded.program
-        found = Together([], [], [], [])
+        found = CoreGroup([], [], [], [])
         for run in runs:
             for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes, strict=True):
                 found.cores.append(core)
@@ -270,7 +273,7 @@ class Launch:
 
     @_in_common
     def _orders(self) -> dict[tuple[Key, ...], StepOrder]:
-        """The orders that are kept."""
+        """The step orders that are kept."""
         return {}
 
     def _order(self, runs: Sequence[BlockRun]) -> StepOrder:
@@ -285,13 +288,10 @@ class Launch:
         return found
 
     @_in_common
-    def _checked(self) -> bool:
-        """True; raises the deadlock that only pipes see: an event that is waited for and never set."""
-        if self.recorded.program.global_sync:
-            self._order(self.recorded.blocks)
-        else:
-            for run in self.distinct_blocks:
-                self._order([run])
+    def _orders_exist(self) -> bool:
+        """True; raises the deadlocks that only pipes show: an event that is awaited and never set."""
+        for runs in [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]:
+            self._order(runs)
         return True
 
     @_in_common
@@ -311,7 +311,7 @@ class Launch:
             sharing = found
             timing = simulate_times(order, len(cores), self.chip, pace_of(self.serves, sharing, self.chip))
             found = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
-            # that the times do not change yet is no sign while more is in flight than was reckoned with: GM would give too much
+            # unchanged times do not settle while more transfers are in flight than assumed: GM would be too fast
             if abs(timing.cycles - last) <= SETTLED * timing.cycles and found <= (1 + SETTLED) * sharing:
                 break
             last = timing.cycles
@@ -320,10 +320,10 @@ class Launch:
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     @_in_common
-    def moved(self) -> dict[Tensor, Moved]:
+    def moved(self) -> dict[Tensor, MovedBytes]:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(key_of(run) for run in self.recorded.blocks)
-        total: dict[Tensor, Moved] = defaultdict(Moved)
+        total: dict[Tensor, MovedBytes] = defaultdict(MovedBytes)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, part in bytes_of(stream, self.expansions[index]).items():
@@ -332,30 +332,30 @@ class Launch:
 
     @_in_common
     def serves(self) -> dict[Tensor, Served]:
-        """What serves the bytes of each tensor, by (kernel argument, whether they are written)."""
+        """How the chip serves each tensor, by (kernel argument, whether it is written)."""
         usual = self._expand is Expansion
         missed = self.recorded.alike.missed.get(self.chip.l2, self._missed) if usual else self._missed()
         return served(self.moved, missed, self._most_added, self.chip)
 
     @_in_common
     def _most_added(self) -> dict[int, int]:
-        """Of each tensor that is added to, how often to the line that is added to most often."""
-        return transfers.most_added(self.recorded, self.chip.traffic.line)
+        """For each tensor with atomic updates, the number of updates of its most updated line."""
+        return gm_transfers.most_added(self.recorded, self.chip.traffic.line)
 
     def _missed(self) -> dict[Tensor, float]:
-        """The shares of the bytes of each tensor that L2 does not hold."""
+        """Returns the shares of the bytes of each tensor that miss L2."""
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
         if l2.touched(self.moved, sizes) <= self.chip.l2:
             return l2.missed_once(self.moved, sizes, self.produced)
         kinds: l2.Kinds = {}
-        waves = transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
+        waves = gm_transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
         return l2.missed_by_walk(waves, kinds, self.chip.l2)
 
     @_in_common
     def produced(self) -> frozenset[int]:
-        """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
+        """Tensors that every block reads only after its own first write: they pass data, as a workspace or a ring does."""
         found = {buffer for buffer, writes in self.moved if not writes and (buffer, True) in self.moved}
         together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
         for runs in together if found else ():
@@ -370,11 +370,11 @@ class Launch:
                     break
         return frozenset(found)
 
-    # -- what the cores did --------------------------------------------------------------------------------------------
+    # -- work of the cores ---------------------------------------------------------------------------------------------
 
     @_in_common
     def busy_cycles(self) -> dict[str, dict[str, float]]:
-        """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
+        """Cycles in which each pipe of each kind of core has work in flight, summed over all cores of the launch."""
         total: dict[str, dict[str, float]] = {}
         for group in self.groups:
             for (index, _), busy in zip(self._lanes(group), group.timing.busy, strict=True):
@@ -386,10 +386,10 @@ class Launch:
 
     @_in_common
     def held_us(self) -> dict[tuple[int, int, int], float]:
-        """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
+        """Microseconds that each wait and barrier holds its pipe in a block, averaged over blocks and Vector cores.
 
-        The keys are the number of the function among the program's, of the op among its records, and of its
-        ``sync_related_args`` the one that was waited for; -1 for an op that is a wait, and the other waits of a macro.
+        The keys are the number of the function, the number of the op's record, and the position of the event in the op's
+        ``sync_related_args``; -1 for an op that is a wait, and for the other waits of a macro.
         """
         total: dict[tuple[int, int, int], float] = defaultdict(float)
         for group in self.groups:
@@ -405,7 +405,7 @@ class Launch:
 
     @once
     def pipes(self) -> dict[str, dict[str, float]]:
-        """Share of the time that each pipe of each kind of core has work in flight, over the cores that take part."""
+        """Share of the time in which each pipe of each kind of core has work in flight, averaged over the cores in use."""
         program = self.recorded.program
         lanes = Counter(program.functions[index].core for index, _ in program.lanes)
         taking_part = min(self.cores, self.blocks)
@@ -414,19 +414,19 @@ class Launch:
 
     @property
     def busiest(self) -> tuple[str, str, float]:
-        """The kind of core, the pipe and its share of the time; empty and 0 where no pipe has work."""
+        """The kind of core, the pipe and its share of the time; empty and 0 if no pipe has work."""
         found = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
                     key=lambda item: item[2], default=("", "", 0.0))
         return found if found[2] else ("", "", 0.0)
 
     def at_work(self, group: Group, core: str, pipe: int) -> list[tuple[float, float]]:
-        """When a pipe of the cores of a kind has its first work in a block, and when its last is done, of those with any."""
+        """Returns, for each core of a kind, the start of a pipe's first work in a block and the end of its last, if any."""
         return [spans[pipe] for (index, _), spans in zip(self._lanes(group), group.timing.spans, strict=True)
                 if self.recorded.program.functions[index].core == core and spans[pipe][1]] or [(0.0, 0.0)]
 
     @property
     def bound_by(self) -> str:
-        """The busiest pipe, and what it waits for where GM is what slows it."""
+        """The busiest pipe, and the memory that it waits for if GM slows it down."""
         core, pipe, share = self.busiest
         if not share:
             return "nothing"
@@ -439,7 +439,7 @@ class Launch:
         return pipe
 
     def _slow_memory(self) -> str:
-        """HBM or L2, whichever takes the chip longer."""
+        """Returns ``HBM`` or ``L2``, whichever needs more time."""
         hbm = l2 = 0.0
         for key, one in self.serves.items():
             hbm += one.hbm * self.moved[key].far
@@ -448,31 +448,38 @@ class Launch:
 
     @once
     def memory(self) -> dict[str, int]:
-        """Used bytes of each on-chip memory, as ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
+        """Used bytes of each on-chip memory, by ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
         return report.memory_use(self.recorded.program, self.distinct_blocks, self.expansions)
 
-    # -- hazards, coverage, trace --------------------------------------------------------------------------------------
+    # -- hazards, written elements, timeline ---------------------------------------------------------------------------
 
-    @once
+    @property
     def hazards(self) -> list[Hazard]:
-        """Races and broken flag protocols: in one block of each kind, and between the blocks; addresses; results of unwritten
-        bytes.
+        """Races and wrong use of flags in one block of each kind and between blocks; invalid addresses; results of
+        uninitialised bytes.
 
-        Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
+        Whether uninitialised bytes reach a result is decided with the contents of the arrays when this is first read.
         """
-        from tilelang_npu.simulator.sanitizer.every_kind import find_every_kind
+        return self._find_hazards()
 
-        return find_every_kind(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
+    def _find_hazards(self) -> list[Hazard]:
+        """Returns the hazards, which are searched once."""
+        from tilelang_npu.simulator.sanitizer.all_hazards import find_all_hazards
+
+        with self._lock:
+            if self._hazards is None:
+                self._hazards = find_all_hazards(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
+            return self._hazards
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
-        """What the ops of blocks that run together do to each other."""
-        from tilelang_npu.simulator.sanitizer.hazards import find_hazards
+        """The hazards between ops of blocks that run together, for one block of each kind."""
+        from tilelang_npu.simulator.sanitizer.happens_before import find_hazards
 
-        shared = memories(self.recorded.bound.arrays)
+        shared = memory_ranges(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
         groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
-                  else [[run] for run in kinds_in_memory(self.recorded, self.distinct_blocks, places)])
+                  else [[run] for run in block_kinds_in_memory(self.recorded, self.distinct_blocks, places)])
         found = []
         for runs in groups:
             cores, streams, _, records = self._together(runs)
@@ -482,30 +489,31 @@ class Launch:
 
     @_in_common
     def _misaligned(self) -> list[Hazard]:
-        """Addresses on chip that are none."""
-        from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
+        """On-chip addresses at which an op cannot begin."""
+        from tilelang_npu.simulator.sanitizer.alignment import find_misaligned
 
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
     @property
     def may_be_stale(self) -> bool:
-        """Whether an op may read what nothing wrote, as far as that is known without looking at the bytes."""
+        """Whether an op may read uninitialised bytes, as far as the record tells."""
         one = self.recorded
         return not one.alike.filled or any(one.reads(one.bound.users[argument]) for argument in self._made)
 
     def stale(self) -> Hazard | None:
-        """The first read, in the first few kinds of blocks, of bytes that nothing wrote, or another buffer left, on which a
-        tensor depends."""
-        from tilelang_npu.simulator.sanitizer.blank import find_blank
-        from tilelang_npu.simulator.sanitizer.stale import find_stale
-        from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
+        """Returns the first read, in the first few kinds of blocks, of uninitialised bytes or of bytes that another buffer
+        left, if a tensor depends on it."""
+        from tilelang_npu.simulator.sanitizer.reused_bytes import find_reused_bytes
+        from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised_memory
+        from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitialised_tensors
 
         one, kinds = self.recorded, self.distinct_blocks[:STALE_KINDS]
-        return next(chain(find_uninitialised(one, kinds), find_blank(one, self._blank), find_stale(one, kinds)), None)
+        return next(chain(find_uninitialised_memory(one, kinds), find_uninitialised_tensors(one, self._blank),
+                          find_reused_bytes(one, kinds)), None)
 
     @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:
-        """The bytes that nothing has written of arguments that the call allocated and this launch reads, where it is known."""
+        """The unwritten bytes of arguments that the call allocated and this launch reads, where they are known."""
         if not all(part.recorded.is_complete for part in (*self._before, self)):
             return {}
         found: dict[int, NDArray[np.bool_]] = {}
@@ -520,7 +528,7 @@ class Launch:
         return found
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
-        """Which elements of a GM argument were written, in its shape; what was but added to is not.
+        """Returns which elements of a GM argument were written, in its shape; atomic updates do not count.
 
         Args:
             argument: position among the user's arguments.
@@ -535,19 +543,19 @@ class Launch:
         return self.recorded.bound.users[argument] in self.recorded.program.places
 
     def adds(self, argument: int) -> bool:
-        """Whether an op adds to elements of a GM argument."""
+        """Whether an op makes atomic updates of a GM argument."""
         buffer = self.recorded.bound.users[argument]
         return any(access.memory == "gm" and access.buffer == buffer and access.adds
                    for function in self.recorded.program.functions for record in function.records for access in record.accesses)
 
-    def trace(self) -> dict[str, Any]:
-        """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
+    def trace(self) -> JsonObject:
+        """Returns the timeline as Chrome trace events (for Perfetto): a track per core and pipe, with one block per core."""
         from tilelang_npu.simulator.result.chrome_trace import chrome_trace
 
         return chrome_trace(self)
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
-        """The timeline of a block as a matplotlib picture: a row per core and pipe, a bar per op.
+        """Draws the timeline of a block with matplotlib: a row per core and pipe, a bar per op.
 
         Args:
             block: number of the block.
@@ -563,15 +571,15 @@ class Launch:
 
         return timeline(self, block, axes)
 
-    def traced(self, group: Group) -> TracedTimes:
-        """The times of a block, with the moments of its steps."""
+    def traced(self, group: Group) -> CoreGroupTimes:
+        """Returns the times of a block, with the moments of its steps."""
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
-        return TracedTimes(Walked(self._order(runs), len(together.cores), self.chip,
-                                  pace_of(self.serves, group.sharing, self.chip)), together)
+        return CoreGroupTimes(RecordedWalk(self._order(runs), len(together.cores), self.chip,
+                                           pace_of(self.serves, group.sharing, self.chip)), together)
 
     def profile(self) -> Profile:
-        """Where the time goes: the critical path, pipes, lines, bytes, and what changes would win (docs/profiling.md)."""
+        """Returns the profile: the critical path, pipes, lines, bytes, and the gain of possible changes (docs/profiling.md)."""
         from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
         return Profile(self)
@@ -580,21 +588,20 @@ class Launch:
         return display.report(self.summary())
 
     def summary(self, name: str | None = None) -> str:
-        """The launch in some lines: time and its parts, busy pipes, memory."""
+        """Returns the launch in some lines: time and its parts, busy pipes, memory."""
         return report.summary(self, name or self.name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The launch as data that JSON can hold: what docs/accuracy.md lists."""
-        return as_data.of_launch(self)
+    def to_dict(self) -> JsonObject:
+        """Returns the launch as data for JSON: docs/accuracy.md lists the keys."""
+        return report.launch_data(self)
 
     def __repr__(self) -> str:
         return f"<{report.line(self)}>"
 
 
-def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
+def _launch(recorded: RecordedLaunch, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
             hazards: list[Hazard] | None, chip: Chip | None, expand: Expand) -> Launch:
-    """A launch of another process."""
+    """Unpickles a launch."""
     launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand)
-    if hazards is not None:
-        vars(launch)["hazards"] = hazards
+    launch._hazards = hazards
     return launch

@@ -1,11 +1,11 @@
-"""The timeline of a block as a picture, for notebooks. Needs matplotlib (``pip install 'tilelang-npu[viz]'``)."""
+"""The timeline of a block as a matplotlib picture, for notebooks (``pip install 'tilelang-npu[viz]'``)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.time.steps import PIPES
+from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -15,7 +15,7 @@ ROW_INCHES = 0.35
 
 
 def timeline(launch: Launch, block: int, axes: Any) -> Any:
-    """Draw a block: a row per core and pipe, a bar per op, a colour per kind of op.
+    """Draws a block: a row per core and pipe, a bar per op, a colour per kind of op.
 
     Args:
         launch: the launch.

@@ -1,30 +1,33 @@
-"""A launch in words."""
+"""A launch as text and as data: summaries, memory use, bandwidth, and what JSON holds (docs/accuracy.md lists the keys)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from tilelang_npu.ops import dtype
-from tilelang_npu.simulator.machine.events import number_of
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.result.multiplications import products
-from tilelang_npu.simulator.time.steps import PIPE, PIPES, RUN, Expansion
+from tilelang_npu.simulator.machine.op_records import Mmad, number_of
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.call_launches import Launches
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.program import Program
-    from tilelang_npu.simulator.run.recorded import BlockRun
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
-"""Pipes in the order in which a summary names them."""
+"""Pipes in the order of a summary."""
 BUSY = 0.8
-"""Share of the time from which on a pipe counts as busy all the time."""
+"""Share of the time from which on a pipe counts as always busy."""
 
 
 def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequence[Expansion]) -> dict[str, int]:
-    """Used bytes of each on-chip memory; of L0A and L0B what the largest matmul's chunks take, both halves together."""
+    """Returns the used bytes of each on-chip memory; for L0A and L0B the largest matmul's chunks, both halves together."""
     use: dict[str, int] = {}
     for function in program.functions:
         for memory, extent in function.extents.items():
@@ -47,25 +50,25 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
 
 
 def time_text(us: float, error: float | None) -> str:
-    """A modelled time with its error."""
+    """Returns a modelled time with its error."""
     return f"{us:.1f} us +- {'?' if error is None else f'{100 * error:.0f}'} %"
 
 
 def line(launch: Launch) -> str:
-    """The launch in one line."""
+    """Returns the launch in one line."""
     plural = "s" if launch.blocks != 1 else ""
     return (f"{launch.name}: {time_text(launch.time_us, launch.error)} on {launch.chip.name}, {launch.blocks} block{plural}, "
             f"bound by {launch.bound_by}")
 
 
 class Bandwidth(NamedTuple):
-    """What passed between the cores and GM in the whole time.
+    """The traffic between the cores and GM over the whole time.
 
     Attributes:
         nbytes: bytes that the cores read and wrote.
-        per_second: the same over the time.
-        memory: what takes longer to serve them, ``HBM`` or ``L2``.
-        share: of the time, what this takes at its highest rate.
+        per_second: the same per second.
+        memory: the memory that needs longer for them, ``HBM`` or ``L2``.
+        share: the share of the time that this memory needs at its peak rate.
     """
 
     nbytes: float
@@ -75,7 +78,7 @@ class Bandwidth(NamedTuple):
 
 
 def bandwidth(launch: Launch) -> Bandwidth:
-    """What passed between the cores and GM."""
+    """Returns the traffic between the cores and GM."""
     seconds = launch.time_us * 1e-6
     nbytes = sum(part.nbytes for part in launch.moved.values())
     hbm = sum(one.hbm * launch.moved[key].far for key, one in launch.serves.items())
@@ -84,10 +87,9 @@ def bandwidth(launch: Launch) -> Bandwidth:
 
 
 def _rate(launch: Launch) -> str:
-    """What the cores made of the whole time, with the launch: multiplications where there are any, else bytes; empty where
-    neither.
+    """Returns the rate over the whole time, including the launch: operations if there are any, otherwise bytes; or nothing.
 
-    Only multiplications of what was loaded count: the rate with those of padding stands beside it where it differs.
+    Only operations on loaded data count; the rate including padding is added if it differs.
     """
     work = products(launch)
     if not work:
@@ -112,8 +114,8 @@ def _element(kind: str) -> str:
 
 
 def summary(launch: Launch, name: str) -> str:
-    """The launch in a few aligned lines: pipes in shares of the time between the start of the first block and the end of the
-    last, the rate of the Cube cores in that of the whole."""
+    """Returns the launch in a few aligned lines; shares of pipes refer to the time between the start of the first block and the
+    end of the last, rates to the whole time."""
     chip = launch.chip
     plural = "s" if launch.blocks != 1 else ""
     cores = min(launch.cores, launch.blocks)
@@ -146,7 +148,7 @@ def summary(launch: Launch, name: str) -> str:
 
 
 def _advice(launch: Launch) -> str:
-    """The largest loss that the figures show, in one line; empty where nothing stands out."""
+    """Returns the largest loss in one line; empty if there is none."""
     pipe, share = max(((pipe, share) for row in launch.pipes.values() for pipe, share in row.items()),
                       key=lambda item: item[1], default=("", 1.0))
     unused = launch.waves * launch.cores - launch.blocks
@@ -155,7 +157,7 @@ def _advice(launch: Launch) -> str:
         return f"the last wave uses {last} of {launch.cores} cores: launch {launch.cores} blocks and loop inside them"
     if share < BUSY:
         idle = launch.chip.microseconds(launch.cycles) * (1 - share)
-        return f"no pipe is busy all the time: overlapping loads, work and stores hides up to {idle:.1f} us behind {pipe}"
+        return f"no pipe is always busy: overlapping loads, work and stores would hide up to {idle:.1f} us of {pipe}"
     return ""
 
 
@@ -164,4 +166,33 @@ def _kib(size: int) -> str:
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
 
-__all__ = ["PIPES", "Bandwidth", "bandwidth", "line", "memory_use", "summary", "time_text"]
+def launch_data(launch: Launch) -> JsonObject:
+    """Returns the data of one launch."""
+    bound, program = launch.recorded.bound, launch.recorded.program
+    gm = bandwidth(launch)
+    return {
+        "kernel": launch.name, "chip": launch.chip.name, "class": launch.kind,
+        "arguments": [_argument(program.declared[index].name, value)
+                      for index, value in zip(bound.users, bound.given, strict=True)],
+        "blocks": launch.blocks, "cores": min(launch.cores, launch.blocks), "waves": launch.waves,
+        "time_us": launch.time_us, "error": launch.error, "split_us": launch.split._asdict(),
+        "cycles": launch.cycles, "bound_by": launch.bound_by,
+        "pipes": {core: dict(shares) for core, shares in launch.pipes.items()},
+        "memory": dict(launch.memory),
+        "operations": {kind: {"done": work.done, "useful": work.useful} for kind, work in products(launch).items()},
+        "gm": {"bytes": gm.nbytes, "bytes_per_second": gm.per_second, "served_by": gm.memory,
+               "share_of_peak": gm.share},
+    }
+
+
+def call_data(launches: Launches) -> JsonObject:
+    """Returns the data of the launches of a call."""
+    return {"kernel": launches.name, "chip": launches.parts[0].chip.name, "time_us": launches.time_us,
+            "error": launches.error, "split_us": launches.split._asdict(), "cycles": launches.cycles,
+            "blocks": launches.blocks, "launches": [launch_data(part) for part in launches.parts]}
+
+
+def _argument(name: str, value: object) -> JsonObject:
+    if isinstance(value, np.ndarray):
+        return {"name": name, "dtype": str(value.dtype), "shape": list(value.shape)}
+    return {"name": name, "value": value.item() if isinstance(value, np.generic) else value}

@@ -1,12 +1,12 @@
-"""A kernel looked at without its data: the sanitizer's rules over what it would do.
+"""Static check of a kernel: the sanitizer's rules, applied without data.
 
-A kernel's ops, their places and their order follow from its sizes and the number of the block, unless it reads a number from a
-tensor and branches, loops or finds a place by it. So the blocks are traced without computing anything, and what is recorded is
-judged as that of a launch: races, flags, hangs, bytes beyond the end of a memory. Where data decides, the trace is taken again
-for several numbers in its place, each everywhere; every such trace is one that some data give. What stays undecided is said.
+A kernel's ops, their addresses and their order follow from sizes and the block index, unless branches, trip counts or addresses
+depend on numbers from a tensor. So the blocks are traced without computing anything, and the record is checked like that of a
+launch: races, flags, hangs, accesses beyond the end of a memory. Where data decide, the trace is repeated with several numbers
+in place of the data; some data would produce each of these traces. Notes say what remains undecided.
 
-Two verdicts need values: whether blocks that write the same bytes write the same into them, and whether bytes that nothing
-wrote reach a result. There the blocks in question run on made-up numbers.
+Two verdicts need values: whether blocks that write the same bytes write equal values, and whether uninitialised bytes reach a
+result. The blocks in question then run on generated numbers.
 """
 
 from __future__ import annotations
@@ -18,37 +18,36 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.machine.events import Stream
-from tilelang_npu.simulator.machine.used_data import Use
-from tilelang_npu.simulator.machine.witness import Ways
+from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, DataUse
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program
-from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 VALUES = (0, 1, 2)
-"""Numbers that stand in for data, beside those that the kernel compares it with."""
+"""Numbers that replace data, in addition to those that the kernel compares data with."""
 MOST_VALUES = 9
-"""How many further numbers are tried at most."""
+"""Limit of the additional numbers."""
 EVENTS = 300_000
-"""Ops of the blocks that are looked at; of a launch of more only some blocks are."""
+"""Limit of the ops of all blocks; of a longer launch only some blocks are checked."""
 EVENTS_AGAIN = 30_000
-"""The same where a number stands in for data."""
+"""The same for a trace in which a number replaces data."""
 GREATEST = 4096
-"""Numbers beyond it are not tried: a loop may run as often."""
-_SAID = {"branch": "which way the branch goes", "trips": "how often the loop runs", "place": "the place of an access",
-         "flag": "the number of a flag", "extent": "a number that an op takes"}
+"""Limit of the numbers that are tried: a loop may run as often."""
+_DECISIONS = {"branch": "the direction of the branch", "trips": "the trip count of the loop", "place": "the place of an access",
+              "flag": "the number of a flag", "extent": "a number that an op takes"}
 
 
 @dataclass
 class Checked:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         hazards: the hazards, each once.
-        errors: what else is wrong: cores that hang, accesses beyond the end of a memory.
+        errors: other errors: cores that hang, accesses beyond the end of a memory.
         notes: what was not decided, or not for all blocks.
-        milliseconds: how long it took, without compiling the kernel.
-        launch: the trace; None where it came to an error.
+        milliseconds: the duration, without compiling the kernel.
+        launch: the trace; None if it failed.
     """
 
     hazards: list[Hazard] = field(default_factory=list)
@@ -60,14 +59,14 @@ class Checked:
 
 def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
           before: Sequence[Launch] = ()) -> Checked:
-    """Check one launch.
+    """Checks one launch.
 
     Args:
         program: the kernel.
-        args: the user's arguments in order; of arrays the shapes count, and the contents only where the kernel reads a single
-            number from them.
+        args: the user's arguments in order; for arrays the shapes count, and the contents only if the scalar unit reads single
+            numbers from them.
         blocks: number of blocks.
-        most_ops: ops that a core may issue in a block; as ``endless`` says where None.
+        most_ops: limit of the ops of a core in a block; as in ``endless`` where None.
         made, before: as for ``Launch``: arguments that the call allocated, and its earlier launches.
 
     Raises:
@@ -77,7 +76,7 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
     done = Checked()
     known: dict[object, Hazard] = {}
     uses = list(dict.fromkeys(use for function in program.traced for use in function.data.uses))
-    ways: list[Ways] = [{} for _ in program.traced]
+    ways: list[BranchOutcomes] = [{} for _ in program.traced]
     chosen = {use.location for use in uses if use.what == "place"}
     given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
     seen: set[tuple[Stream, ...]] = set()
@@ -89,7 +88,7 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
             recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN,
                                      most_ops=most_ops, ways=ways)
             kinds = {run.streams for run in recorded.blocks}
-            if kinds <= seen:  # the same ops: only places in tensors differ
+            if kinds <= seen:  # the same ops; only places in tensors differ
                 continue
             seen |= kinds
             launch = Launch(recorded, made=made, before=before)
@@ -99,8 +98,8 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
         done.launch = done.launch or launch
         for hazard in launch.hazards:
             if hazard.code == "S203" and (value is not None or not given) and _places(hazard) & chosen:
-                name = hazard.buffer or "a tensor"
-                done.notes.append(f"{_line(hazard.first.location)}: whether blocks meet in {name} depends on data; not decided")
+                where, name = _line(hazard.first.location), hazard.buffer or "a tensor"
+                done.notes.append(f"{where}: not decided: whether blocks overlap in {name} depends on data")
             else:
                 known.setdefault(hazard.key, hazard)
         done.notes += [f"not decided, because the blocks do not run on made-up numbers: {error.message}"
@@ -112,10 +111,12 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
     return done
 
 
-def _values(program: Program, uses: Sequence[Use], ways: Sequence[Ways]) -> Iterator[int | tuple[int, int] | None]:
-    """What to read in place of data: first what the arrays hold; further numbers as long as a branch went but one way.
+def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutcomes]) -> Iterator[int | tuple[int,
+                                                                                                               int] | None]:
+    """Yields the numbers that replace data: first None for the contents of the arrays; then numbers, until each branch has gone
+    both ways.
 
-    Two numbers in turn make iterations differ from each other.
+    Pairs alternate and make iterations differ from each other.
     """
     yield None
     if not uses:
@@ -135,9 +136,10 @@ def _values(program: Program, uses: Sequence[Use], ways: Sequence[Ways]) -> Iter
         yield 0, number
 
 
-def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[Use]) -> None:
-    """An error of a trace: of the kernel's, unless a made-up number leads outside."""
-    leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)  # what of data may lead there
+def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[DataUse]) -> None:
+    """Adds an error of a trace, or only a note if a number that replaces data may be its cause."""
+    # the use of data that may lead to an error
+    leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)
     if leads is not None and uses and (value is not None or any(use.what == leads for use in uses)):
         given = "" if value is None else f" where the kernel reads {_spoken(value)}"
         done.notes.append(f"not decided{given}: {error.message}")
@@ -152,25 +154,25 @@ def _spoken(value: int | tuple[int, int]) -> str:
     return f"{value[0]} and {value[1]} in turn" if isinstance(value, tuple) else str(value)
 
 
-def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[Ways]) -> Iterator[str]:
-    """What depends on data, and what was tried."""
+def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[BranchOutcomes]) -> Iterator[str]:
+    """Yields notes about what depends on data, and which numbers were tried."""
     values = ", ".join(_spoken(value) for value in tried)
     for function, seen in zip(program.traced, ways, strict=True):
         for use in function.data.uses:
             where = _line(use.location)
-            said = f"{where}: {_SAID[use.what]} depends on data"
+            said = f"{where}: {_DECISIONS[use.what]} depends on data"
             if use.what == "branch":
                 went = seen.get(use.number, set())
                 taken = "both ways" if len(went) == 2 else "only where it is taken" if True in went else (
-                    "only where it is not taken" if went else "nowhere: no trace came by")
+                    "only where it is not taken" if went else "nowhere: no trace reached it")
                 yield f"{said}; checked {taken}"
             else:
-                yield f"{said}; checked where what is read is {values}"
+                yield f"{said}; checked with the numbers {values}"
 
 
 def _left_out(launch: Launch | None) -> Iterator[str]:
     if launch is not None and len(launch.recorded.blocks) < launch.recorded.count:
-        yield f"{len(launch.recorded.blocks)} of {launch.recorded.count} blocks were looked at"
+        yield f"{len(launch.recorded.blocks)} of {launch.recorded.count} blocks were checked"
 
 
 def _places(hazard: Hazard) -> set[Location | None]:

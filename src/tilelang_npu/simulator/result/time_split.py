@@ -1,11 +1,11 @@
-"""The parts of a launch's time, one behind the other: launch, ramp, steady, tail."""
+"""The parts of a launch's time: launch, ramp, steady, tail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tilelang_npu.simulator.time.steps import PIPES
+from tilelang_npu.simulator.time.pipe_steps import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -17,8 +17,8 @@ class Split(NamedTuple):
     Attributes:
         launch: no block runs.
         ramp: until the busiest pipe has its first work, on the core that ends last.
-        steady: that pipe works, or waits for what is under way.
-        tail: a core has no block left, or the busiest pipe of the last one no work.
+        steady: that pipe works, or waits for work in flight.
+        tail: a core has no block left, or the busiest pipe of the last core has no work.
     """
 
     launch: float = 0.0
@@ -28,7 +28,7 @@ class Split(NamedTuple):
 
     @classmethod
     def together(cls, parts: Iterable[Split]) -> Split:
-        """Those of launches one behind the other."""
+        """Returns the sum of the parts of several launches."""
         return cls(*(sum(part) for part in zip(cls(), *parts, strict=True)))
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Split(NamedTuple):
 
 
 def split_of(launch: Launch) -> Split:
-    """The parts of a launch's time."""
+    """Returns the parts of a launch's time."""
     cycles = launch.cycles
     ramp, end = 0.0, cycles
     core, pipe, _ = launch.busiest

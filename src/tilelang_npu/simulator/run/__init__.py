@@ -1,1 +1,1 @@
-"""Running a module: its program, arguments, further runs in other orders."""
+"""Execution of a module: its program, its arguments, batched and reordered execution, and replays of blocks."""

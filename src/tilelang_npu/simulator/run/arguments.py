@@ -1,4 +1,4 @@
-"""What a kernel is called with: who supplies each argument, and what the user's must be like."""
+"""Arguments of a launch: who supplies each one, and checks of those that the user passes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.aliasing_arguments import range_copies
 from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
-from tilelang_npu.simulator.machine.shared_bytes import copies
 from tilelang_npu.target.dtypes import DType
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
 LOCK_BYTES = 64 * 64
-"""Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, it only needs an address."""
+"""Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, but the argument needs an
+address."""
 GRID = 3
-"""Trailing i32 arguments that hold the grid (docs/hivm.md#arguments: program numbers x, y, z)."""
+"""Number of trailing i32 arguments that hold the grid (docs/hivm.md#arguments: program numbers x, y, z)."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class FunctionParameter:
 
     @property
     def spelled(self) -> str:
-        """The parameter as messages write it."""
+        """The parameter as text, for messages."""
         if self.shape is None:
             return f"{self.name}: {self.element}"
         sizes = " x ".join("?" if size < 0 else str(size) for size in self.shape)
@@ -50,30 +51,33 @@ class FunctionParameter:
 Form = tuple[np.dtype[Any], tuple[int, ...]]
 """Element type and shape of an array."""
 Held = Iterable[tuple[Array, Mapping[int, slice]]]
-"""Memories, each with where the arguments lie in it."""
+"""Memory ranges, each with the slices of the arguments in it."""
 
 
 @dataclass(frozen=True)
-class Bound:
-    """The arguments of one launch as the generated code takes them, by position in the function."""
+class BoundArguments:
+    """The arguments of one launch, as generated code takes them, by position in the function."""
 
     arrays: tuple[Array | None, ...]
+    """Bytes of each tensor; None for scalars."""
     scalars: tuple[float, ...]
     dims: tuple[tuple[int, ...], ...]
     users: tuple[int, ...]
+    """Positions of the arguments that the user passes."""
     given: tuple[object, ...]
+    """The user's arguments as passed."""
     parameters: tuple[FunctionParameter, ...]
 
-    def copied(self, which: Iterable[int]) -> Bound:
-        """With copies in place of these arrays; what had bytes in common has so still."""
-        return self._over(copies(self.arrays, which), self._forms)
+    def copied(self, which: Iterable[int]) -> BoundArguments:
+        """Returns the same arguments with copies of some arrays; arrays that overlap still do."""
+        return self._over(range_copies(self.arrays, which), self._forms)
 
     @property
     def _forms(self) -> list[Form | None]:
         return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
 
-    def _over(self, memories: Held, forms: Sequence[Form | None]) -> Bound:
-        """With arrays in these memories, of these types and shapes where the user gave them."""
+    def _over(self, memories: Held, forms: Sequence[Form | None]) -> BoundArguments:
+        """Returns the same arguments with arrays in other memory, of the given types and shapes where the user passed them."""
         made = {number: held[place] for held, places in memories for number, place in places.items()}
         given = list(self.given)
         for position, (number, form) in enumerate(zip(self.users, forms, strict=True)):
@@ -86,29 +90,29 @@ class Bound:
         forms = self._forms
         numbers = tuple(None if form else value for form, value in zip(forms, self.given, strict=True))
         empty = (None,) * len(self.arrays), self.scalars, self.dims, self.users, numbers, self.parameters
-        return _bound, (empty, list(copies(self.arrays, range(len(self.arrays)))), forms)
+        return _bound, (empty, list(range_copies(self.arrays, range(len(self.arrays)))), forms)
 
 
-def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None]) -> Bound:
-    return Bound(*empty)._over(memories, forms)
+def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None]) -> BoundArguments:
+    return BoundArguments(*empty)._over(memories, forms)
 
 
 def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
-         used: frozenset[int], *, grid: bool) -> Bound:
-    """Match the user's arguments with the function's.
+         used: frozenset[int], *, grid: bool) -> BoundArguments:
+    """Matches the user's arguments with the parameters of the function.
 
     Args:
-        name: of the device function.
+        name: name of the device function.
         declared: its ``parameters``.
         args: the user's arguments.
         blocks: blocks of the launch.
         workspace_bytes: bytes of workspace of each block.
-        used: the parameters that some op reads or writes; a workspace that none does is not filled.
+        used: the parameters that some op accesses; a workspace that no op accesses is not initialised.
         grid: whether the last parameters are the three sizes of the grid.
 
     Raises:
         TileError: T401, wrong number; T402, wrong element type; T403, wrong size; T404, not contiguous; T405, not a number
-            where a scalar is needed, or not an array where a tensor is.
+            for a scalar, or not an array for a tensor.
     """
     declared = _with_grid(name, declared, len(args), grid)
     arrays: list[Array | None] = []
@@ -135,19 +139,19 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
                 size = max(workspace_bytes * blocks, 1)
                 array = np.full(size, 0xFF, np.uint8) if parameter.index in used else untouched(size)
             except MemoryError:
-                raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
-                                "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None
+                raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks does not fit in this "
+                                "machine's memory", code="T502", help="launch fewer blocks, or share a workspace") from None
             shape = (array.size,)
         elif parameter.role == "grid":
             scalar = blocks if parameter.index == len(declared) - GRID else 1
         arrays.append(array)
         scalars.append(scalar)
         dims.append(shape)
-    return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
+    return BoundArguments(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
 def _with_grid(name: str, declared: Sequence[FunctionParameter], count: int, is_grid: bool) -> Sequence[FunctionParameter]:
-    """Give the trailing grid arguments their role where the user's arguments leave them out."""
+    """Returns the parameters with the role ``grid`` for trailing ones that the user does not pass."""
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]
     if count == len(user):
@@ -187,9 +191,9 @@ def _tensor(parameter: FunctionParameter, given: object) -> tuple[Array, tuple[i
 
 
 def _fitted(declared: tuple[int, ...], given: Array) -> tuple[int, ...] | None:
-    """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit.
+    """Returns the sizes of a memref over an array: the array's own, or any with as many elements; None if none fit.
 
-    A flat array that is shorter than a memref of more axes is memory whose end the run looks after.
+    A flat array may have fewer elements than a memref of several axes; accesses beyond its end are errors at run time.
     """
     if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape, strict=True)):
         return given.shape

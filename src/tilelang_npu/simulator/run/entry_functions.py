@@ -1,4 +1,4 @@
-"""The kernels of a module: their device functions with the cores of these, and what their host functions answer."""
+"""The kernels of a module: their device functions with their cores, and the constants that their host functions return."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.code_scopes import Int
 from tilelang_npu.target import Chip
 
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"
 MIX_1_1 = 31
-"""Task type of a mixed kernel with one Vector core beside each Cube core."""
+"""Task type of a mixed kernel with one Vector core for each Cube core."""
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module that have a body."""
+    """Returns the functions of a module that have a body."""
     found = [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks]
     for function in found:
         if len(function.body.blocks) > 1:
-            raise TileError(f"{function.sym_name.data} has several blocks, and what jumps between them is not executed",
+            raise TileError(f"{function.sym_name.data} has several blocks; branches between blocks are not executed",
                             code="T501", location=location_of(function), help="write loops and branches as scf ops")
     return [function for function in found if function.body.block.ops]
 
@@ -46,10 +46,10 @@ def _check_core(function: FuncOp, core: str) -> None:
 
 
 def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
-    """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them.
+    """Returns the device functions of each kernel of a module, with their cores, in the order of the text.
 
     Raises:
-        TileError: T508, a function does not say its core; T512, it is of one core by its name, of the other by its attribute.
+        TileError: T508, a function does not state its core; T512, its name and its attribute state different cores.
     """
     found: dict[str, list[tuple[str, FuncOp]]] = {}
     for function in functions_of(module):
@@ -68,7 +68,7 @@ def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
 
 
 def kernel_of(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, FuncOp]]]:
-    """The kernel's name and its device functions, Cube first."""
+    """Returns the kernel's name and its device functions, Cube first."""
     found = kernels_of(module)
     names = ", ".join(found) or "none"
     if entry is not None and entry not in found:
@@ -87,7 +87,7 @@ def kernel_of(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str,
 
 
 def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
-    """What a host function of the module returns; None where there is no such function.
+    """Returns the constant that a host function of the module returns; None if there is no such function.
 
     Raises:
         TileError: T501, it does not return a constant.
@@ -104,5 +104,5 @@ def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
 
 
 def vector_cores(module: ModuleOp, name: str, chip: Chip) -> int:
-    """Vector cores that a block of a mixed kernel takes: one if its task type says so (docs/hivm.md#arguments), else all."""
+    """Returns the Vector cores of a block of a mixed kernel: 1 if its task type says so (docs/hivm.md#arguments), else all."""
     return 1 if answer_of(module, name + _TASK_TYPE_FUNCTION, chip) == MIX_1_1 else chip.aiv_per_aic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -12,23 +12,31 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
-from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.blas import one_blas_thread
-from tilelang_npu.simulator.machine.datapath import no_scratch
-from tilelang_npu.simulator.machine.events import Stream
+from tilelang_npu.sharing import Kept, once
+from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
+from tilelang_npu.simulator.machine.datapath import no_multiplier
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS, CoreId
-from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.machine.witness import Ways, Witness
-from tilelang_npu.simulator.run import stacks
-from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind
-from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.compiled import CompiledFunction, StackedFunction, TracedFunction
-from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
-from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
-from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
-from tilelang_npu.simulator.run.together import traced_together
-from tilelang_npu.simulator.run.unwritten import reads_first
+from tilelang_npu.simulator.machine.op_records import Stream
+from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
+from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
+from tilelang_npu.simulator.run import batched_execution
+from tilelang_npu.simulator.run.arguments import BoundArguments, FunctionParameter, bind
+from tilelang_npu.simulator.run.batched_execution import BatchPlan, plan_batches, run_batches
+from tilelang_npu.simulator.run.batched_trace import trace_batched
+from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, block_run_of, copy_span, cores_of_block, run_cores
+from tilelang_npu.simulator.run.compiled_function import BatchedFunction, CompiledFunction, TracedFunction
+from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
+from tilelang_npu.simulator.run.reordered_execution import (
+    Policy,
+    StepParts,
+    SteppedCore,
+    Stores,
+    SyncState,
+    policy,
+    run_reordered,
+)
+from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
@@ -38,33 +46,68 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
     from xdsl.ir import Operation
 
-    from tilelang_npu.simulator.codegen.watched import Observer
+    from tilelang_npu.simulator.codegen.observed_emitter import Observer
 
 Made = TypeVar("Made")
 WORKSPACE_BYTES = 32768
-"""Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
+"""Bytes of workspace per block if no host function states them: the default of tilelang-ascend's runtime (npuir)."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 
 
-class Forms(TypedDict, total=False):
-    """The functions of a program in the forms of these names."""
+class CompiledForms(TypedDict, total=False):
+    """The functions of a program in further forms, by the name of the form."""
 
-    stacked: tuple[StackedFunction, ...]
+    batched: tuple[BatchedFunction, ...]
     traced: tuple[TracedFunction, ...]
 
 
-Left = dict[tuple[int, int, int], LeftSet]
-"""What is set on the cores of a chip: by the place of the block among those that run together, function and sub-block."""
+@dataclass(frozen=True)
+class CompiledKernel:
+    """What it takes to run a kernel without its module.
+
+    Attributes:
+        name: the kernel's name.
+        functions: its device functions.
+        mixed: whether it has functions for both kinds of cores.
+        most_blocks: limit of the blocks of a launch.
+        lanes: the cores of a block: for each the number of its function, and its sub-block.
+        global_sync: whether its blocks wait for each other.
+        workspace: bytes of workspace of each block.
+        workspace_from: where that number comes from, for messages.
+    """
+
+    name: str
+    functions: tuple[CompiledFunction, ...]
+    mixed: bool
+    most_blocks: int
+    lanes: tuple[tuple[int, int], ...]
+    global_sync: bool
+    workspace: int
+    workspace_from: str
+
+
+Left = dict[tuple[int, int, int], SyncState]
+"""The events and flags that stay set: by the position of the block among those that run together, function and sub-block."""
+
+
+def _fact(make: Callable[[Program], Made]) -> once[Program, Made]:
+    """A fact about a kernel: computed when first needed, and kept with the kernel in the cache."""
+    def known(program: Program) -> Made:
+        found: Made = program._facts.get(make.__name__, lambda: make(program))
+        return found
+
+    known.__name__, known.__doc__ = make.__name__, make.__doc__
+    return once(known)
 
 
 class Program:
-    """A kernel ready to run.
+    """A kernel that is ready to run.
 
     Args:
         module: HIVM in the planned form: addresses given, Cube and Vector work split, synchronised.
-        chip: the chip to run on, by name or itself; None takes the module's ``hacc.target``.
-        entry: name of the kernel where the module has several (of a mixed one without ``_mix_aic``).
-        computes: whether it is to be run; a program that is only traced takes half the time to make.
+        chip: the chip, or its name; None takes the module's ``hacc.target``.
+        entry: name of the kernel if the module has several (of a mixed one without ``_mix_aic``).
+        computes: whether it will be run; a program that is only traced compiles in half the time.
 
     Raises:
         TileError: T501, an op that is not executed; T502, an address outside of its memory; T508, no kernel, or several,
@@ -74,115 +117,124 @@ class Program:
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
                  computes: bool = True) -> None:
         from tilelang_npu.dialects import hacc
-        from tilelang_npu.simulator.codegen.blocks_per_point import blocks_per_point
-        from tilelang_npu.simulator.run.compiling import compiled, traced
+        from tilelang_npu.simulator.codegen.control import blocks_per_point
+        from tilelang_npu.simulator.run.compile_functions import compile_function, compile_traced
         from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 
-        self._module: ModuleOp | Callable[[], ModuleOp] = module
-        self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
-        self.name, kernels = kernel_of(module, entry)
+        target = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
+        name, kernels = kernel_of(module, entry)
         mixed = len(kernels) > 1
-        per_block = vector_cores(module, self.name, self.chip) if mixed else 1
-        form = compiled if computes else traced
-        self.functions: tuple[CompiledFunction, ...] = tuple(
-            form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
-        self._planned: tuple[object, Plan | None] = (None, None)
+        per_block = vector_cores(module, name, target) if mixed else 1
+        form = compile_function if computes else compile_traced
+        functions = tuple(form(function, core, target, per_block if core == "AIV" else 1) for core, function in kernels)
+        lanes = tuple((index, sub) for index, function in enumerate(functions)
+                      for sub in range(per_block if function.core == "AIV" else 1))
+        asked = answer_of(module, name + _WORKSPACE_FUNCTION, target)
+        default = "the default in place of " if asked is None else ""
+        self._begin(module, target, CompiledKernel(
+            name, functions, mixed,
+            MAX_BLOCKS * (1 if mixed or kernels[0][0] != "AIV" else blocks_per_point(kernels[0][1], target.aiv_per_aic)),
+            lanes, any(function.global_sync for function in functions), WORKSPACE_BYTES if asked is None else asked,
+            f"{default}{name}{_WORKSPACE_FUNCTION}"))
+
+    def _begin(self, module: ModuleOp | Callable[[], ModuleOp], chip: Chip, kernel: CompiledKernel,
+               facts: Kept[str, Any] | None = None, forms: Callable[[], CompiledForms] | None = None) -> None:
+        """Sets the fields of a new program.
+
+        Args:
+            module: the module, or reads it.
+            chip: the chip.
+            kernel: the compiled kernel.
+            facts: facts about the kernel that are computed when first needed, as far as they are known.
+            forms: reads further compiled forms of the functions.
+        """
+        self._module, self.chip, self._kernel = module, chip, kernel
+        self.name, self.functions, self.mixed, self.lanes = kernel.name, kernel.functions, kernel.mixed, kernel.lanes
+        self.most_blocks, self.global_sync = kernel.most_blocks, kernel.global_sync
+        self.workspace, self.workspace_from = kernel.workspace, kernel.workspace_from
+        self._facts: Kept[str, Any] = Kept() if facts is None else facts
+        self._forms = forms
+        self._new_forms = CompiledForms()
+        self._planned: tuple[object, BatchPlan | None] = (None, None)
         self._seen: object = None
-        self._forms: Callable[[], Forms] | None = None
-        self.mixed = mixed
-        alone = not mixed and kernels[0][0] == "AIV"
-        self.most_blocks = MAX_BLOCKS * (blocks_per_point(kernels[0][1], self.chip.aiv_per_aic) if alone else 1)
-        self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
-                           for sub in range(per_block if function.core == "AIV" else 1))
-        self.global_sync = any(function.global_sync for function in self.functions)
-        asked = answer_of(module, self.name + _WORKSPACE_FUNCTION, self.chip)
-        self.workspace = WORKSPACE_BYTES if asked is None else asked
-        self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
 
     @once
     def module(self) -> ModuleOp:
-        """The HIVM that it was made from."""
+        """The HIVM of the program."""
         return self._module() if callable(self._module) else self._module
 
     @once
     def device_functions(self) -> list[FuncOp]:
-        """What ``functions`` were made from."""
+        """The device functions of the module, in the order of ``functions``."""
         from tilelang_npu.simulator.run.entry_functions import kernel_of
 
         return [function for _, function in kernel_of(self.module, self.name)[1]]
 
     def as_data(self) -> dict[str, Any]:
-        """The program for :meth:`restored`: all that running it takes, and what has been found out of it, without its module.
+        """Returns the data for :meth:`restored`: the compiled functions and facts that were computed so far, without IR.
 
         Raises:
-            TypeError: it was made to be traced alone.
+            TypeError: the program can only be traced.
         """
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
-        facts = ("functions", "name", "mixed", "most_blocks", "lanes", "global_sync", "workspace", "workspace_from")
-        found_out = ("declared", "has_grid", "_least_ops", "places", "data_free", "reads_first")
-        return {**{name: getattr(self, name) for name in facts},
-                **{name: vars(self)[name] for name in found_out if name in vars(self)}}
+        return {"kernel": self._kernel, "facts": self._facts}
 
     @property
     def has_forms(self) -> bool:
-        """Whether there are forms for :meth:`restored`: many blocks of it have run, or could not as one."""
-        return self._forms is not None or "stacked" in vars(self)
+        """Whether there are forms for :meth:`restored`: many blocks have run at once, or cannot."""
+        return self._forms is not None or "batched" in self._new_forms
 
-    def forms(self) -> Forms:
-        """What launches of many blocks take besides, as far as it has been made."""
-        found = Forms() if self._forms is None else self._forms().copy()
-        if "stacked" in vars(self):
-            found["stacked"] = self.stacked
-        if "traced" in vars(self):
-            found["traced"] = self.traced
-        return found
+    def forms(self) -> CompiledForms:
+        """Returns the further forms that have been compiled so far."""
+        known = CompiledForms() if self._forms is None else self._forms()
+        return {**known, **self._new_forms}
 
     @classmethod
     def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
-                 forms: Callable[[], Forms] | None) -> Program:
-        """A program of what :meth:`as_data` gave.
+                 forms: Callable[[], CompiledForms] | None) -> Program:
+        """Returns a program from the data of :meth:`as_data`.
 
         Args:
-            data: that.
+            data: the data.
             chip: the chip.
-            module: reads its module, when somebody asks for what is in neither of the others.
-            forms: what :meth:`forms` gave, made again when somebody asks for it.
+            module: reads the module, when something needs the IR.
+            forms: returns the result of :meth:`forms`, when many blocks run.
         """
         made = cls.__new__(cls)
-        vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None, _forms=forms)
+        made._begin(module, chip, data["kernel"], data["facts"], forms)
         return made
 
-    @once
+    @_fact
     def declared(self) -> list[FunctionParameter]:
         """The kernel's parameters."""
-        from tilelang_npu.simulator.run.compiling import parameters
+        from tilelang_npu.simulator.run.compile_functions import parameters
 
         return parameters(self.device_functions[0])
 
-    @once
+    @_fact
     def has_grid(self) -> bool:
-        """Whether the last of the parameters are the three sizes of the grid."""
-        from tilelang_npu.simulator.run.compiling import has_grid
+        """Whether the last parameters are the three sizes of the grid."""
+        from tilelang_npu.simulator.run.compile_functions import has_grid
 
         return has_grid(self.device_functions[0], self.declared)
 
     @once
     def workspaces(self) -> frozenset[int]:
-        """The arguments that are one."""
+        """The positions of the workspace arguments."""
         return frozenset(parameter.index for parameter in self.declared if parameter.role == "workspace")
 
     def ops(self, index: int) -> Sequence[Operation]:
-        """The op of each record of a function."""
+        """Returns the op of each record of a function."""
         known = self.functions[index].recorded
         return self._recompiled[index] if known is None else known
 
     @once
     def _recompiled(self) -> list[Sequence[Operation]]:
-        """The ops of each function's records, of functions that come without them: code is made anew in the same order."""
-        from tilelang_npu.simulator.run.compiling import compiled
+        """The ops of each function's records, for functions that were unpickled: found by compiling again in the same order."""
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return [function.recorded or () for function in self._in_form(compiled)]
+        return [function.recorded or () for function in self._in_form(compile_function)]
 
     @once
     def written(self) -> frozenset[int]:
@@ -209,68 +261,74 @@ class Program:
 
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that a schedule runs."""
-        from tilelang_npu.simulator.run.compiling import stepwise
+        """The functions in the form that yields ops to a schedule."""
+        from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(stepwise)
+        return self._in_form(partial(compile_function, form=StepwiseEmitter))
 
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
-        """The functions in the form that only tells what they do."""
+        """The functions in the form that records ops and computes nothing."""
         if all(isinstance(function, TracedFunction) for function in self.functions):
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
         if self._forms is not None and "traced" in (kept := self._forms()):
-            return kept["traced"]
-        from tilelang_npu.simulator.run.compiling import traced
+            made = kept["traced"]
+        else:
+            from tilelang_npu.simulator.run.compile_functions import compile_traced
 
-        return self._in_form(traced)
+            made = self._in_form(compile_traced)
+        self._new_forms["traced"] = made
+        return made
 
     @once
     def _computing(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that runs them in the order of the program."""
+        """The functions in the form that computes in program order."""
         if not any(isinstance(function, TracedFunction) for function in self.functions):
             return self.functions
-        from tilelang_npu.simulator.run.compiling import compiled
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(compiled)
+        return self._in_form(compile_function)
 
-    @once
+    @_fact
     def data_free(self) -> bool:
-        """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
+        """Whether the kernel's ops are independent of the contents of tensors: a trace then equals the record of a run."""
         return not any(function.data.uses for function in self.traced)
 
-    @once
+    @_fact
     def reads_first(self) -> bool:
-        """Whether the first op that touches some buffer on chip reads it, in the order of the program."""
+        """Whether in program order the first access to some on-chip buffer is a read."""
         return any(reads_first(function.records) for function in self.functions)
 
     @once
-    def stacked(self) -> tuple[StackedFunction, ...]:
-        """The functions in the form that runs many blocks as one; none where no blocks may."""
-        if self.global_sync:
-            return ()
+    def batched(self) -> tuple[BatchedFunction, ...]:
+        """The functions in the form that runs many blocks at once; empty where no blocks may."""
+        made = self._new_forms["batched"] = () if self.global_sync else self._compile_batched()
+        return made
+
+    def _compile_batched(self) -> tuple[BatchedFunction, ...]:
         if self._forms is not None:
-            return self._forms()["stacked"]
-        from tilelang_npu.simulator.run.compiling import stacked
+            return self._forms()["batched"]
+        from tilelang_npu.simulator.run.compile_functions import compile_batched
 
         made = []
         for function, compiled in zip(self.device_functions, self.functions, strict=True):
-            if (one := stacked(function, compiled.core, self.chip, compiled.parallel)) is None:
+            if (one := compile_batched(function, compiled.core, self.chip, compiled.parallel)) is None:
                 return ()
             made.append(one)
         return tuple(made)
 
-    def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
-        """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
+    def _plan(self, bound: BoundArguments, blocks: int, most_ops: int | None) -> BatchPlan | None:
+        """Returns the plan of a launch in batches; the last plan is kept for launches with equal sizes."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
-        long = blocks * self._least_ops >= stacks.LEAST_OPS
-        if blocks < stacks.LEAST_BLOCKS or (sum(sizes) < stacks.LEAST_BYTES and not long):
+        long = blocks * self._least_ops >= batched_execution.LEAST_OPS
+        if blocks < batched_execution.LEAST_BLOCKS or (sum(sizes) < batched_execution.LEAST_BYTES and not long):
             return None
-        aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
+        aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memory_ranges(bound.arrays) if len(memory.delta) > 1)
         key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
         kept, plan = self._planned
         if kept != key:
-            again = sum(sizes) >= stacks.AT_ONCE or self._seen == key
+            again = sum(sizes) >= batched_execution.AT_ONCE or self._seen == key
             self._seen = key
             if not again and not long:
                 return None
@@ -279,47 +337,48 @@ class Program:
                 self._planned = key, plan
         return plan
 
-    def _new_plan(self, bound: Bound, blocks: int, most_ops: int | None, *, one_by_one: bool) -> Plan | None:
-        """Which blocks of a launch run as one; ``one_by_one`` says whether it is worth while to trace each by itself."""
-        if not self.stacked or not self.data_free:
+    def _new_plan(self, bound: BoundArguments, blocks: int, most_ops: int | None, *, one_by_one: bool) -> BatchPlan | None:
+        """Returns a new plan; ``one_by_one`` says whether tracing each block is worth its time."""
+        if not self.batched or not self.data_free:
             return None
-        witnesses = [Witness() for _ in self.traced]
-        runs: Sequence[BlockRun] | None = traced_together(self, bound, blocks, most_ops, witnesses)
-        if runs is None and one_by_one and not any(function.has_own for function in self.stacked):
-            witnesses = [Witness() for _ in self.traced]
-            runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
+        placeholders = [PlaceholderData() for _ in self.traced]
+        runs: Sequence[BlockRun] | None = trace_batched(self, bound, blocks, most_ops, placeholders)
+        if runs is None and one_by_one and not any(function.has_own for function in self.batched):
+            placeholders = [PlaceholderData() for _ in self.traced]
+            runs = self._trace(bound, blocks, placeholders, None, most_ops).blocks
         if runs is None:
             return None
-        return planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
+        return plan_batches(self, self.batched, runs, [placeholder.numbers for placeholder in placeholders], bound)
 
-    @once
+    @_fact
     def _least_ops(self) -> int:
-        """Ops that a block issues, as far as constants tell."""
-        from tilelang_npu.simulator.run.compiling import ops_at_least
+        """A lower bound of the ops that a block issues."""
+        from tilelang_npu.simulator.run.compile_functions import ops_at_least
 
         return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
-    @once
+    @_fact
     def places(self) -> frozenset[int]:
-        """The arguments of which data decide what parts are written."""
-        from tilelang_npu.simulator.run.compiling import chosen_by_data
+        """The arguments that are written at data-dependent places."""
+        from tilelang_npu.simulator.run.compile_functions import data_dependent_arguments
 
-        return frozenset[int]().union(*map(chosen_by_data, self.device_functions))
+        return frozenset[int]().union(*map(data_dependent_arguments, self.device_functions))
 
     def _in_form(self, form: Callable[[FuncOp, str, Chip, int], Made]) -> tuple[Made, ...]:
         return tuple(form(function, compiled.core, self.chip, compiled.parallel)
                      for function, compiled in zip(self.device_functions, self.functions, strict=True))
 
     @once
-    def _watched(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that an observer watches."""
-        from tilelang_npu.simulator.run.compiling import watched
+    def _observed(self) -> tuple[CompiledFunction, ...]:
+        """The functions in the form that calls an observer."""
+        from tilelang_npu.simulator.codegen.observed_emitter import ObservedEmitter
+        from tilelang_npu.simulator.run.compile_functions import compile_function
 
-        return self._in_form(watched)
+        return self._in_form(partial(compile_function, form=ObservedEmitter))
 
     @property
     def cores(self) -> int:
-        """Cores of the chip that take a block each at a time."""
+        """Cores of the chip that each take a block at a time."""
         return self.chip.aic if self.mixed or self.functions[0].core == "AIC" else self.chip.aiv
 
     def source(self) -> str:
@@ -327,26 +386,26 @@ class Program:
         return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self._computing)
 
     def core_ids(self, block: int) -> list[CoreId]:
-        """The cores that work on a block, in the order of ``BlockRun.streams``."""
+        """Returns the cores that work on a block, in the order of ``BlockRun.streams``."""
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
-            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> Recorded:
-        """Execute all blocks; the arrays among ``args`` are written in place.
+            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> RecordedLaunch:
+        """Executes all blocks; the arrays among ``args`` are written in place.
 
         Args:
             args: the user's arguments in order: NumPy arrays and numbers.
             blocks: number of blocks.
             order: the order in which blocks run, or the seed of a random one.
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
-            left: events and flags that earlier launches left set on the cores, which the ops find in a schedule; what this one
-                leaves set is added.
-            stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM, and each that it
-                reads: the core, the pipe, the memory or ``read``, the numbers.
-            observer: sees every op that reads or writes before and behind it.
-            most_ops: ops that a core may issue in a block; as ``endless`` says where None.
-            jobs: threads that compute blocks of which none touches what another one writes; by their size where None.
+            left: events and flags that earlier launches left set on the cores, which a schedule starts with; updated with those
+                that this launch leaves set.
+            stores: called in a schedule for each tile that an op writes or reads, except temporaries and atomic updates of GM:
+                the core, the pipe, the memory (``read`` for reads), the numbers.
+            observer: called before and after every op that reads or writes.
+            most_ops: limit of the ops of a core in a block; as in ``endless`` where None.
+            jobs: number of threads for independent blocks; chosen by their size where None.
 
         Raises:
             TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
@@ -359,68 +418,68 @@ class Program:
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
-                run_piles(self, self.stacked, plan, bound, most_ops, jobs)
-            return Recorded(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
+                run_batches(self, self.batched, plan, bound, most_ops, jobs)
+            return RecordedLaunch(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
-                functions = self._computing if observer is None else self._watched
+                functions = self._computing if observer is None else self._observed
                 run = self._all_at_once if self.global_sync else self._one_by_one
-                runs = run(bound, sequence, Means(functions, most_ops, observer=observer))
+                runs = run(bound, sequence, LaunchResources(functions, most_ops, observer=observer))
         runs.sort(key=lambda run: run.block)
-        return Recorded(self, bound, tuple(runs), self.workspace, blocks)
+        return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks)
 
     def trace(self, args: Sequence[object], *, blocks: int, value: int | tuple[int, int] | None = None,
-              most: int | None = None, most_ops: int | None = None, ways: Sequence[Ways] | None = None) -> Recorded:
-        """What blocks would record, without values: nothing is computed and nothing written.
+              most: int | None = None, most_ops: int | None = None,
+              ways: Sequence[BranchOutcomes] | None = None) -> RecordedLaunch:
+        """Records the ops of blocks without values: nothing is computed and nothing is written.
 
         Args:
             args: as for ``run``; arrays give their sizes, and the numbers that the scalar unit reads from them.
             blocks: number of blocks.
-            value: what stands in for every number that is read from memory, or two numbers that do in turn; None takes it from
-                the arrays, 0 on chip.
-            most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
+            value: replaces every number that is read from memory; a pair alternates; None reads the arrays, and 0 on chip.
+            most: number of ops after which only the first blocks, the last, and some between them are traced.
             most_ops: as for ``run``.
-            ways: takes for each function how the conditions came out that depend on data.
+            ways: receives, for each function, the values of the data-dependent conditions.
 
         Returns:
-            the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
+            the launch, for times, hazards and traffic; valid for all data if the kernel is ``data_free``.
 
         Raises:
             TileError: T401 to T406, wrong arguments; S304, more blocks than can wait for each other; T502, an access outside of
-                its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
+                its memory; S305, S306, a loop does not end: one that data end may not end without them.
         """
         self._check_blocks(blocks)
         bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
-        witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
-        if most is None and self.data_free and (runs := traced_together(self, bound, blocks, most_ops, witnesses)) is not None:
-            return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
-        return self._trace(bound, blocks, witnesses, most, most_ops)
+        placeholders = [PlaceholderData(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
+        if most is None and self.data_free and (runs := trace_batched(self, bound, blocks, most_ops, placeholders)) is not None:
+            return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks, traced=True)
+        return self._trace(bound, blocks, placeholders, most, most_ops)
 
-    def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> Bound:
-        """The arguments of a launch; ``used`` are those that something reads or writes."""
+    def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> BoundArguments:
+        """Returns the bound arguments of a launch; ``used`` are those that some op accesses."""
         return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, used, grid=self.has_grid)
 
-    def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
-               most_ops: int | None) -> Recorded:
-        """As ``trace``, of bound arguments."""
-        means = Means(self.traced, most_ops, no_scratch, 0, witnesses)
-        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, means=means, count=blocks)
+    def _trace(self, bound: BoundArguments, blocks: int, placeholders: Sequence[PlaceholderData], most: int | None,
+               most_ops: int | None) -> RecordedLaunch:
+        """As ``trace``, with bound arguments."""
+        resources = LaunchResources(self.traced, most_ops, no_multiplier, 0, placeholders)
+        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, resources=resources, count=blocks)
         with np.errstate(all="ignore"):
             if most is None or blocks == 1:
-                return Recorded(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
+                return RecordedLaunch(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
             if not self.global_sync:
                 first = run([0])
-                runs = [*first, *run(_behind_first(first, blocks, most))]
+                runs = [*first, *run(_blocks_after_first(first, blocks, most))]
             else:
                 try:
-                    chosen = [0, *_behind_first(run([0]), blocks, most)]
-                except TileError:  # of a block that the others should be beside
+                    chosen = [0, *_blocks_after_first(run([0]), blocks, most)]
+                except TileError:  # the block cannot run without the others
                     chosen = list(range(blocks))
                 runs = run(chosen)
-        return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
+        return RecordedLaunch(self, bound, tuple(runs), self.workspace, blocks, traced=True)
 
     def _check_blocks(self, blocks: int) -> None:
         if not 0 < blocks <= self.most_blocks:
@@ -431,97 +490,95 @@ class Program:
                             help="return the bytes of workspace that one block needs")
         if self.global_sync and blocks > self.cores:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
+                            "concurrently", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
-    def _one_by_one(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
-        """Blocks one behind the other; of ``count`` in the launch, where they are not all."""
+    def _one_by_one(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
+                    count: int | None = None) -> list[BlockRun]:
+        """Runs blocks one after the other; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
-        lanes = cores_of_block(self, bound, blocks, means)
+        lanes = cores_of_block(self, bound, blocks, resources)
         runs = []
         interned: dict[Stream, Stream] = {}
         with shown(f"running {self.name},", len(sequence), "blocks") as step:
             for block in sequence:
                 if len(lanes) == 1 and not lanes[0].function.switches:
-                    lanes[0].call(block)
+                    lanes[0].run_block(block)
                 else:
-                    run_beside(lanes, [block], self)
-                runs.append(finished(block, lanes, interned))
+                    run_cores(lanes, [block], self)
+                runs.append(block_run_of(block, lanes, interned))
                 step.done += 1
         return runs
 
-    def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
-        """Blocks side by side; of ``count`` in the launch, where they are not all."""
+    def _all_at_once(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
+                     count: int | None = None) -> list[BlockRun]:
+        """Runs blocks concurrently; the launch has ``count`` blocks, or as many as are run."""
         blocks = len(sequence) if count is None else count
-        table = {block: cores_of_block(self, bound, blocks, means) for block in sequence}
-        run_beside([lane for lanes in table.values() for lane in lanes],
+        table = {block: cores_of_block(self, bound, blocks, resources) for block in sequence}
+        run_cores([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}
-        return [finished(block, lanes, interned) for block, lanes in table.items()]
+        return [block_run_of(block, lanes, interned) for block, lanes in table.items()]
 
-    def again(self, bound: Bound, blocks: Sequence[int], count: int, *, poison: int = POISON,
-              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> Again:
-        """What the arrays of a launch hold after blocks have run once more; the arrays themselves stay as they are.
+    def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
+              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
+        """Runs blocks once more on copies of the arrays, and returns the copies.
 
         Args:
             bound: the launch's arguments.
-            blocks: the blocks, side by side: one, or all of a launch in which they wait for each other.
-            count: how many the launch has.
-            poison: the byte that fills on-chip memory at first.
-            spans: bytes of the written arrays that the blocks are known to access, first and behind the last; the others are 0
-                in what they run on. None takes all.
-            observer: sees every op that reads or writes before and behind it.
+            blocks: the blocks, which run concurrently: one, or all of a launch whose blocks wait for each other.
+            count: blocks of the launch.
+            poison: the byte that fills on-chip memory before the blocks.
+            spans: by argument, the first byte that the blocks access and one past the last; the copies of written arrays are 0
+                elsewhere. None copies whole arrays.
+            observer: called before and after every op that reads or writes.
         """
-        arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
+        arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        functions = self._computing if observer is None else self._watched
-        means = Means(functions, poison=poison, observer=observer)
+        functions = self._computing if observer is None else self._observed
+        resources = LaunchResources(functions, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
-        lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]
+        lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
         with one_blas_thread(), np.errstate(all="ignore"):
-            run_beside(lanes, [block for block in blocks for _ in self.lanes], self)
-        return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
+            run_cores(lanes, [block for block in blocks for _ in self.lanes], self)
+        return ReplayResult(arrays, [(lane.events, lane.gm) for lane in lanes])
 
     @once
-    def _parts(self) -> list[Parts]:
+    def _parts(self) -> list[StepParts]:
         costs = CostModel(self.chip)
-        return [Parts(function.records, costs) for function in self.stepwise]
+        return [StepParts(function.records, costs) for function in self.stepwise]
 
-    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left,
+    def _reordered(self, bound: BoundArguments, sequence: Sequence[int], policy: Policy, left: Left,
                    stores: Stores | None, most_ops: int | None) -> list[BlockRun]:
-        """As many blocks at a time as the chip has cores, op by op in the policy's order; cores keep what was left set."""
+        """Runs as many blocks at a time as the chip has cores, in the policy's order; events and flags stay set on cores."""
         runs = []
-        means = Means(self.stepwise, most_ops)
+        resources = LaunchResources(self.stepwise, most_ops)
         interned: dict[Stream, Stream] = {}
         for start in range(0, len(sequence), self.cores):
             table: dict[int, list[BoundCore]] = {}
-            cores: dict[CoreId, Stepped] = {}
+            cores: dict[CoreId, SteppedCore] = {}
             for place, block in enumerate(sequence[start:start + self.cores]):
-                table[block] = cores_of_block(self, bound, len(sequence), means)
+                table[block] = cores_of_block(self, bound, len(sequence), resources)
                 for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
-                    found = left.setdefault((place, index, sub), LeftSet())
+                    found = left.setdefault((place, index, sub), SyncState())
                     cores[identity] = lane.stepped(identity, self._parts[index], found, stores)
             run_reordered(list(cores.values()), policy)
             for block, lanes in table.items():
                 for identity, lane in zip(self.core_ids(block), lanes, strict=True):
                     lane.events, lane.gm = list(cores[identity].events), cores[identity].gm
-                runs.append(finished(block, lanes, interned))
+                runs.append(block_run_of(block, lanes, interned))
         return runs
 
 
 def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
-    """A program of another process."""
+    """Unpickles a program."""
     from tilelang_npu.dialects.text import deserialise_module
 
     return Program(deserialise_module(kept), chip, entry=name)
 
 
-def _behind_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
-    """The blocks behind the first one to trace, so that all are about so many ops."""
-    return _sample(blocks, most // max(1, sum(map(len, first[0].streams))))
-
-
-def _sample(blocks: int, most: int) -> list[int]:
-    """The blocks behind the first one to trace: all, or as many as are affordable, ends first and the rest spread evenly."""
+def _blocks_after_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
+    """Returns the blocks to trace after the first, so that all have about ``most`` ops: both ends, and evenly spread ones."""
+    most //= max(1, sum(map(len, first[0].streams)))
     if blocks <= most + 1:
         return list(range(1, blocks))
     ends = {1, 2, blocks - 2, blocks - 1}
@@ -540,5 +597,3 @@ def _sequence(blocks: int, order: Sequence[int] | int | None) -> list[int]:
         msg = f"order is not a permutation of 0..{blocks - 1}"
         raise ValueError(msg)
     return list(order)
-
-

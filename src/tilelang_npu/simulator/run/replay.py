@@ -1,4 +1,4 @@
-"""Blocks that run once more, on copies, where a verdict depends on values: one alone, or all where they wait for each other."""
+"""Replay: blocks run once more on copies where a verdict depends on values; alone, or with all blocks that they wait for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.events import footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON, Array, as_bytes
-from tilelang_npu.simulator.machine.work import ScalarAccess
+from tilelang_npu.simulator.machine.op_records import ScalarAccess, accesses_to_gm, footprint
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.watched import Observer
-    from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter
-    from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
+    from tilelang_npu.simulator.codegen.observed_emitter import Observer
+    from tilelang_npu.simulator.run.arguments import BoundArguments, FunctionParameter
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, ReplayResult
 
 Arrays = Sequence[Array | None]
 
@@ -27,26 +26,26 @@ Arrays = Sequence[Array | None]
 class Replay:
     """Further runs of blocks of a launch.
 
-    A launch that computed has left its values in its arrays. One that was only traced has none: there the blocks run on
-    made-up numbers, the same in every process. So they do on arrays that a launch both reads and writes: what it has left there
-    may hide what another run would leave, as a sum that is no number any more stays none.
+    A launch that computed values has left them in its arrays. One that was only traced has none: its blocks run on generated
+    numbers, the same in every process. So do blocks of arrays that the launch both reads and writes: their final contents could
+    hide a difference, as a sum that is NaN stays NaN.
 
     Args:
         recorded: the launch.
 
     Attributes:
-        failed: what kept blocks from running on made-up numbers; what depends on them is not decided.
+        failed: errors of blocks on generated numbers; verdicts that depend on them are not decided.
     """
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: RecordedLaunch) -> None:
         self._recorded = recorded
         self._settled: set[int] = set()
         self._lock = RLock()
         self.failed: list[TileError] = []
 
     @once
-    def _before(self) -> Bound:
-        """The arguments of a run that has to do with no other."""
+    def _before(self) -> BoundArguments:
+        """The arguments of a run that does not depend on another run."""
         recorded, bound = self._recorded, self._recorded.bound
         records = [record for function in recorded.program.functions for record in function.records]
         accesses = [(access, record) for record in records for access in record.accesses if access.memory == "gm"]
@@ -61,17 +60,17 @@ class Replay:
             for number, (array, parameter) in enumerate(zip(bound.arrays, bound.parameters, strict=True))))
 
     @once
-    def _bound(self) -> Bound:
-        """The arguments with what the launch left in them, as far as that is known."""
+    def _bound(self) -> BoundArguments:
+        """The arguments with the results of the launch, as far as they are known."""
         return self._before if self._recorded.traced else self._recorded.bound
 
     @property
     def arrays(self) -> Arrays:
-        """What the arrays hold behind the launch, of the blocks that are settled."""
+        """The contents of the arrays after the launch, for settled blocks."""
         return self._bound.arrays
 
     def settle(self, blocks: Iterable[int]) -> None:
-        """Make sure that what these blocks leave is in the arrays."""
+        """Makes sure that the arrays hold the results of these blocks."""
         if not self._recorded.traced:
             return
         with self._lock:
@@ -81,51 +80,46 @@ class Replay:
                     self._bound = replace(self._bound, arrays=after.arrays)
                 self._settled.add(block)
 
-    def behind(self, run: BlockRun) -> Again | None:
-        """What copies of the arrays hold when a block has run once more behind the launch; None as for ``after``."""
+    def run_after_launch(self, run: BlockRun) -> ReplayResult | None:
+        """Runs a block once more after the launch, on copies of the arrays; None as for ``after``."""
         return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
-              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
-        """What copies of the arrays hold when a block has run on them, and those that it waits for; None if they cannot run on
-        made-up numbers.
+              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
+        """Runs a block, and those that it waits for, on copies of the arrays; None if they cannot run on generated numbers.
 
         Args:
-            run: the block's run; only the bytes that were accessed are copied.
-            poison: the byte that fills on-chip memory at first.
-            observer: sees every op that reads or writes before and behind it.
-            blank: bytes of arguments that are filled so too.
+            run: the block; only the bytes that it accesses are copied.
+            poison: the byte that fills on-chip memory before the block.
+            observer: called before and after every op that reads or writes.
+            blank: bytes of arguments that are filled with the same byte.
         """
         return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
 
     def watched(self, runs: Sequence[BlockRun], observer: Observer) -> bool:
-        """Run blocks side by side under the eyes of an observer; whether they could."""
+        """Runs blocks concurrently with an observer; returns whether they could run."""
         return self._run(self._before, [run.block for run in runs], POISON, None, observer) is not None
 
     def together(self, run: BlockRun) -> Sequence[BlockRun]:
-        """A block, and behind it those that it waits for."""
+        """Returns a block, and after it the blocks that it waits for."""
         recorded = self._recorded
         return [run, *(one for one in recorded.blocks if one is not run)] if recorded.program.global_sync else [run]
 
     def spans(self, run: BlockRun) -> dict[int, tuple[int, int]]:
-        """Of each argument that a block, or one that it waits for, accesses the first byte, and the one behind the last."""
+        """Returns, for each argument that a block or one that it waits for accesses, the first byte and one past the last."""
         found: dict[int, tuple[int, int]] = {}
         program = self._recorded.program
         for one in self.together(run):
             for (index, _), stream, offsets in zip(program.lanes, one.streams, one.gm, strict=True):
-                records, place = program.functions[index].records, 0
-                for event in stream:
-                    for access in records[number_of(event)].accesses:
-                        if access.memory == "gm":
-                            where = footprint(access, event, offsets[place])
-                            place += 1
-                            if not where.empty:
-                                first, end = found.get(access.buffer, (where.offset, where.end))
-                                found[access.buffer] = min(first, where.offset), max(end, where.end)
+                for position, _, event, access in accesses_to_gm(program.functions[index].records, stream):
+                    where = footprint(access, event, offsets[position])
+                    if not where.empty:
+                        first, end = found.get(access.buffer, (where.offset, where.end))
+                        found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
-    def _run(self, bound: Bound, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
-             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
+    def _run(self, bound: BoundArguments, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
+             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
         recorded = self._recorded
         if blank is not None:
             bound = replace(bound, arrays=tuple(
@@ -139,16 +133,17 @@ class Replay:
                 return None
             if bound is recorded.bound or blank is not None:
                 raise
-            return self._run(recorded.bound, blocks, poison, spans, observer)  # not on made-up numbers
+            return self._run(recorded.bound, blocks, poison, spans, observer)  # generated numbers did not work
 
 
 def _made_up(array: Array, parameter: FunctionParameter, rng: np.random.Generator, *, keep: bool) -> Array:
-    """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise.
+    """Returns generated contents of an array: normal numbers; integers keep their values if any is not 0, because they may be
+    indices, and are 0 or 1 otherwise.
 
     Args:
-        array, parameter: what the launch has.
+        array, parameter: the argument of the launch.
         rng: the generator.
-        keep: single numbers are read from it, which were those of the array in the trace.
+        keep: the scalar unit reads from the array, so that the trace depends on its contents.
     """
     if parameter.role != "user" or keep:
         return array.copy()

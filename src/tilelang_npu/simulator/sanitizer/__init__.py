@@ -1,1 +1,1 @@
-"""What goes wrong in a run: one file for each kind of finding."""
+"""The sanitizer: searches for hazards in the record of a run, one file for each kind of hazard."""

@@ -1,1 +1,1 @@
-"""When steps happen: their cycles, their order, the timing of a block, traffic between cores."""
+"""Modelled time: the cost of steps, their order, the timing of a block, and GM traffic that cores share."""

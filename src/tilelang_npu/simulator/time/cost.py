@@ -7,30 +7,43 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Sorting, Transfer
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Event,
+    Fold,
+    Footprint,
+    Lanes,
+    Mmad,
+    Multiply,
+    OpRecord,
+    ScalarAccess,
+    Sorting,
+    Transfer,
+    footprint,
+    value,
+)
 from tilelang_npu.target import BLOCK, Chip, Move
 from tilelang_npu.target.dtypes import dtype
 
 REPEAT = 256
-"""Bytes that a vector instruction takes per repeat (docs/hardware.md#vector-instructions)."""
+"""Bytes that a vector instruction processes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
 """Most repeats of one vector instruction."""
 SORTED, MERGED, PAIR = 32, 4, 8
 """Elements that are sorted at once, lists that are merged at once, and bytes of an element with its index."""
 ROWS_OF_BRCB = 8
-"""Rows that one repeat of brcb spreads over a block each."""
+"""Rows that one repeat of brcb expands to a block each."""
 
 
-class InGm(NamedTuple):
-    """Bytes in GM that a step reads or writes.
+class GmBytes(NamedTuple):
+    """The bytes in GM that a step reads or writes.
 
     Attributes:
         buffer: the kernel argument.
         written: whether they are written.
-        nbytes: bytes that are used.
-        far: bytes that come from HBM if L2 does not hold them: of runs that start anywhere in a line, all of their lines.
-        near: bytes that L2 is busy with otherwise: twice as many where what is there is added to, and so read and written.
+        nbytes: bytes that the op uses.
+        far: bytes that come from HBM if L2 does not hold them: whole lines, for rows that start anywhere in a line.
+        near: bytes of L2 traffic otherwise: twice as many for atomic updates, which read and write.
     """
 
     buffer: int
@@ -42,21 +55,21 @@ class InGm(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles of a step on an idle chip.
+    """Cycles of a step on an otherwise idle chip.
 
     Attributes:
         busy: until the pipe takes the next step.
-        done: until the result is there.
+        done: until the result is available.
         nbytes: bytes that it moves or computes on.
-        gm: what it moves in GM. With other cores at work that may take longer.
-        more_busy, more_done: by how much ``busy`` and ``done`` are longer if L2 holds nothing of what is read.
-        latency: of ``done``, what no pipe is busy with.
+        gm: what it moves in GM; that may take longer if other cores use GM too.
+        more_busy, more_done: additional cycles of ``busy`` and ``done`` if L2 holds none of the source.
+        latency: the part of ``done`` in which no pipe is busy.
     """
 
     busy: float
     done: float
     nbytes: int = 0
-    gm: tuple[InGm, ...] = ()
+    gm: tuple[GmBytes, ...] = ()
     more_busy: float = 0.0
     more_done: float = 0.0
     latency: float = 0.0
@@ -71,7 +84,7 @@ class CostModel:
         self._into_l0 = {name for name, path in chip.paths.items() if {path.source, path.target} <= held}
 
     def cost(self, record: OpRecord, event: Event) -> Cost:
-        """The cycles of an op that is one step."""
+        """Returns the cycles of an op that is one step."""
         work = record.work
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
@@ -95,7 +108,7 @@ class CostModel:
 
     def _transfer(self, work: Transfer, accesses: Sequence[Access], prints: Sequence[Footprint]) -> Cost:
         source = prints[0]
-        if any(place.empty for place in prints):  # what drains L0C has all of it as its source, and maybe no column to write
+        if any(place.empty for place in prints):  # a fixpipe reads all of L0C even if there is no column to write
             return Cost(1, 1)
         path = self.chip.paths[work.path]
         assert path.move is not None, f"{work.path} moves nothing"
@@ -107,17 +120,17 @@ class CostModel:
                 rows = max(rows, _count(plain.sizes))
                 moved = self._lines(plain) * _count(plain.sizes)
                 times = 2 if access.adds else 1
-                gm.append(InGm(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
+                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
                 share = min(share, self._first_of_line(plain))
         near = self.moved(path.near or path.move, source.nbytes, rows)
-        if work.path in self._into_l0:  # MTE1 is as busy as with the macro's loads; alone it is done sooner (DOC matmul c0, c1)
+        if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)
             return Cost(near.busy + self.chip.cube.burst, near.done, source.nbytes)
         far = self.moved(path.move, int(source.nbytes / share), rows)
         return Cost(near.busy, near.done, source.nbytes, tuple(gm), share * (far.busy - near.busy),
                     share * (far.done - near.done), (path.near or path.move).fixed)
 
     def _lines(self, plain: Footprint) -> float:
-        """Bytes that a run moves: itself, and on average what else is in its lines where it starts anywhere in them."""
+        """Returns the bytes that a row moves: its own, and on average the rest of its lines if it starts anywhere in them."""
         traffic = self.chip.traffic
         if not plain.strides or all(stride % traffic.sector == 0 for stride in plain.strides):
             return plain.element
@@ -125,7 +138,7 @@ class CostModel:
         return plain.element + traffic.line - grain
 
     def _first_of_line(self, plain: Footprint) -> float:
-        """Of runs shorter than a line, of which the neighbours follow, the share that L2 cannot hold yet."""
+        """Returns, for rows shorter than a line with contiguous neighbours, the share of accesses that can miss L2."""
         line = self.chip.traffic.line
         if not plain.strides or plain.strides[-1] < line or plain.element >= line:
             return 1.0
@@ -133,7 +146,7 @@ class CostModel:
 
     @staticmethod
     def moved(move: Move, nbytes: int, rows: int = 1) -> Cost:
-        """The cycles of a data movement."""
+        """Returns the cycles of a data movement."""
         busy = max(move.issue, rows * move.row, nbytes / move.sustained)
         done = max(busy, move.floor, move.fixed + max(nbytes / move.rate, rows * move.row))
         if move.flight:
@@ -164,7 +177,7 @@ class CostModel:
 
     @staticmethod
     def _repeats(place: Footprint, bits: int) -> tuple[int, int]:
-        """Repeats and instructions that cover a tile whose elements are computed in ``bits``."""
+        """Returns the repeats and instructions for a tile whose elements are computed in ``bits``."""
         widened = max(1, bits // 8) / place.element
         plain = place.simplified()
         rows, run = _count(plain.sizes), plain.element * widened
@@ -175,13 +188,13 @@ class CostModel:
         return repeats, min(rows * ceil(per_row / REPEATS), per_row * ceil(rows / REPEATS))
 
     def _conflict(self, work: Lanes, prints: Sequence[Footprint]) -> float:
-        """How much slower two sources are whose blocks lie in the same groups of banks (docs/hardware.md#memories)."""
+        """Returns the slowdown of two sources whose blocks lie in the same bank groups (docs/hardware.md#memories)."""
         if work.banked is None or not self.chip.vector[work.cost].banked:
             return 1.0
         banks = self.chip.banks
         one, other = (prints[index] for index in work.banked)
         if (one.offset, one.sizes, one.strides) == (other.offset, other.sizes, other.strides):
-            return 1.0  # a group gives a row of a bank in a cycle, and both take the same one
+            return 1.0  # a bank group delivers one row per cycle, and both sources read the same row
         first, second = one.offset // banks.width, other.offset // banks.width
         blocks = REPEAT // BLOCK
         apart = (second - first) % banks.groups
@@ -189,7 +202,8 @@ class CostModel:
         return 1.0 + max(0, blocks - apart) / blocks
 
     def _sorting(self, work: Sorting, source: Footprint) -> Cost:
-        """Two pairs a cycle in each pass; a merge takes four lists to one and needs the pass before."""
+        """Returns the cost of a sort: two pairs per cycle in each pass; a merge combines four lists and needs the previous
+        pass."""
         if source.empty:
             return Cost(1, 1)
         passes, lists = 1, ceil(source.sizes[-1] / SORTED)
@@ -227,7 +241,7 @@ class CostModel:
         return Cost(busy, max(busy, done), source.nbytes)
 
     def _by_halves(self, work: Fold, rows: int, run: int) -> tuple[float, float]:
-        """Halves of rows of ``run`` bytes are combined until a row fits one repeat, then each row is reduced at once."""
+        """Combines halves of rows of ``run`` bytes until a row fits one repeat, and then reduces each row at once."""
         per_row = ceil(run / REPEAT)
         last = self._chain(work.cost, work.bits, rows, 1)
         if per_row == 1:
@@ -236,7 +250,7 @@ class CostModel:
         return first[0] + last[0] + self.chip.vector[work.combine].fixed, first[1] + last[1]
 
     def _by_blocks(self, key: str, bits: int, rows: int, run: int) -> tuple[float, float]:
-        """All blocks become an element each, and these again, until each row is one."""
+        """Reduces every block to an element, and repeats this until each row is one element."""
         repeats = rounds = 0
         while True:
             repeats, rounds = repeats + ceil(rows * run / REPEAT), rounds + 1
@@ -245,7 +259,7 @@ class CostModel:
             run = ceil(run / BLOCK) * bits // 8
 
     def _chain(self, key: str, bits: int, repeats: int, rounds: int) -> tuple[float, float]:
-        """Instructions of which each needs the one before: all but the last are waited for."""
+        """Returns the cost of dependent instructions: the pipe waits for the result of each but the last."""
         rate = self.chip.vector[key]
         slope = rate.slope32 if bits >= 32 else rate.slope16
         done = rate.fixed * rounds + slope * repeats
@@ -254,7 +268,7 @@ class CostModel:
     # -- cube ----------------------------------------------------------------------------------------------------------
 
     def chunks(self, work: Mmad, m: int, k: int, n: int) -> list[int]:
-        """Depths of the chunks of K whose operands fit the halves of L0A and L0B."""
+        """Returns the depths of the chunks of K whose operands fit the halves of L0A and L0B."""
         step = self.depth_of_block(work)
         bytes_ = dtype(work.element).nbytes
         per_step_a, per_step_b = _up(m) * step * bytes_, _up(n) * step * bytes_
@@ -264,19 +278,19 @@ class CostModel:
         return [min(size, k - start) for start in range(0, k, size)] or [0]
 
     def depth_of_block(self, work: Mmad) -> int:
-        """Elements of K in one block of 32 bytes."""
+        """Returns the elements of K in one block of 32 bytes."""
         return BLOCK // dtype(work.element).nbytes
 
     def load_a(self, work: Mmad, m: int, depth: int) -> Cost:
-        """L1 to L0A of one chunk."""
+        """Returns the cost of loading one chunk from L1 to L0A."""
         return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).nbytes)
 
     def load_b(self, work: Mmad, depth: int, n: int) -> Cost:
-        """L1 to L0B of one chunk."""
+        """Returns the cost of loading one chunk from L1 to L0B."""
         return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).nbytes)
 
     def load_bias(self, n: int) -> Cost:
-        """L1 to the bias table."""
+        """Returns the cost of loading the bias table from L1."""
         return self.moved(self.chip.moves["l1_bt"], 4 * _up(n))
 
     def _padded(self, work: Mmad, depth: int) -> int:
@@ -289,7 +303,7 @@ class CostModel:
         return Cost(cost.busy + burst, cost.done + burst, nbytes)
 
     def multiply(self, work: Mmad, m: int, depth: int, n: int) -> Cost:
-        """One MMAD."""
+        """Returns the cost of one MMAD."""
         cube = self.chip.cube
         kind = "hf32" if work.wide and work.element == "f32" else work.element
         fractals = ceil(m / cube.m) * ceil(n / cube.m) * ceil(depth / cube.k_step[kind])
@@ -304,5 +318,5 @@ def _count(sizes: Sequence[int]) -> int:
 
 
 def _up(size: int) -> int:
-    """Rounded up to whole fractals."""
+    """Returns a size rounded up to whole fractals."""
     return -(-size // 16) * 16

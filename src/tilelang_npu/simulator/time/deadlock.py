@@ -1,10 +1,10 @@
-"""Why cores hang: what each pipe that is stuck waits for, who would have to set it, and what holds that one up.
+"""Diagnosis of deadlocks: what each stuck pipe waits for, who would have to set it, and what blocks that set.
 
-The walk of :class:`~tilelang_npu.simulator.time.schedule.StepOrder` got stuck. What it has not executed by then stands in the
-queues of the pipes that wait, or was not issued yet because the scalar unit waits. So for each wait there are two cases: a
-set of it is still to come, behind another wait, which is an edge of the wait-for graph; or none is. A cycle of edges is a
-deadlock (S301). Without one, something waits for a set that no step of the program makes: of one core (S302), or of some of
-the cores that must all set a flag or come to a barrier (S303).
+The walk of :class:`~tilelang_npu.simulator.time.step_order.StepOrder` got stuck. Steps that it has not executed are in the
+queues of waiting pipes, or were not issued because the scalar unit waits. So for each wait there are two cases: a set of it is
+still to come but blocked by another wait, which is an edge of the wait-for graph; or there is no such set. A cycle of edges is
+a deadlock (S301). Without a cycle, some wait has no set in the rest of the program: of one core (S302), or of some of the cores
+that must all set a flag or reach a barrier (S303).
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.machine.events import OpRecord, number_of
-from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG, CoreId, Rendezvous
-from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
+from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG, CoreId, Rendezvous
+from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.time.schedule import CoreState, Ordered
+    from tilelang_npu.simulator.time.step_order import CoreState, Ordered
 
 _ROWS = 6
-"""Waits that an error tells of; further ones are counted."""
+"""Waits that an error lists; further ones are counted."""
 _HELP = {
-    "S301": "put one of the sets in front of the wait that holds it up, or set the first of them before the loop",
+    "S301": "move one of the sets before the wait that blocks it, or set the first of them before the loop",
     "S302": "every wait needs a set before it, with the same pipes and number, as often, and on every path",
     "S303": "let each of them set it, in every iteration and on every path",
 }
 Agent = tuple[int, int]
-"""A core's place and one of its pipes."""
+"""The position of a core, and one of its pipes."""
 
 
 class _Found(NamedTuple):
-    """A set that is still to come: the pipe that holds it up, and its op."""
+    """A set that is still to come: the pipe that blocks it, and its op."""
 
     agent: Agent
     record: OpRecord
@@ -44,14 +44,14 @@ class _Wait:
     """A pipe that waits.
 
     Attributes:
-        agent: who.
-        step, record: for what, and the op that says so.
+        agent: the core and pipe.
+        step, record: the wait and its op.
         iteration: how often the op had run before.
-        sets: how many sets it has seen; this is the wait behind them.
+        sets: number of sets that were received; this is the wait after them.
         coming: sets that are still to come.
-        absent: cores that no step of theirs sets it any more.
+        absent: cores that will not set it again.
         arrived: cores of the same group that have set it.
-        done: places in the order of the sets that were made.
+        done: positions of the sets in the step order.
     """
 
     agent: Agent
@@ -66,18 +66,18 @@ class _Wait:
 
 
 def explain(cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> TileError:
-    """The error for cores that are stuck.
+    """Returns the error for cores that are stuck.
 
     Args:
-        cores: the cores as the walk left them.
-        steps: what was executed.
-        rendezvous: the sets between cores that wait for others.
+        cores: the state of the cores when the walk got stuck.
+        steps: the steps that were executed.
+        rendezvous: the sets between cores that are incomplete.
     """
     return _Graph(cores, steps, rendezvous).error()
 
 
 class _Graph:
-    """Who waits for whom."""
+    """The wait-for graph."""
 
     def __init__(self, cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> None:
         self.cores, self.steps, self.rendezvous = cores, steps, rendezvous
@@ -96,6 +96,7 @@ class _Graph:
     # -- the graph -----------------------------------------------------------------------------------------------------
 
     def _look(self, wait: _Wait) -> None:
+        """Finds the sets of a wait: those that were made, those that are still to come, and the cores that make none."""
         core = self.cores[wait.agent[0]]
         kind, pipe, other, flag = wait.step[:4]
         if kind == WAIT:
@@ -138,7 +139,7 @@ class _Graph:
                     wait.absent.append(member)
 
     def _next(self, core: CoreState, wanted: Callable[[PipeStep], bool]) -> _Found | None:
-        """The next step of a core that is wanted, and the pipe that holds it up."""
+        """Returns the next step of a core that fulfils a condition, and the pipe that blocks it."""
         for pipe, queue in enumerate(core.queues):
             for step, number in queue:
                 if wanted(step):
@@ -150,7 +151,7 @@ class _Graph:
         return None
 
     def _cycle(self) -> list[_Wait]:
-        """The waits of a cycle, the first in the program's order first; empty where there is none."""
+        """Returns the waits of a cycle, beginning with the first in program order; empty if there is none."""
         state: dict[Agent, int] = {}
 
         def visit(agent: Agent, path: list[Agent]) -> list[Agent]:
@@ -172,10 +173,10 @@ class _Graph:
                 return [self.waits[one] for one in [*cycle[first:], *cycle[:first]]]
         return []
 
-    # -- the words -----------------------------------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------------------------------------
 
     def error(self) -> TileError:
-        """The error."""
+        """Returns the error."""
         cycle = self._cycle()
         roots = [wait for wait in self.waits.values() if wait.absent or not wait.coming]
         if cycle:
@@ -202,7 +203,7 @@ class _Graph:
         return TileError(f"{where}: {what}", code=code, location=first[0].record.location, notes=tuple(rows), help=_HELP[code])
 
     def _unmet(self, wait: _Wait) -> str:
-        """The header of a wait that nothing ends."""
+        """Returns the header for a wait that no set ends."""
         who, what = self._agent(wait.agent), self._thing(wait)
         if wait.step.kind == CROSS_WAIT and (wait.arrived or len(wait.absent) > 1):
             those = self._names(wait.absent)
@@ -215,7 +216,7 @@ class _Graph:
         return f"{who} waits for {what}, which is {_set(wait.sets)}; this is wait {wait.sets + 1}"
 
     def _rows(self, waits: Sequence[_Wait]) -> list[str]:
-        """A line for each wait, in columns; cores that stand at the same place share one."""
+        """Returns a line for each wait, in columns; cores that wait at the same place share a line."""
         kinds: dict[tuple[object, ...], list[_Wait]] = {}
         for wait in waits:
             core = self.cores[wait.agent[0]].identity
@@ -236,7 +237,7 @@ class _Graph:
         widths = [max(len(row[column]) for row in table) for column in range(4)]
         rows = ["  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]]) for row in table]
         if len(kinds) > _ROWS:
-            rows.append(f"and {sum(map(len, list(kinds.values())[_ROWS:]))} more pipes wait behind these")
+            rows.append(f"and {sum(map(len, list(kinds.values())[_ROWS:]))} more pipes that wait for these")
         return rows
 
     def _why(self, wait: _Wait) -> str:
@@ -247,7 +248,7 @@ class _Graph:
         for (here, behind), same in list(places.items())[:2]:
             itself = "its own wait" if same[0].agent == wait.agent else "the wait"
             more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
-            said.append(f"{self._agent(same[0].agent)}{more} sets it at {here}, behind {itself} at {behind}")
+            said.append(f"{self._agent(same[0].agent)}{more} sets it at {here}, after {itself} at {behind}")
         if wait.absent and wait.sets and wait.done and not wait.arrived:
             last = self.steps[wait.done[-1]]
             said.append(f"the last set is at {self._line(self.cores[last.core].record(last.number))}")
@@ -256,7 +257,7 @@ class _Graph:
         return "; ".join(said)
 
     def _near(self, wait: _Wait) -> str:
-        """What was set and not waited for, and is nearly what the wait is for."""
+        """Returns a set without a wait that differs from the awaited one only in a detail."""
         core = self.cores[wait.agent[0]]
         kind, pipe, other, flag = wait.step[:4]
         nearly: list[tuple[int, str]] = []
@@ -265,7 +266,7 @@ class _Graph:
                 setter = self.cores[one.core]
                 those = [other.label for other in self.rendezvous.group(setter.identity, one.step.group)[2]]
                 nearly.append((1, f"flag {flag} is set by {setter.identity.label} at {self._line(setter.record(one.number))}, "
-                                  f"for {' and '.join(those[:2]) or 'nobody'}"))
+                                  f"for {' and '.join(those[:2]) or 'no core'}"))
                 break
         for key, tokens in core.tokens.items():
             if not tokens:
@@ -310,7 +311,7 @@ class _Graph:
 
 
 def _is_own(wait: _Wait) -> bool:
-    """Whether it is one of the events by which a matmul orders its own steps."""
+    """Whether the wait is for one of the events by which a matmul macro orders its own steps."""
     return bool(wait.step.kind == WAIT and wait.step.number >= INTERNAL)
 
 

@@ -1,9 +1,8 @@
-"""What L2 holds: which of the bytes that a launch moves come from HBM, and which are written back there.
+"""A model of L2: which of the bytes that a launch moves come from HBM, and which are written back to it.
 
-L2 keeps what was used last: of a matrix of 302 MB that is read four times over, 0.005 % are found in its 192 MB (DOC
-data_copy). Where all that a launch touches fits, each byte is read from HBM once, and none is written back, since the next
-launch writes it again. Beyond, the transfers of the cores are walked through side by side, each as one thing that L2 holds or
-does not.
+L2 keeps the most recently used data: of a matrix of 302 MB that is read four times, 0.005 % hit its 192 MB (DOC data_copy). If
+all data of a launch fit, each byte is read from HBM once and none is written back, as the next launch writes it again.
+Otherwise the transfers of the cores are simulated in interleaved order; each is one cache entry.
 """
 
 from __future__ import annotations
@@ -15,44 +14,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.time.traffic import Key, Moved
+from tilelang_npu.simulator.time.gm_traffic import Key, MovedBytes
 
 WALKED = 2_000_000
-"""Transfers of a launch that are walked through; of a longer one the first."""
+"""Limit of the transfers of a launch that are simulated."""
 MOST_KINDS = 1 << 22
-"""More than there are pairs of a tensor and a size among them."""
+"""Upper bound of the number of pairs of a tensor and a transfer size."""
 
 Numbers = NDArray[np.int64]
 
 
 Kinds = dict[tuple[int, int], int]
-"""Numbers of the pairs of a tensor and a size of transfers, from 0 on."""
+"""Numbers of the pairs of a tensor and a transfer size, from 0 on."""
 
 
 class Used(NamedTuple):
-    """The transfers of one core, in order, an element each: the number of its kind, whether it is written, and where."""
+    """The transfers of one core in order, one element each: the number of its kind, whether it writes, and its offset."""
 
     kind: Numbers
     written: Numbers
     offset: Numbers
 
 
-def touched(moved: Mapping[Key, Moved], sizes: Mapping[int, int]) -> float:
-    """Bytes that a launch touches at all."""
+def touched(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int]) -> float:
+    """Returns the bytes of all data that a launch accesses."""
     most: dict[int, float] = defaultdict(float)
     for (buffer, _), part in moved.items():
         most[buffer] += part.nbytes
     return sum(min(nbytes, sizes.get(buffer, 0)) for buffer, nbytes in most.items())
 
 
-def missed_once(moved: Mapping[Key, Moved], sizes: Mapping[int, int], produced: frozenset[int]) -> dict[Key, float]:
-    """The shares that miss where all that is touched fits; ``produced`` tensors are read behind their writes."""
+def missed_once(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int], produced: frozenset[int]) -> dict[Key, float]:
+    """Returns the miss rates if all data fit; ``produced`` tensors are read only after they are written."""
     return {(buffer, written): 0.0 if written or buffer in produced else min(1.0, sizes.get(buffer, 0) / max(part.nbytes, 1.0))
             for (buffer, written), part in moved.items()}
 
 
 class _Held:
-    """L2 while a launch is walked through. What a transfer moves is a number: ``offset * MOST_KINDS + kind``."""
+    """The state of L2 during the simulation. A cache entry is the number ``offset * MOST_KINDS + kind``."""
 
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
@@ -60,10 +59,10 @@ class _Held:
         self.dirty: set[int] = set()
         self.nbytes = 0
         self.missed: dict[Key, float] = defaultdict(float)
-        self.wrote: dict[int, dict[int, int]] = defaultdict(dict)  # sizes of writes of a tensor, by kind
+        self.wrote: dict[int, dict[int, int]] = defaultdict(dict)  # per tensor, the sizes of writes by kind
 
     def touch(self, moved: Sequence[int], written: Sequence[int], kinds: Sequence[tuple[int, int]]) -> None:
-        """Use what some transfers move, one behind the other; what has not been used for longest makes room."""
+        """Accesses the entries of some transfers, one after the other; evicts the least recently used."""
         lines, dirty, renew = self.lines, self.dirty, self.lines.move_to_end
         for one, writes in zip(moved, written, strict=True):
             if writes:
@@ -86,8 +85,8 @@ class _Held:
                 self.drop(kinds)
 
     def parts(self, one: int, kinds: Sequence[tuple[int, int]]) -> list[int]:
-        """What L2 holds of writes that have all bytes of a read between them: one around it, or several of one size in it.
-        So are tiles passed on that are written whole and read by halves, or the other way round."""
+        """Returns entries of writes that contain all bytes of a read: one larger entry, or several smaller ones of one size, as
+        for tiles that are written whole and read by halves, or the other way round."""
         offset, kind = divmod(one, MOST_KINDS)
         buffer, nbytes = kinds[kind]
         for other, size in self.wrote.get(buffer, {}).items():
@@ -102,7 +101,7 @@ class _Held:
         return []
 
     def drop(self, kinds: Sequence[tuple[int, int]]) -> None:
-        """Take out what has not been used for longest; what was written is brought to HBM."""
+        """Evicts the least recently used entry; a written one goes to HBM."""
         oldest, _ = self.lines.popitem(last=False)
         buffer, nbytes = kinds[oldest % MOST_KINDS]
         self.nbytes -= nbytes
@@ -112,13 +111,13 @@ class _Held:
 
 
 def side_by_side(counts: Sequence[int]) -> NDArray[np.intp]:
-    """The order of the transfers of cores that start and end together.
+    """Returns the interleaved order of the transfers of cores that start and end together.
 
     Args:
-        counts: how many each core has.
+        counts: number of transfers of each core.
 
     Returns:
-        places among the transfers of all cores, one core's behind the other's.
+        positions in the concatenated transfers of all cores.
     """
     core = np.repeat(np.arange(len(counts)), counts)
     place = np.concatenate([np.arange(count) for count in counts])
@@ -126,16 +125,15 @@ def side_by_side(counts: Sequence[int]) -> NDArray[np.intp]:
 
 
 def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float) -> dict[Key, float]:
-    """The shares that miss, from the transfers of the cores of each wave; what is written and left makes way for the next
-    launch.
+    """Returns the miss rates of the transfers of each wave of cores; entries that are still dirty at the end are written back.
 
     Args:
         waves: the transfers.
-        kinds: what their kinds are; it may grow from wave to wave.
+        kinds: the kinds of transfers; may grow from wave to wave.
         capacity: bytes that L2 holds.
     """
     held, left = _Held(capacity), WALKED
-    orders: dict[tuple[int, ...], NDArray[np.intp]] = {}  # equal blocks have equal counts, wave by wave
+    orders: dict[tuple[int, ...], NDArray[np.intp]] = {}  # waves of equal blocks have equal counts
     counted: Counter[int] = Counter()
     rows: list[tuple[int, int]] = []
     for cores in waves:

@@ -1,33 +1,32 @@
-"""Cycles of a block: one walk over the order of its steps.
+"""Timing of a block: one walk over its step order.
 
-The scalar unit issues steps in program order, as long as the queue in front of the pipe has room. A pipe starts its steps
-in order; it takes the next one while the results of the last are still on their way. A set fires when the earlier work of
-its pipe is done and holds nobody, but for the cycles that a flag to other cores takes on its way out; a wait holds its pipe; a
-barrier drains it.
+The scalar unit issues steps in program order, as long as the pipe's queue has room. A pipe starts its steps in order; it takes
+the next one while earlier results are still in flight. A set fires when the earlier work of its pipe is done, and holds no
+pipe, except for the cycles that a flag to other cores takes to leave; a wait holds its pipe; a barrier drains it.
 
-GM is shared: with other cores at work, a transfer takes at least its bytes times the cycles per byte that are left to this core
-(``traffic``), and its latency. What L2 does not hold takes longer on an idle chip too.
+GM is shared: if other cores use it, a transfer takes at least its bytes times the cycles per byte that this core gets
+(``traffic``), plus its latency. Bytes that L2 does not hold take longer on an idle chip too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.schedule import StepOrder
-from tilelang_npu.simulator.time.steps import ALL, PIPES, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import ALL, PIPES, PipeStep
+from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.target import Chip
 
 SCALAR = 0
 
 
 class Share(NamedTuple):
-    """What one of several transfers gets of a tensor in GM: the share of its bytes that L2 does not hold, and the mean cycles
-    per byte that HBM and that L2 take."""
+    """The share of GM that one of several transfers gets: the miss rate in L2, and the mean cycles per byte of HBM and of
+    L2."""
 
     far: float
     hbm: float
@@ -44,13 +43,13 @@ class BlockTiming:
 
     Attributes:
         cycles: until the last core is done.
-        cores: the same of each core.
-        busy: per core the cycles that each pipe has work in flight.
-        spans: per core when each pipe has its first work, and when its last is done; 0 and 0 where it has none.
-        stalled: cycles that GM transfers took longer than on an idle chip, per core and pipe.
-        moving: cycles that GM transfers are in flight, over all cores and pipes.
-        held: cycles that waits and barriers held their pipes, by core, the number of the op, and which of its events it was
-            (``PipeStep.place``).
+        cores: the same for each core.
+        busy: per core, the cycles in which each pipe has work in flight.
+        spans: per core, the start of each pipe's first work and the end of its last; 0 and 0 for none.
+        stalled: per core and pipe, the cycles that GM transfers took longer than on an idle chip.
+        moving: cycles in which GM transfers are in flight, summed over cores and pipes.
+        held: cycles for which waits and barriers held their pipes, by core, number of the op's record, and
+            ``PipeStep.place``.
     """
 
     cycles: float
@@ -63,7 +62,7 @@ class BlockTiming:
 
 
 class PipeClock:
-    """Times of one pipe of a core: when it takes its next step, when the work so far is done, and since when it is busy."""
+    """The clock of one pipe of a core: when it takes its next step, when its work so far is done, and how long it was busy."""
 
     __slots__ = ("busy", "clock", "done", "end", "first", "free", "number", "stalled", "starts")
 
@@ -72,11 +71,11 @@ class PipeClock:
         self.number = number
         self.first = self.free = self.done = self.end = 0.0
         self.busy = self.stalled = 0.0
-        self.starts = deque([-inf] * queue, queue)  # of the steps that fill the queue in front of the pipe
+        self.starts = deque([-inf] * queue, queue)  # start times of the steps that fill the pipe's queue
 
 
 class CoreClock:
-    """Times of one core: when its scalar unit issues the next step, and its pipes."""
+    """The clock of one core: when its scalar unit issues the next step, and its pipes."""
 
     __slots__ = ("issue", "moving", "number", "pipes")
 
@@ -87,15 +86,18 @@ class CoreClock:
         self.pipes = [PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
-        """When all that was issued is done."""
+        """Returns the time when all issued work is done."""
         return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
+
+
+StepMethod = Callable[[PipeClock, float, PipeStep, int, tuple[int, ...]], float]
 
 
 class TimedWalk:
     """One walk over the steps of a group of cores.
 
-    Each kind of step has a function: it gets the pipe, the cycle in which the step could start, the step, its place in the
-    order, and the places of the sets that it waits for; and returns when the step starts.
+    Each kind of step has a method. It gets the pipe, the earliest cycle in which the step can start, the step, its position in
+    the order, and the positions of the sets that it waits for; it returns the start of the step.
     """
 
     def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace) -> None:
@@ -108,10 +110,10 @@ class TimedWalk:
         self.held: dict[tuple[int, int, int], float] = defaultdict(float)
 
     def walk(self) -> None:
-        """Take all steps."""
+        """Visits all steps."""
         alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
         clocks = self.clocks
-        take = (self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join)  # by kind of step
+        take = self.step_methods()
         for place, (core, step, _, partners) in enumerate(self.order.steps.rows()):
             clock = clocks[core]
             pipes = clock.pipes
@@ -128,8 +130,12 @@ class TimedWalk:
             free = pipe.free
             starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
 
+    def step_methods(self) -> tuple[StepMethod, ...]:
+        """Returns the method for each kind of step."""
+        return self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join
+
     def times(self) -> BlockTiming:
-        """What came of it."""
+        """Returns the times."""
         ends = [clock.drained() for clock in self.clocks]
         return BlockTiming(
             max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in self.clocks],
@@ -138,11 +144,11 @@ class TimedWalk:
             dict(self.held))
 
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Execute."""
+        """Executes a step."""
         cost = step.cost
         busy, done = cost.busy, cost.done
         if cost.gm:
-            busy, done, late = beside(cost, self.pace)
+            busy, done, late = shared_cycles(cost, self.pace)
             pipe.stalled += late
         pipe.free = start + busy
         if pipe.number == SCALAR:
@@ -162,12 +168,12 @@ class TimedWalk:
         return start
 
     def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Set an event once the earlier work of the pipe is done."""
+        """Sets an event once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
         return start
 
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Set a flag between cores once the earlier work of the pipe is done."""
+        """Sets a flag between cores once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
         pipe.free = start + self.sync.flag
         if pipe.number == SCALAR:
@@ -175,7 +181,7 @@ class TimedWalk:
         return start
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until all that it waits for is set."""
+        """Holds the pipe until everything that it waits for is set."""
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
         if released > start:
@@ -189,7 +195,7 @@ class TimedWalk:
         return start
 
     def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until its earlier work is done."""
+        """Holds the pipe until its earlier work is done."""
         pipe.free = max(start, pipe.done) + self.sync.barrier
         self.held[pipe.clock.number, step.op, step.place] += pipe.free - start
         if pipe.number == SCALAR:
@@ -197,34 +203,34 @@ class TimedWalk:
         return start
 
     def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
-        """Hold the scalar unit until the earlier work of all pipes is done."""
+        """Holds the scalar unit until the earlier work of all pipes is done."""
         before = clock.issue
         clock.issue = clock.drained() + self.sync.barrier
         self.held[clock.number, step.op, step.place] += clock.issue - before
 
     def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Hold the pipe until the earlier work of another is done."""
+        """Holds the pipe until the earlier work of another pipe is done."""
         pipe.free = max(start, pipe.clock.pipes[step.other].done)
         return start
 
 
 def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> BlockTiming:
-    """The times of a group of cores.
+    """Returns the times of a group of cores.
 
     Args:
         order: their steps.
-        cores: how many they are.
+        cores: number of cores.
         chip: gives issue, event, barrier and hand-off cycles.
-        pace: how fast GM is.
+        pace: the share of GM that each transfer gets.
     """
     walk = TimedWalk(order, cores, chip, pace)
     walk.walk()
     return walk.times()
 
 
-def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
-    """Cycles until the pipe takes the next step and until the result of this one is there, beside the other cores; and what
-    of the first the others cause."""
+def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float]:
+    """Returns the cycles until the pipe takes the next step and until the result is available, with other cores using GM; and
+    the part of the first that the other cores cause."""
     far = shared = 0.0
     for part in cost.gm:
         share = pace.get((part.buffer, part.written))
@@ -235,4 +241,4 @@ def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
     if shared <= busy:
         return busy, done, 0.0
     late = shared - busy
-    return shared, max(done, min(cost.latency + shared, done + late)), late  # no jump where others just begin to matter
+    return shared, max(done, min(cost.latency + shared, done + late)), late  # continuous where sharing begins to matter

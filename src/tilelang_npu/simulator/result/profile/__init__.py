@@ -1,1 +1,1 @@
-"""Where the time of a launch goes: the critical path, the pipes, the bytes, and what each would win."""
+"""The profile of a launch: the critical path, the pipes, the bytes, and the gain of possible changes."""

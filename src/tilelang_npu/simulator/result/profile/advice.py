@@ -1,8 +1,8 @@
-"""What to change in a kernel, what wins most first: each cause that a launch shows, and what it would take without it.
+"""Advice: the causes of lost time in a launch, with the time without each cause, the largest gain first.
 
-The launch is timed again without the cause: with rows that cost no more than their bytes, without a barrier that keeps nothing
-apart, with its blocks in another order. That is what a better kernel can win, or, where it says ``at most``, the most that it
-can. What was compiled and timed anew, as ``kernel.profile()`` does with other numbers, is told as that.
+The launch is timed again without the cause: with short rows that cost no more than their bytes, without a redundant barrier,
+with its blocks in another order. The gain is what a better kernel can achieve, or, where the advice says ``at most``, an upper
+bound. Changes that were compiled and timed, as ``kernel.profile()`` does for other parameters, say so.
 """
 
 from __future__ import annotations
@@ -10,54 +10,57 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.dialects.ir.remarks import remark_of
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
-from tilelang_npu.simulator.machine.work import Barrier, Mmad
-from tilelang_npu.simulator.result.profile.block_times import without_rows
-from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes
-from tilelang_npu.simulator.result.profile.launch_times import LaunchParts
-from tilelang_npu.simulator.result.profile.parts_of_time import line_of
-from tilelang_npu.simulator.result.profile.what_if import Working, begun_less_often
-from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
+from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
+from tilelang_npu.simulator.result.profile.time_parts import line_of
+from tilelang_npu.simulator.result.profile.what_if import (
+    larger_instructions,
+    with_steps,
+    without_flags,
+    without_scalar_work,
+    without_waits,
+)
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, PIPES, RUN, PipeStep, scaled_work
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch_result import Expand, Launch
-    from tilelang_npu.simulator.run.recorded import BlockRun
+    from tilelang_npu.simulator.result.launch_result import Launch
+    from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 LEAST = 0.02
-"""The part of its time that a launch must win for a cause to be told."""
+"""The share of its time that a launch must gain for a cause to be reported."""
 AGAIN = 4
-"""Times that a tensor is read from which on its tiles may be too small."""
+"""Number of reads of a tensor from which on its tiles may be too small."""
 FETCHED_AGAIN = 1.5
-"""Times that a tensor comes from HBM from which on the order of tiles may be another."""
+"""Number of transfers of a tensor from HBM from which on another order of tiles may help."""
 SEVERAL = 8
 """Copies, or hand-overs, of a block from which on there may be too many."""
 SMALL = 2048
-"""Bytes of a copy below which it is mostly latency."""
+"""Bytes of a copy below which latency dominates."""
 ORDERS = (2, 4, 8)
-"""Widths of the bands in which blocks are tried."""
+"""Widths of the bands of blocks that are tried."""
 LARGER = 2.0
 """How much larger tiles are tried, at most."""
 LONE = 1.5
-"""How much more one Vector core has to do than the other where work is not divided."""
+"""Ratio of the work of two Vector cores from which on the work counts as not divided."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A cause that costs time.
+    """A cause of lost time.
 
     Attributes:
-        cause: which, in a few words.
-        text: what is wrong, with sizes, and what to change.
-        place: the line that it is about, where there is one.
+        cause: a short name.
+        text: the problem, with sizes, and the change that solves it.
+        place: the line, where there is one.
         before: microseconds of the call.
-        after: without the cause.
-        how: how that is known: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
+        after: microseconds without the cause.
+        how: where ``after`` comes from: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
     """
 
     cause: str
@@ -69,7 +72,7 @@ class Advice:
 
     @property
     def gain(self) -> float:
-        """The part of the time that it saves."""
+        """The share of the time that is saved."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
@@ -77,18 +80,18 @@ class Advice:
         time = f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, {self.how})"
         return f"{self.cause}: {where}{self.text}  {time}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the row as data for JSON."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}
 
 
-def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
-    """What a launch of a call, which takes ``total`` microseconds, can win."""
+def advice(launch: Launch, parts: LaunchBreakdown, total: float) -> Iterator[Advice]:
+    """Yields the advice for a launch of a call that takes ``total`` microseconds."""
     for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers, _one_vector_core,
                  _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles):
         for one in rule(launch, parts):
-            if one.before - one.after > LEAST * total:  # a short launch of several can win little
+            if one.before - one.after > LEAST * total:  # a short launch among several can gain little
                 yield replace(one, before=total, after=total - (one.before - one.after))
 
 
@@ -98,21 +101,21 @@ def _told(launch: Launch, after: float, cause: str, text: str, place: Location |
         yield Advice(cause, text, place, launch.time_us, after, how)
 
 
-def _worst(parts: LaunchParts, kinds: Sequence[str], pipe: str = "") -> Location | None:
-    """The line with most of some kinds of time: on the critical path, or else in all work."""
+def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: str = "") -> Location | None:
+    """Returns the line with the most time of some kinds: on the critical path, or otherwise in all work."""
     for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
         lines: Counter[Location] = Counter()
         for reason, us in times:
             if reason.kind in kinds and reason.place is not None and pipe in ("", reason.pipe):
-                lines[reason.place] += us  # type: ignore[assignment]
+                lines[reason.place] += us  # type: ignore[assignment]  # a Counter of float
         if lines:
             return lines.most_common(1)[0][0]
     return None
 
 
 def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]]:
-    """The transfers between GM and the cores, with how often each is done in the launch."""
-    for index, stream, times in _streams(launch):
+    """Yields the transfers between GM and the cores, with the number of times that each is done in the launch."""
+    for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
         for event, count in Counter(stream).items():
             for step in expansion.of(event):
@@ -120,22 +123,10 @@ def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]
                     yield expansion.records[number_of(event)], step, event, count * times
 
 
-def _streams(launch: Launch) -> Iterator[tuple[int, Sequence[Event], int]]:
-    """The distinct streams, each with the number of its function and of its blocks."""
-    counts: Counter[tuple[int, int]] = Counter()
-    known = {}
-    for run in launch.recorded.blocks:
-        for stream, (index, _) in zip(run.streams, launch.recorded.program.lanes, strict=True):
-            counts[index, id(stream)] += 1
-            known[id(stream)] = stream
-    for (index, key), times in counts.items():
-        yield index, known[key], times
-
-
 # -- transfers -----------------------------------------------------------------------------------------------------------------
 
 
-def _short_rows(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _short_rows(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     place = _worst(parts, ("short rows",))
     if place is None:
         return
@@ -146,7 +137,7 @@ def _short_rows(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      f"rows of {run} bytes take longer than their bytes: copy tiles whose rows in GM are longer", place)
 
 
-def _small_copies(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     count = nbytes = 0
     lines: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
@@ -156,24 +147,19 @@ def _small_copies(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     if count < SEVERAL * launch.blocks:
         return
 
-    class Streamed(Expansion):
-        """Small copies that take as long as their bytes."""
+    def without_latency(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Makes small copies take only the time of their bytes."""
+        if not step.cost.gm or step.cost.nbytes >= SMALL:
+            return step
+        cycles = step.cost.busy * step.cost.nbytes / SMALL
+        return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
 
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            return tuple(self._streamed(step) if step.cost.gm and step.cost.nbytes < SMALL else step
-                         for step in super().of(event))
-
-        def _streamed(self, step: PipeStep) -> PipeStep:
-            cycles = step.cost.busy * step.cost.nbytes / SMALL
-            return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
-
-    yield from _told(launch, launch.retimed(expand=Streamed).time_us, "small bursts",
+    yield from _told(launch, with_steps(launch, without_latency).time_us, "small bursts",
                      f"{count // launch.blocks} copies of {nbytes // count} bytes on average in each block: copy larger tiles",
                      lines.most_common(1)[0][0], "at most")
 
 
-def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _unaligned(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     rows: Counter[tuple[Location | None, int]] = Counter()
     for record, step, event, times in _transfers(launch):
         more = sum(part.far - part.nbytes for part in step.cost.gm) * times
@@ -191,34 +177,30 @@ def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      f"{-(-stride // sector) * sector} bytes", place)
 
 
-def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     if not rows or _sums_fill_l0c(launch):
         return
     names = {row.name for row in rows}
 
-    class Half(Expansion):
-        """Loads of what is read again and again that are half as many."""
-
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            record = self.records[number_of(event)]
-            if not any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads):
-                return super().of(event)
-            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=tuple(
-                part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)))
-                if step.cost.gm else step for step in super().of(event))
+    def with_half_the_loads(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Halves the loads of tensors that are read many times."""
+        repeated = any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads)
+        if not step.cost.gm or not repeated:
+            return step
+        gm = tuple(part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)
+        return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=gm))
 
     worst = max(rows, key=lambda row: row.used)
-    yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
+    yield from _told(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
                      f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
                      "result that is twice as large, half as often", _most_loaded(launch, worst.name), "at most")
 
 
 def _sums_fill_l0c(launch: Launch) -> bool:
-    """Whether a tile of products that is added to for a while takes more than half of L0C, so that none twice as large fits."""
+    """Whether a product tile that accumulates takes more than half of L0C, so that none twice as large fits."""
     room = launch.chip.memory["cc"].size
-    for index, stream, _ in _streams(launch):
+    for index, stream, _ in launch.recorded.distinct_streams:
         records = launch.recorded.program.functions[index].records
         sums = [(place, access) for place, record in enumerate(records) if isinstance(record.work, Mmad)
                 for access in record.accesses if access.memory == "cc" and access.reads]
@@ -228,21 +210,21 @@ def _sums_fill_l0c(launch: Launch) -> bool:
     return False
 
 
-def _small_tiles(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Instructions that are short beside what each takes to begin, where the memories have room for longer ones."""
+def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises larger tiles, if instructions are short compared with their fixed cost and the memories have room."""
     rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
-    yield from _told(launch, launch.retimed(begun_less_often(larger, launch.chip)).time_us, "small tiles",
-                     f"there is room for tiles {larger:.1f} times as large, with which instructions, copies and waits begin as "
-                     "many times less often", _worst(parts, ("compute", "transfer", "latency")))
+    yield from _told(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
+                     f"the memories have room for tiles {larger:.1f} times as large, which need as many times fewer "
+                     "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------
 
 
-def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Blocks in an order in which neighbours read the same, where L2 does not hold all."""
+def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises an order of blocks in which neighbours read the same data, if L2 does not hold all."""
     far = sum(part.far * launch.serves[key].far for key, part in launch.moved.items() if not key[1])
     needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
     if launch.recorded.program.global_sync or far < 1.2 * needed or launch.waves < 2:
@@ -258,18 +240,14 @@ def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 
 def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
-    """Other orders of the blocks: by where in a tensor they read first, in bands of some such places."""
+    """Yields other orders of the blocks: by the place in a tensor that they read first, in bands of such places."""
     blocks = launch.recorded.blocks
     places: dict[str, list[int]] = {}
     for lane, (index, _) in enumerate(launch.recorded.program.lanes):
         records = launch.recorded.program.functions[index].records
-        place = 0
-        for event in blocks[0].streams[lane]:
-            for access in records[number_of(event)].accesses:
-                if access.offset is None:
-                    if access.reads and access.label not in places and all(place < len(run.gm[lane]) for run in blocks):
-                        places[access.label] = [run.gm[lane][place] for run in blocks]
-                    place += 1
+        for position, _, _, access in accesses_to_gm(records, blocks[0].streams[lane], lambda access: access.reads):
+            if access.label not in places and all(position < len(run.gm[lane]) for run in blocks):
+                places[access.label] = [run.gm[lane][position] for run in blocks]
     ranks = {name: {offset: rank for rank, offset in enumerate(sorted(set(offsets)))} for name, offsets in places.items()}
     several = [name for name in places if len(ranks[name]) > 1]
     for first in several:
@@ -284,9 +262,9 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
                 yield text, [blocks[one] for one in order]
 
 
-def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Tiles that a block takes one behind the other, and that read from HBM again what L2 has had: where two tensors are read
-    again and again, tiles that share parts of the one or of the other can follow each other. What is read in passes is not."""
+def _order_in_a_block(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises another order of the tiles inside a block, if it reads from HBM again what L2 has evicted. If two tensors are
+    read many times, tiles that share parts of one of them can follow each other; streaming reads do not count."""
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     worst = max(rows, key=lambda row: row.hbm - row.needed, default=None)
     if worst is None or len(rows) < 2 or worst.hbm < FETCHED_AGAIN * worst.needed:
@@ -296,14 +274,14 @@ def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     holding = replace(launch.chip, l2=sum(row.moved for row in argument_bytes(launch)))
     yield from _told(launch, launch.retimed(holding).time_us, "tile order",
                      f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times over, {worst.hbm / 2**20:.0f} MB where "
-                     f"{worst.needed / 2**20:.0f} are needed: until a tile wants a part of it again, others have pushed it out "
-                     f"of the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
+                     f"{worst.needed / 2**20:.0f} are needed: before a tile needs a part of it again, other data evict it from "
+                     f"the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
                      "rows, column by column (T.use_swizzle, or the index computed from the tile's number)",
                      _most_loaded(launch, worst.name), "at most")
 
 
 def _stored_again(launch: Launch) -> bool:
-    """Whether blocks store a result several times: they have several tiles."""
+    """Whether blocks store several result tiles."""
     stores: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(part.written for part in step.cost.gm):
@@ -312,7 +290,7 @@ def _stored_again(launch: Launch) -> bool:
 
 
 def _most_loaded(launch: Launch, name: str) -> Location | None:
-    """The line that moves most of a tensor."""
+    """Returns the line that moves most of a tensor."""
     lines: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(access.label == name for access in record.accesses if access.memory == "gm"):
@@ -320,7 +298,7 @@ def _most_loaded(launch: Launch, name: str) -> Location | None:
     return lines.most_common(1)[0][0] if lines else None
 
 
-def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _few_blocks(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     room = launch.waves * launch.cores
     if launch.recorded.program.global_sync or launch.blocks > 0.85 * room:
         return
@@ -333,8 +311,8 @@ def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                      how="at most")
 
 
-def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """A kernel of both kinds of cores of which one Vector core does all, or nearly all, that they have to do."""
+def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises dividing the Vector work, if one Vector core of a mixed kernel does all or nearly all of it."""
     functions = launch.recorded.program.functions
     lanes = [(place, index) for place, (index, _) in enumerate(launch.recorded.program.lanes) if functions[index].core == "AIV"]
     mixed = len(lanes) < len(launch.recorded.program.lanes)
@@ -345,20 +323,12 @@ def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     if max(work) < LONE * min(work) or not max(work):
         return
     started = min(launch.cores, launch.blocks) * launch.chip.launch.core_us if len(work) > len(lanes) else 0.0
-    vector = {id(functions[index].records) for _, index in lanes}
 
-    class Divided(Expansion):
-        """Vector work of which each core has a half."""
+    def divided(record: OpRecord, step: PipeStep) -> PipeStep:
+        """Halves the Vector work of each core."""
+        return scaled_work(step, 0.5) if step.kind == RUN and record.core == "AIV" else step
 
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            steps = super().of(event)
-            if id(self.records) not in vector:
-                return steps
-            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2))
-                         if step.kind == RUN else step for step in steps)
-
-    yield from _told(launch, launch.retimed(expand=Divided).time_us + started, "one Vector core",
+    yield from _told(launch, with_steps(launch, divided).time_us + started, "one Vector core",
                      f"one of the two Vector cores of a block has {100 * max(work) / sum(work):.0f} % of the Vector work: give "
                      "each half of the rows (the second index of T.Kernel)", _worst(parts, ("compute",), "V"))
 
@@ -366,91 +336,66 @@ def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 # -- waits ---------------------------------------------------------------------------------------------------------------------
 
 
-def _scalar(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     place = _worst(parts, ("scalar",))
     if place is None:
         return
 
-    class Vectored(Expansion):
-        """No element is loaded, computed or stored alone."""
-
-        def of(self, event: Event) -> tuple[PipeStep, ...]:
-            """The steps of an event."""
-            return tuple(step for step in super().of(event) if step.kind != RUN or PIPES[step.pipe] != "S")
-
-    elements = sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+    elements = sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
+                   count in Counter(stream).items()
                    for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
-    yield from _told(launch, launch.retimed(expand=Vectored).time_us, "scalar work",
+    yield from _told(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
                      f"{elements // launch.blocks} elements of a block are loaded or stored one by one: say it with vector "
                      "operations (kernel.explain() tells why a T.Parallel is not)", place)
 
 
-def _barriers(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Barriers of the author that keep nothing apart: without them the launch has no hazard more."""
+def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises removing the author's barriers without effect: the launch has no more hazards without them."""
     program = launch.recorded.program
     candidates = [(index, record.number) for index, function in enumerate(program.functions)
                   for op, record in zip(program.ops(index), function.records, strict=True)
                   if isinstance(record.work, Barrier) and remark_of(op) is None]
     if not candidates or not any(launch.held_us.get((index, number, -1), 0.0) for index, number in candidates):
         return
-    known = {id(function.records): index for index, function in enumerate(program.functions)}
+
+    def without(dropped: frozenset[tuple[int, int]]) -> Launch:
+        """Returns the launch without some records, given by the numbers of their function and of the record."""
+        removed = {(program.functions[index].core, number) for index, number in dropped}
+        return with_steps(launch, lambda record, step: None if (record.core, record.number) in removed else step)
+
     before = sum(len(hazards) for _, hazards in launch.met)
     dropped: frozenset[tuple[int, int]] = frozenset()
     for one in candidates:
         less = dropped | {one}
-        if sum(len(hazards) for _, hazards in launch.retimed(expand=_without(known, less)).met) <= before:
+        if sum(len(hazards) for _, hazards in without(less).met) <= before:
             dropped = less
     if dropped:
         lines = sorted({where.line for index, number in dropped
                         if (where := program.functions[index].records[number].location) is not None})
         worst = max(dropped, key=lambda one: launch.held_us.get((*one, -1), 0.0))
-        yield from _told(launch, launch.retimed(expand=_without(known, dropped)).time_us, "redundant barrier",
+        yield from _told(launch, without(dropped).time_us, "redundant barrier",
                          f"barriers keep nothing apart (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}): leave them "
                          "out", line_of(program.functions[worst[0]].records[worst[1]].location))
 
 
-def _without(known: dict[int, int], dropped: frozenset[tuple[int, int]]) -> Expand:
-    return partial(_Without, known, dropped)
-
-
-class _Without(Expansion):
-    """The steps but for those of some ops."""
-
-    def __init__(self, known: dict[int, int], dropped: frozenset[tuple[int, int]], records: Sequence[OpRecord],
-                 costs: CostModel) -> None:
-        super().__init__(records, costs)
-        self._dropped = {number for index, number in dropped if known.get(id(records)) == index}
-
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return () if number_of(event) in self._dropped else super().of(event)
-
-
-class _Apart(Expansion):
-    """The steps but for the flags between the cores."""
-
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return tuple(step for step in super().of(event) if step.kind not in (CROSS_SET, CROSS_WAIT))
-
-
 def _flags(launch: Launch) -> int:
-    """Flags between the cores that a block sets."""
-    return sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+    """Returns the flags between the cores that a block sets."""
+    return sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
+               count in Counter(stream).items()
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
 
 
-def _hand_overs(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     flags = _flags(launch)
     if flags < SEVERAL:
         return
-    yield from _told(launch, launch.retimed(expand=_Apart).time_us, "hand-overs",
+    yield from _told(launch, with_steps(launch, without_flags).time_us, "hand-overs",
                      f"the cores hand over {flags} times in a block and wait for each other: hand over larger tiles, or let "
                      "iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
 
 
-def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
-    """Loads, work and stores one behind the other, in a block that does them several times."""
+def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
+    """Advises overlap, if a block repeats loads, work and stores strictly one after the other."""
     if _flags(launch):
         return
     tiles: dict[Location | None, set[int]] = defaultdict(set)
@@ -464,7 +409,7 @@ def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     if not repeated:
         return
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
-    yield from _told(launch, launch.retimed(expand=Working).time_us, "no overlap",
-                     "each load waits until nobody needs the last one any more: T.Pipelined(num_stages=2), or two buffers in "
-                     "turn",
+    yield from _told(launch, with_steps(launch, without_waits).time_us, "no overlap",
+                     "each load waits until the last tile is no longer needed: T.Pipelined(num_stages=2), or two alternating "
+                     "buffers",
                      place if place in repeated else repeated[0], "at most")

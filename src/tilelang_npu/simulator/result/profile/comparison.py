@@ -1,28 +1,29 @@
-"""Two profiles side by side: where the difference of their times comes from."""
+"""Comparison of two profiles: where the difference of their times comes from."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location
+from tilelang_npu.simulator.result import JsonObject
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 SHOWN = 0.005
-"""TimePart of the longer time from which on a difference is shown."""
+"""Share of the longer time from which on a difference is shown."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in two profiles.
+    """One item of two profiles.
 
     Attributes:
-        what: a line, a pipe, what the critical path is for.
-        first, second: microseconds of it in each.
+        what: a line, a pipe, or a reason on the critical path.
+        first, second: its microseconds in each profile.
     """
 
     what: str
@@ -31,14 +32,14 @@ class Difference:
 
     @property
     def us(self) -> float:
-        """By how much the second takes longer."""
+        """How much longer the second takes."""
         return self.second - self.first
 
     def __str__(self) -> str:
         return f"{self.us:+9.2f} us  {self.first:9.2f} -> {self.second:<9.2f} {self.what}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the row as data for JSON."""
         return {"what": self.what, "first_us": self.first, "second_us": self.second, "us": self.us}
 
 
@@ -47,11 +48,11 @@ class Comparison:
     """Two profiles, the largest differences first.
 
     Attributes:
-        first, second: what they are profiles of.
+        first, second: the names of the profiles.
         total: the times.
-        lines: by line of the script, in both by its number where they are of one file, else by its text. The differences add
-            up to that of the times.
-        kinds: by what the critical path is for, on which pipe; so do these.
+        lines: by line of the script: by its number if both are of one file, otherwise by its text. The differences add up to
+            that of the times.
+        kinds: by reason on the critical path, and pipe; these add up too.
         pipes: busy microseconds of each pipe.
     """
 
@@ -62,8 +63,8 @@ class Comparison:
     kinds: tuple[Difference, ...]
     pipes: tuple[Difference, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the comparison as data for JSON."""
         tables = {name: [row.to_dict() for row in getattr(self, name)] for name in ("lines", "kinds", "pipes")}
         return {"first": self.first, "second": self.second, "total": self.total.to_dict(), **tables}
 
@@ -71,14 +72,14 @@ class Comparison:
         least = SHOWN * max(self.total.first, self.total.second)
         found = [f"{self.first} against {self.second}: {self.total}".rstrip()]
         for title, rows in (("lines, by their part of the critical path", self.lines),
-                            ("what the critical path is for", self.kinds), ("busy pipes", self.pipes)):
+                            ("the critical path by reason", self.kinds), ("busy pipes", self.pipes)):
             shown = [f"  {row}" for row in rows if abs(row.us) >= least]
             found += ["", title, *(shown or ["  no difference"])]
         return "\n".join(found)
 
 
 def compare(first: Profile, second: Profile) -> Comparison:
-    """Where the difference of two times comes from."""
+    """Compares two profiles."""
     both = first, second
     files = [{row.place.file for row in one.lines if row.place is not None} for one in both]
     by_number = bool(files[0] & files[1])
@@ -100,7 +101,7 @@ def _called(place: Location | None, by_number: bool) -> str:
 
 
 def _differences(first: Iterable[tuple[str, float]], second: Iterable[tuple[str, float]]) -> Iterator[Difference]:
-    """The rows of both, the largest difference first."""
+    """Yields the rows of both, the largest difference first."""
     found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for side, rows in enumerate((first, second)):
         for what, us in rows:

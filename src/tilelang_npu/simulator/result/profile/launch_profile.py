@@ -1,4 +1,4 @@
-"""The profile of a call: what its time is for, what it moved, what the chip can, what changes would win."""
+"""The profile of a call: the reasons of its time, its traffic, the limits of the chip, and the gain of possible changes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.charts import Picture, picture
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
-from tilelang_npu.simulator.result.profile import drawings
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.result.profile import svg_charts
 from tilelang_npu.simulator.result.profile.advice import Advice, advice
-from tilelang_npu.simulator.result.profile.block_times import Row
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
-from tilelang_npu.simulator.result.profile.gm_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
-from tilelang_npu.simulator.result.profile.launch_times import LaunchParts, launch_parts
-from tilelang_npu.simulator.result.profile.parts_of_time import WORK, Reason, TimePart, grained, sorted_parts
+from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.profile_page import page
 from tilelang_npu.simulator.result.profile.profile_text import text
 from tilelang_npu.simulator.result.profile.roofline import Roofline, roofline
+from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, Row, launch_breakdown
+from tilelang_npu.simulator.result.profile.time_parts import WORK, Reason, TimePart, grained, sorted_parts
 from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
 from tilelang_npu.target import Chip, chip
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PipeTimes:
-    """What the time of a pipe is for, on average over the cores that take part.
+    """The reasons of the time of a pipe, averaged over the cores in use.
 
     Attributes:
         core, pipe: the pipe of a kind of core.
-        parts: the time in parts, the largest first; they add up to that of the call.
+        parts: the parts of the time, the largest first; they add up to the time of the call.
     """
 
     core: str
@@ -45,64 +45,64 @@ class PipeTimes:
 
     @property
     def busy_us(self) -> float:
-        """Microseconds with work in flight; for the scalar unit also those in which it hands instructions on."""
+        """Microseconds with work in flight; for the scalar unit also those in which it issues instructions."""
         own = WORK | {"issue"} if self.pipe == "S" else WORK
         return sum(part.us for part in self.parts if part.reason.kind in own)
 
     @property
     def stalls(self) -> tuple[TimePart, ...]:
-        """What the rest of the time is for."""
+        """The parts of the remaining time."""
         own = WORK | {"issue"} if self.pipe == "S" else WORK
         return tuple(part for part in self.parts if part.reason.kind not in own)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the row as data for JSON."""
         return {"core": self.core, "pipe": self.pipe, "busy_us": self.busy_us, "parts": [part.to_dict() for part in self.parts]}
 
 
 @dataclass(frozen=True)
 class LineTimes:
-    """What a line of the script takes.
+    """The time of a line of the script.
 
     Attributes:
-        place: the line; None for what is of no line.
-        us: its part of the critical path. Those of all lines add up to the time of the call.
-        work: microseconds for which pipes were taken with it, by kind of core and pipe, on average over the cores.
+        place: the line; None for time without a line.
+        us: its part of the critical path. The parts of all lines add up to the time of the call.
+        work: microseconds of its work, by kind of core and pipe, averaged over the cores.
     """
 
     place: Location | None
     us: float
     work: Mapping[Row, float] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the row as data for JSON."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {**where, "us": self.us, "work": {f"{core} {pipe}": us for (core, pipe), us in sorted(self.work.items())}}
 
 
 class Profile(Report):
-    """Where the time of a call goes.
+    """The profile of a call.
 
     Args:
         launch: the call's launches.
-        kernel: what the user calls it.
-        try_edits: finds what else is advised: changes that were compiled and timed.
+        kernel: the user's name of the kernel.
+        try_edits: returns further advice: changes that were compiled and timed.
 
     Attributes:
         launch: the launches.
         kernel: the name.
-        chip: the chip's.
+        chip: the chip's name.
     """
 
     def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Sequence[Advice]] = tuple) -> None:
         self.launch = launch
         self._try_edits = try_edits
+        self._advice: tuple[Advice, ...] | None = None
         self.kernel = kernel or launch.name
         self.chip = launch.parts[0].chip.name
 
-    def __getstate__(self) -> dict[str, Any]:
-        known = {"advice": self.advice} if "advice" in vars(self) else {}
-        return state_of(self) | {"_try_edits": tuple} | known  # what compiles kernels stays in this process
+    def __getstate__(self) -> JsonObject:
+        return state_of(self) | {"_try_edits": tuple}  # compiling kernels is left to this process
 
     @property
     def cycles(self) -> float:
@@ -111,23 +111,23 @@ class Profile(Report):
 
     @once
     def time_us(self) -> float:
-        """Microseconds of the call, to the picosecond: whatever parts it is split into add up to this exactly."""
+        """Microseconds of the call, to the picosecond: all breakdowns add up to exactly this value."""
         return grained(self.launch.time_us)
 
     @once
-    def parts(self) -> tuple[LaunchParts, ...]:
-        """The times of each launch, not rounded, and those of its blocks."""
-        return tuple(launch_parts(part) for part in self.launch.parts)
+    def parts(self) -> tuple[LaunchBreakdown, ...]:
+        """The times of each launch, not rounded, and of its blocks."""
+        return tuple(launch_breakdown(part) for part in self.launch.parts)
 
     @once
     def critical_path(self) -> tuple[TimePart, ...]:
-        """What the time is for, the largest part first: what the last result waited for, and that for, back to the start. The
-        parts add up to ``time_us``."""
+        """The parts of the critical path, the largest first: what the last result waited for, what that waited for, and so on
+        to the start. They add up to ``time_us``."""
         return sorted_parts(_added(part.path for part in self.parts), self.time_us)
 
     @once
     def pipes(self) -> tuple[PipeTimes, ...]:
-        """What the time of each pipe is for; the parts of each add up to ``time_us``."""
+        """The parts of each pipe's time; they add up to ``time_us``."""
         rows = sorted({row for part in self.parts for row in part.pipes})
         found = []
         for row in rows:
@@ -138,7 +138,7 @@ class Profile(Report):
 
     @once
     def lines(self) -> tuple[LineTimes, ...]:
-        """What each line takes, the largest first."""
+        """The time of each line, the largest first."""
         own: dict[Location | None, float] = defaultdict(float)
         for part in self.critical_path:
             own[part.reason.place] += part.us
@@ -151,35 +151,37 @@ class Profile(Report):
 
     @once
     def paths(self) -> tuple[PathBytes, ...]:
-        """The bytes that go each way between two memories; of several launches one behind the other."""
+        """The bytes on each path between two memories; for several launches one after the other."""
         return tuple(row for part in self.launch.parts for row in path_bytes(part))
 
     @once
     def arguments(self) -> tuple[ArgumentBytes, ...]:
-        """The bytes of each tensor, and the least that it needs; of several launches one behind the other."""
+        """The bytes of each tensor, and the least number that it needs; for several launches one after the other."""
         return tuple(row for part in self.launch.parts for row in argument_bytes(part))
 
     @once
     def roofline(self) -> Roofline:
-        """What was achieved, against what the chip can."""
+        """The achieved rate, and the limits of the chip."""
         return roofline(self.launch.parts)
 
     @once
     def what_if(self) -> tuple[WhatIf, ...]:
-        """What the call would take if something were free or twice as fast, what wins most first: the recorded launch is timed
-        again, on a chip with that change."""
+        """The time of the call if something were free or twice as fast, the largest gain first: the recorded launch is timed
+        again on a chip with that change."""
         return tuple(sorted(what_if(self.launch), key=lambda one: (one.after, one.change)))
 
     @once
     def advice(self) -> tuple[Advice, ...]:
-        """What to change, what wins most first: the causes of lost time that the launch shows, each with the time without it;
-        and of a kernel's profile, changes that were compiled and timed."""
-        found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
-                 for one in advice(part, parts, self.launch.time_us)]
-        return tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
+        """Possible changes, the largest gain first: the causes of lost time in the launch, each with the time without it; and
+        for a kernel's profile, changes that were compiled and timed."""
+        if self._advice is None:
+            found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
+                     for one in advice(part, parts, self.launch.time_us)]
+            self._advice = tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
+        return self._advice
 
     def on(self, other: Chip | str) -> Profile:
-        """The profile of the same launch timed on another chip: blocks, tiles and waits are those of this one.
+        """Returns the profile of the same launch on another chip; blocks, tiles and waits stay the same.
 
         Args:
             other: the chip, or its name.
@@ -190,11 +192,11 @@ class Profile(Report):
         return Profile(self.launch.retimed(chip(other)), self.kernel)
 
     def compare(self, other: Profile) -> Comparison:
-        """Where the difference to another profile comes from."""
+        """Returns where the difference to another profile comes from."""
         return compare(self, other)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The profile as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the profile as data for JSON."""
         return {
             "kernel": self.kernel, "chip": self.chip, "time_us": self.time_us, "launch_us": self.launch.launch_us,
             "blocks": self.launch.blocks,
@@ -209,23 +211,23 @@ class Profile(Report):
         }
 
     def save_json(self, file: str | Path) -> None:
-        """Write ``to_dict()`` to a file."""
+        """Writes ``to_dict()`` to a file."""
         Path(file).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def html(self) -> str:
-        """The profile as a page that needs nothing from elsewhere: timeline, memory by time, roofline, and the script with the
-        time of each line."""
+        """Returns the profile as a self-contained page: timeline, memory over time, roofline, and the script with the time of
+        each line."""
         return page([self])
 
     def save_html(self, file: str | Path) -> None:
-        """Write ``html()`` to a file."""
+        """Writes ``html()`` to a file."""
         Path(file).write_text(self.html(), encoding="utf-8")
 
     def picture(self, kind: str = "timeline") -> Picture:
-        """One of the page's pictures alone, which a notebook shows and ``save(FILE)`` writes.
+        """Returns one of the page's pictures, which a notebook shows and ``save(FILE)`` writes.
 
         Args:
-            kind: ``timeline`` of the longest block, ``memory`` that it holds over time, ``traffic`` that it moves;
+            kind: ``timeline`` of the longest block, ``memory`` that it uses over time, ``traffic`` that it moves;
                 ``roofline``; ``parts`` of the time.
 
         Raises:
@@ -234,9 +236,9 @@ class Profile(Report):
         launch, parts = max(zip(self.launch.parts, self.parts, strict=True), key=lambda pair: pair[0].time_us)
         block = max(parts.blocks, key=lambda one: one.group.timing.cycles)
         makers: dict[str, Callable[[], str]] = {
-            "timeline": lambda: drawings.timeline(launch, block), "memory": lambda: drawings.memory(launch, block),
-            "traffic": lambda: drawings.traffic(launch, block), "roofline": lambda: drawings.roof(self.roofline),
-            "parts": lambda: drawings.parts_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
+            "timeline": lambda: svg_charts.timeline(launch, block), "memory": lambda: svg_charts.memory(launch, block),
+            "traffic": lambda: svg_charts.traffic(launch, block), "roofline": lambda: svg_charts.roof(self.roofline),
+            "parts": lambda: svg_charts.time_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
         if kind not in makers:
             raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"one of {', '.join(makers)}")
         drawn = makers[kind]()

@@ -1,4 +1,4 @@
-"""What lies in the memories of a core while a block runs: bytes that somebody still reads, over time."""
+"""Occupancy of the memories of a core while a block runs: bytes that are still needed, over time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.events import footprint
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.time.steps import PIPE, RUN
-from tilelang_npu.simulator.time.walked import DONE, START, TracedTimes
+from tilelang_npu.simulator.machine.op_records import Mmad, footprint
+from tilelang_npu.simulator.time.critical_path import DONE, START, CoreGroupTimes
+from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN
 
 MOST = 20_000
-"""Accesses of a block that are followed; of a longer one nothing is said."""
+"""Limit of the accesses of a block that are followed; a longer block has no result."""
 
 Steps = list[tuple[float, int]]
-"""A number over time: from each moment on, in cycles from the start of the block."""
+"""A step function of time: pairs of a moment, in cycles from the start of the block, and the value from then on."""
 
 
 class _Spell(NamedTuple):
-    """An access: when it begins and ends, its bytes, and whether it leaves nothing of what was there."""
+    """An access: its start and end, its bytes, and whether it reads and writes."""
 
     start: float
     end: float
@@ -31,8 +30,8 @@ class _Spell(NamedTuple):
     writes: bool
 
 
-def occupancy(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
-    """Bytes in use by core and memory; empty where a block does too much to follow."""
+def occupancy(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
+    """Returns the bytes in use by core and memory; empty for a block with too many accesses."""
     uses: dict[tuple[str, str], list[_Spell]] = defaultdict(list)
     for count, (core, memory, use) in enumerate(_uses(traced)):
         uses[core, memory].append(use)
@@ -42,9 +41,9 @@ def occupancy(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
     return dict(sorted(found.items()))
 
 
-def _of_products(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
-    """L0A and L0B, where products load what they multiply themselves, chunk by chunk: a chunk lies there from the beginning of
-    its load to the end of the last multiplication that takes it."""
+def _of_products(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
+    """Returns the occupancy of L0A and L0B by products that load their operands themselves, chunk by chunk: from the start of a
+    chunk's load to the end of the last multiplication that uses it."""
     walked = traced.walked
     loads: dict[tuple[int, int, str], list[tuple[float, int]]] = defaultdict(list)
     ends: dict[tuple[int, int], list[float]] = defaultdict(list)
@@ -73,7 +72,7 @@ def _sums(changes: Mapping[float, int]) -> Steps:
     return found
 
 
-def _uses(traced: TracedTimes) -> Iterator[tuple[str, str, _Spell]]:
+def _uses(traced: CoreGroupTimes) -> Iterator[tuple[str, str, _Spell]]:
     walked = traced.walked
     for ordered, point in zip(walked.order.steps, walked.points, strict=True):
         if ordered.step.kind != RUN:
@@ -90,7 +89,7 @@ def _uses(traced: TracedTimes) -> Iterator[tuple[str, str, _Spell]]:
 
 
 def _alive(uses: list[_Spell]) -> Steps:
-    """From the first write of bytes to the last read before they are written again."""
+    """Returns the live bytes: from their first write to the last read before they are written again."""
     edges = np.unique([edge for use in uses for edge in (use.first, use.last)])
     sizes = np.diff(edges)
     begin = np.full(len(sizes), np.nan)

@@ -1,4 +1,4 @@
-"""The page of a profile: what ``run FILE --html OUT`` and ``profile.save_html(file)`` write."""
+"""The HTML page of a profile, as written by ``run FILE --html OUT`` and ``profile.save_html(file)``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.charts import STYLE
 from tilelang_npu.html_sheet import document, source
-from tilelang_npu.simulator.result.profile import drawings
+from tilelang_npu.simulator.result.profile import svg_charts
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -45,10 +45,10 @@ _NO_SOURCE = "# The script cannot be read here.\n"
 
 
 def page(profiles: Sequence[Profile]) -> str:
-    """A self-contained page of one profile, or of several, one behind the other.
+    """Returns a self-contained page of one profile, or of several, one after the other.
 
     Args:
-        profiles: of kernels of one script; the source that is shown is that of the first one's lines.
+        profiles: profiles of kernels of one script; the page shows the source file of the first one's lines.
     """
     first = profiles[0]
     file = next((line.place.file for one in profiles for line in one.lines if line.place is not None), "")
@@ -64,7 +64,7 @@ def page(profiles: Sequence[Profile]) -> str:
 
 
 def _heat(profiles: Iterable[Profile], file: str) -> dict[int, str]:
-    """What stands in front of the lines: their microseconds on the critical path, and a bar as long as their part of it."""
+    """Returns, by line, its microseconds on the critical path and a bar, as HTML for the margin of the source."""
     times: dict[int, float] = {}
     total = 0.0
     for one in profiles:
@@ -83,7 +83,7 @@ def _profile(one: Profile, *, several: bool) -> str:
         f"Critical path of {one.time_us:.2f} us": _path(one),
         "Timeline of a block": "".join(_timelines(one)),
         "Memory by time": "".join(_memories(one)),
-        "Roofline": drawings.roof(one.roofline),
+        "Roofline": svg_charts.roof(one.roofline),
         "Pipes, on average over the cores": _pipes(one),
         "What if": _table(("", "us", "", ""), ((row.change, f"{row.after:.2f}", f"{-100 * row.gain:+.1f} %", "")
                                                for row in one.what_if)),
@@ -94,7 +94,7 @@ def _profile(one: Profile, *, several: bool) -> str:
 
 def _advice(one: Profile) -> Iterator[str]:
     if not one.advice:
-        yield "<p>Nothing stands out.</p>"
+        yield "<p>Nothing to report.</p>"
         return
     yield "<ol>"
     for row in one.advice:
@@ -107,29 +107,29 @@ def _path(one: Profile) -> str:
     parts = [(part.reason, part.us) for part in one.critical_path]
     rows = ((str(reason), f"{us:.2f}", f"{100 * us / one.time_us:.1f} %", reason.place.line if reason.place else None)
             for reason, us in parts if us >= 0.005 * one.time_us)
-    return drawings.parts_bar(parts, one.time_us) + _table(("", "us", "", ""), rows)
+    return svg_charts.time_bar(parts, one.time_us) + _table(("", "us", "", ""), rows)
 
 
 def _timelines(one: Profile) -> Iterator[str]:
     yield '<p class="key">' + "".join(f'<span><i style="background:{colour}"></i>{pipe}</span>'
-                                      for pipe, colour in drawings.COLOURS.items() if pipe)
+                                      for pipe, colour in svg_charts.COLOURS.items() if pipe)
     yield ' zoom <input type="range" min="100" max="2000" value="100" aria-label="zoom"></p>'
     for launch, parts in zip(one.launch.parts, one.parts, strict=True):
         block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
         yield f"<h3>{escape(launch.name)}, block {block.group.run.block}; {block.group.count} are alike</h3>"
-        yield f'<div class="wide">{drawings.timeline(launch, block)}</div>'
+        yield f'<div class="wide">{svg_charts.timeline(launch, block)}</div>'
 
 
 def _memories(one: Profile) -> Iterator[str]:
     for launch, parts in zip(one.launch.parts, one.parts, strict=True):
         block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
-        yield drawings.traffic(launch, block) + drawings.memory(launch, block)
+        yield svg_charts.traffic(launch, block) + svg_charts.memory(launch, block)
 
 
 def _pipes(one: Profile) -> str:
     rows = []
     for row in one.pipes:
-        bar = drawings.parts_bar([(part.reason, part.us) for part in row.parts], one.time_us)
+        bar = svg_charts.time_bar([(part.reason, part.us) for part in row.parts], one.time_us)
         rows.append(f'<tr><td>{row.core} {row.pipe}</td><td class="r">{100 * row.busy_us / one.time_us:.1f} %</td>'
                     f'<td class="w">{bar}</td><td>{escape(str(row.stalls[0].reason)) if row.stalls else ""}</td></tr>')
     return f'<table><tr><th></th><th class="r">busy</th><th></th><th>mostly</th></tr>{"".join(rows)}</table>'
@@ -145,7 +145,7 @@ def _bytes(one: Profile) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> str:
-    """A table: words in the first column, numbers behind; an int at the end is the line that a row is about."""
+    """Returns a table: text in the first column, numbers in the others; an int at the end is the source line of a row."""
     shown = "".join(f'<th class="r">{head}</th>' if number else f"<th>{head}</th>" for number, head in enumerate(heads))
     body = []
     for row in rows:

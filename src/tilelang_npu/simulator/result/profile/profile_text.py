@@ -1,4 +1,4 @@
-"""A profile in words: what ``print(kernel.profile())`` shows."""
+"""The text of a profile, which ``print(kernel.profile())`` shows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
-    from tilelang_npu.simulator.result.profile.parts_of_time import TimePart
+    from tilelang_npu.simulator.result.profile.time_parts import TimePart
 
 SHOWN = 0.01
-"""TimePart of the time from which on a row is shown."""
+"""Share of the time from which on a row is shown."""
 STALLS = 3
-"""Stalls of a pipe that are named."""
+"""Limit of the stalls that are listed for a pipe."""
 
 
 def text(profile: Profile) -> str:
-    """The page of a profile."""
+    """Returns the text of a profile."""
     sections = {
         "what to change, what wins most first": map(str, profile.advice),
         f"critical path of {profile.time_us:.2f} us": _rows(profile.critical_path, profile.time_us),
@@ -40,7 +40,7 @@ def _share(us: float, total: float) -> str:
 
 
 def _rows(parts: Sequence[TimePart], total: float) -> Iterator[str]:
-    """The parts of a time, each with its share; small ones together."""
+    """Yields the parts of a time with their shares; small parts together."""
     rest = total
     for part in parts:
         if part.us >= SHOWN * total:
@@ -93,8 +93,8 @@ def _achieved(profile: Profile) -> Iterator[str]:
     yield (f"L2       {roof.l2_bytes / seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s "
            f"{_share(roof.l2_bytes / roof.l2_rate, seconds)}")
     if roof.unit and roof.hbm_bytes:
-        yield (f"roofline {roof.intensity:8.1f} operations for a byte of HBM: under the roof of {roof.bound}, "
-               f"at {100 * roof.achieved / roof.attainable:.1f} % of it")
+        yield (f"roofline {roof.intensity:8.1f} operations per byte of HBM: bound by {roof.bound}, "
+               f"{100 * roof.achieved / roof.attainable:.1f} % of the attainable rate")
 
 
 def _bytes(count: float) -> str:

@@ -1,52 +1,43 @@
-"""What a refusal costs: the launch timed again without what the optimisation would have taken away.
+"""The cost of a refused optimisation: the launch timed again without what the optimisation would have removed.
 
-Without the copy that stays, say, or without the waits for the one slot of a buffer. An edit can win that at most, and mostly
-less: it may cost something itself. Where the launch takes as long without it, the refusal costs nothing, and there is nothing
-to edit.
+For example without a copy, or without the waits for the only slot of a buffer. The result is an upper bound of the gain: an
+edit may have costs of its own. If the launch takes as long without it, the refusal costs nothing, and no edit is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tilelang_npu.dialects.ir.remarks import Held, Remark, Scoped, WaitReason, Waits, remarks_of
-from tilelang_npu.simulator.machine.events import Event, OpRecord, number_of
-from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.result.profile.parts_of_time import line_of
-from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.steps import BARRIER, CROSS_SET, CROSS_WAIT, JOIN, PIPE, RUN, WAIT, Expansion, PipeStep
+from tilelang_npu.dialects.ir.remarks import Held, Remark, Scoped, Waits, remarks_of
+from tilelang_npu.simulator.machine.op_records import Mmad, OpRecord
+from tilelang_npu.simulator.result.profile.time_parts import line_of
+from tilelang_npu.simulator.result.profile.what_if import with_steps, without_flags, without_scalar_work
+from tilelang_npu.simulator.time.pipe_steps import BARRIER, CROSS_WAIT, JOIN, PIPE, RUN, WAIT, Change, PipeStep, scaled_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tilelang_npu.simulator.result.call_launches import AnyLaunch
     from tilelang_npu.simulator.result.launch_result import Launch
-    from tilelang_npu.target import Chip
 
 __all__ = ["RefusalCost", "cost_of"]
 
 LEAST = 0.01
-"""The part of its time that a kernel must lose for a refusal to cost anything."""
+"""The share of its time that a kernel must lose for a refusal to count as costly."""
 _SLOTS = ("multi-buffer", "sink-buffers", "keep-apart")
-"""What is about bytes that accesses wait for."""
+"""Optimisations about bytes that accesses wait for."""
 _AT_A_LINE = ("hoist-loads", "collapse-copies", "fold-accumulator-clear")
-"""What would take away the work of the line that is refused, or nearly all of it."""
-
-_Left = Callable[[OpRecord, PipeStep, tuple[WaitReason, ...]], PipeStep | None]
-"""What is left of a step of an op, which waits for some reasons; None where nothing is."""
-
+"""Optimisations that would remove all or nearly all work of the refused line."""
 
 @dataclass(frozen=True)
 class RefusalCost:
-    """What a refusal costs at most.
+    """An upper bound of the cost of a refusal.
 
     Attributes:
         before: microseconds of the call.
-        after: without what the optimisation would have taken away.
-        busiest: what bounds the call, in words.
+        after: microseconds without what the optimisation would have removed.
+        busiest: the busiest pipe, as text.
     """
 
     before: float
@@ -55,17 +46,17 @@ class RefusalCost:
 
     @property
     def nothing(self) -> bool:
-        """Whether it costs nothing."""
+        """Whether the refusal costs nothing."""
         return self.before - self.after < LEAST * self.before
 
     def __str__(self) -> str:
         if self.nothing:
-            return f"costs nothing: without it {self.before:.1f} us stay {self.after:.1f}{self.busiest}"
+            return f"costs nothing: {self.before:.1f} us with it, {self.after:.1f} us without it{self.busiest}"
         return f"costs at most {self.before - self.after:.1f} of {self.before:.1f} us"
 
 
 def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> RefusalCost | None:
-    """What a refusal costs at most; None where no launch tells.
+    """Returns the cost of a refusal; None where it cannot be computed.
 
     Args:
         said: the refusal.
@@ -73,7 +64,7 @@ def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> Refus
         launch: a launch of it.
     """
     whose = [said]
-    if isinstance(said.facts, Held) and said.facts.bytes_alone:  # it costs what is refused for want of its bytes
+    if isinstance(said.facts, Held) and said.facts.bytes_alone:  # its cost is that of the refusals for lack of its bytes
         whose = [one for one in refused if said.facts.space in _wanting(one)]
     found = [launch.time_us]
     for one in whose:
@@ -82,12 +73,12 @@ def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> Refus
             return None
         found.append(sum(time for time in times if time is not None))
     core, pipe, share = max(launch.parts, key=lambda part: part.time_us).busiest
-    busiest = f", in which {pipe} of {core} is busy {share:.0%}" if pipe else ""
+    busiest = f"; {pipe} of {core} is busy {share:.0%} of the time" if pipe else ""
     return RefusalCost(launch.time_us, min(found), busiest)
 
 
 def _wanting(said: Remark) -> tuple[str, ...]:
-    """Of which memories a refusal wants bytes."""
+    """Returns the memories in which a refusal lacks bytes."""
     facts = said.facts
     if isinstance(facts, Held):
         return (facts.space,) if said.about in _SLOTS and not facts.bytes_alone else ()
@@ -95,102 +86,49 @@ def _wanting(said: Remark) -> tuple[str, ...]:
 
 
 def _without(said: Remark, launch: Launch) -> float | None:
-    """Microseconds of a launch without what a refusal leaves."""
+    """Returns the microseconds of a launch without the consequences of a refusal; None where they cannot be computed."""
     if said.about == "banks":
-        return launch.retimed(_without_conflicts(launch.chip)).time_us
-    left = _left(said)
-    if left is None:
-        return None
-    program = launch.recorded.program
-    reasons = {id(function.records): [tuple(reason for one in remarks_of(op) if isinstance(one.facts, Waits)
-                                            and one.facts.place is None for reason in one.facts.reasons)
-                                      for op in program.ops(index)] for index, function in enumerate(program.functions)}
-    vector = {id(function.records) for function in program.functions if function.core == "AIV"}
-    if said.about == "bind-sub-blocks" and not vector:
-        return launch.time_us
-    return launch.retimed(expand=partial(_Less, left, reasons, vector if said.about == "bind-sub-blocks" else None)).time_us
+        rates = {name: replace(rate, banked=False) for name, rate in launch.chip.vector.items()}
+        return launch.retimed(replace(launch.chip, vector=rates)).time_us
+    change = _change(said, launch)
+    return None if change is None else with_steps(launch, change).time_us
 
 
-def _left(said: Remark) -> _Left | None:
-    """What is left of the steps of a kernel without a refusal; None where that cannot be said by steps."""
+def _change(said: Remark, launch: Launch) -> Change | None:
+    """Returns the change of a kernel's steps without a refusal; None where steps cannot express it."""
     facts = said.facts
     if said.about in _SLOTS:
         if isinstance(facts, Scoped):
             facts = Held((facts.label,), facts.spaces[0])
-        return partial(_waiting, facts) if isinstance(facts, Held) and not facts.bytes_alone else None
+        return _without_waits_for(facts, launch) if isinstance(facts, Held) and not facts.bytes_alone else None
     if said.about in _AT_A_LINE and said.place is not None:
-        return partial(_working, said)
-    if said.about == "vectorise-parallel":
-        return _scalar
-    if said.about == "overlap-iterations":
-        return _apart
-    if said.about == "bind-sub-blocks":
-        return partial(_divided, facts.labels if isinstance(facts, Held) else ())
-    return None
+        return lambda record, step: None if step.kind == RUN and line_of(record.location) == line_of(said.place) else step
+    if said.about == "bind-sub-blocks":  # both Vector cores do the work on some buffers, or all work
+        labels = facts.labels if isinstance(facts, Held) else ()
+        return lambda record, step: (
+            scaled_work(step, 0.5) if record.core == "AIV" and step.kind == RUN and
+            (not labels or any(access.label in labels for access in record.accesses)) else step)
+    return {"vectorise-parallel": without_scalar_work, "overlap-iterations": without_flags}.get(said.about)
 
 
-def _waiting(held: Held, record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without what waits until bytes of some buffers are free again."""
-    if step.kind == JOIN and step.pipe == PIPE["M"]:  # the product waits until the last one is drained
-        return None if isinstance(record.work, Mmad) and any(
-            access.label in held.labels for access in record.accesses if access.memory == "cc") else step
-    if step.kind not in (WAIT, BARRIER, CROSS_WAIT):
+def _without_waits_for(held: Held, launch: Launch) -> Change:
+    """Returns the change that removes waits until bytes of some buffers are free again."""
+    program = launch.recorded.program
+    reasons = {(function.core, record.number): [reason for one in remarks_of(op) if isinstance(one.facts, Waits)
+                                                and one.facts.place is None for reason in one.facts.reasons]
+               for index, function in enumerate(program.functions)
+               for op, record in zip(program.ops(index), function.records, strict=True)}
+
+    def change(record: OpRecord, step: PipeStep) -> PipeStep | None:
+        if step.kind == JOIN and step.pipe == PIPE["M"]:  # the product waits until the previous one is drained
+            return None if isinstance(record.work, Mmad) and any(
+                access.label in held.labels for access in record.accesses if access.memory == "cc") else step
+        if step.kind not in (WAIT, BARRIER, CROSS_WAIT):
+            return step
+        for reason in reasons[record.core, record.number]:
+            names = {reason.first.name, reason.second.name}
+            if names <= set(held.labels) and (len(names) == 2 if held.shared else reason.kind != "RAW"):
+                return None
         return step
-    for reason in reasons:
-        names = {reason.first.name, reason.second.name}
-        if names <= set(held.labels) and (len(names) == 2 if held.shared else reason.kind != "RAW"):
-            return None
-    return step
 
-
-def _working(said: Remark, record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without what a line does."""
-    return None if step.kind == RUN and line_of(record.location) == line_of(said.place) else step
-
-
-def _scalar(record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without elements that are loaded and stored alone."""
-    return None if step.kind == RUN and step.pipe == PIPE["S"] else step
-
-
-def _apart(record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """Without the flags between the cores."""
-    return None if step.kind in (CROSS_SET, CROSS_WAIT) else step
-
-
-def _divided(labels: Sequence[str], record: OpRecord, step: PipeStep, reasons: tuple[WaitReason, ...]) -> PipeStep | None:
-    """With half of the work, where both Vector cores do it: that on some buffers, or all."""
-    if step.kind != RUN or (labels and not any(access.label in labels for access in record.accesses)):
-        return step
-    return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2))
-
-
-class _Less(Expansion):
-    """The steps that are left.
-
-    Args:
-        left: what is left of a step.
-        reasons: what the ops of each function wait for.
-        only: the functions that it is about; None for all.
-        records, costs: as for ``Expansion``.
-    """
-
-    def __init__(self, left: _Left, reasons: dict[int, list[tuple[WaitReason, ...]]], only: set[int] | None,
-                 records: Sequence[OpRecord], costs: CostModel) -> None:
-        super().__init__(records, costs)
-        self._left, self._reasons = left, reasons[id(records)]
-        self._all = only is not None and id(records) not in only
-
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        steps = super().of(event)
-        if self._all:
-            return steps
-        number = number_of(event)
-        left = (self._left(self.records[number], step, self._reasons[number]) for step in steps)
-        return tuple(step for step in left if step is not None)
-
-
-def _without_conflicts(chip: Chip) -> Chip:
-    """A chip whose vector instructions read from any banks at once."""
-    return replace(chip, vector={name: replace(rate, banked=False) for name, rate in chip.vector.items()})
+    return change

@@ -1,13 +1,14 @@
-"""What a launch achieved, against what the chip can."""
+"""The achieved rate of a launch, and the limits of the chip."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tilelang_npu.simulator.result.multiplications import products
-from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes, vector_work
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.result.cube_operations import products
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, vector_work
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
@@ -15,19 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a unit achieved in a time, and what bounds it.
+    """The rate of a unit over a time, and the limits.
 
     Attributes:
-        unit: ``Cube`` or ``Vector``, whichever has more to do; empty where neither has anything.
-        operations: multiplications and additions of the Cube cores, padding included; or elements of the Vector cores.
+        unit: ``Cube`` or ``Vector``, whichever has more work; empty if neither has any.
+        operations: multiplications and additions of the Cube cores, including padding; or elements of the Vector cores.
         seconds: the whole time.
         at_peak: seconds that the units of the whole chip need for the operations.
-        hbm_bytes: bytes that come from HBM or go there.
-        hbm_seconds: what HBM needs for them.
-        needed_bytes: the least that have to, for the kernel's arguments.
-        l2_bytes: bytes that pass L2.
+        hbm_bytes: bytes transferred from or to HBM.
+        hbm_seconds: seconds that HBM needs for them.
+        needed_bytes: the least number of bytes that the kernel's arguments need.
+        l2_bytes: bytes that pass through L2.
         l2_rate: bytes per second of L2.
-        hbm_rate: bytes per second of HBM, at this mixture of reads and writes.
+        hbm_rate: bytes per second of HBM, for this mixture of reads and writes.
     """
 
     unit: str
@@ -43,7 +44,7 @@ class Roofline:
 
     @property
     def intensity(self) -> float:
-        """Operations for a byte of HBM."""
+        """Operations per byte of HBM."""
         return self.operations / self.hbm_bytes if self.hbm_bytes else 0.0
 
     @property
@@ -53,27 +54,27 @@ class Roofline:
 
     @property
     def achieved(self) -> float:
-        """Operations per second."""
+        """Operations per second of the launch."""
         return self.operations / self.seconds
 
     @property
     def attainable(self) -> float:
-        """Operations per second that the roof allows at this intensity."""
+        """Operations per second that the limits allow at this intensity."""
         return min(self.peak, self.intensity * self.hbm_rate) if self.hbm_bytes else self.peak
 
     @property
     def bound(self) -> str:
-        """Which part of the roof the launch is under: that of ``compute`` or that of ``HBM``."""
+        """The limit that applies: ``compute`` or ``HBM``."""
         return "HBM" if self.hbm_seconds > self.at_peak else "compute"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON holds them."""
+    def to_dict(self) -> JsonObject:
+        """Returns the figures as data for JSON."""
         derived = ("intensity", "peak", "achieved", "attainable", "bound")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 
 
 def roofline(launches: Sequence[Launch]) -> Roofline:
-    """What launches achieved, one behind the other."""
+    """Returns the roofline of launches, one after the other."""
     cube = cube_seconds = vector = vector_seconds = seconds = hbm_seconds = 0.0
     hbm = needed = l2 = 0
     for launch in launches:

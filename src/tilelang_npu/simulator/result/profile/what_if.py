@@ -1,4 +1,4 @@
-"""What a launch would take if something of the chip were free or twice as fast: the recorded launch, timed again."""
+"""The time of a launch if something of the chip were free or twice as fast: the recorded launch is timed again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.progress import shown
-from tilelang_npu.simulator.machine.events import Event
-from tilelang_npu.simulator.time.steps import RUN, Expansion, PipeStep
+from tilelang_npu.simulator.machine.op_records import OpRecord
+from tilelang_npu.simulator.result import JsonObject
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, PIPE, RUN, Change, ChangedExpansion, PipeStep
 from tilelang_npu.target import Chip, Move
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A change, and what it would win.
+    """A change of the chip, and its effect.
 
     Attributes:
-        change: in words.
+        change: the change, as text.
         before: microseconds of the launch.
-        after: with the change.
+        after: microseconds with the change.
     """
 
     change: str
@@ -34,36 +35,36 @@ class WhatIf:
 
     @property
     def gain(self) -> float:
-        """The part of the time that it saves."""
+        """The share of the time that is saved."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
         return f"{self.change:<26} {self.after:9.2f} us {100 * (self.after / self.before - 1):+6.1f} %"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON holds it."""
+    def to_dict(self) -> JsonObject:
+        """Returns the row as data for JSON."""
         return {"change": self.change, "us": self.after, "gain": self.gain}
 
 
 def hbm_free(chip: Chip) -> Chip:
-    """A chip on which a miss of L2 costs nothing more than a hit."""
+    """Returns the chip with L2 misses that cost no more than hits."""
     paths = {name: replace(path, move=path.near or path.move) for name, path in chip.paths.items()}
     return replace(chip, paths=paths, traffic=replace(chip.traffic, hbm_read=inf, hbm_write=inf))
 
 
 def l2_free(chip: Chip) -> Chip:
-    """A chip whose L2 keeps no core waiting for others."""
+    """Returns the chip with an L2 of unlimited size and bandwidth."""
     return replace(chip, traffic=replace(chip.traffic, l2_read=inf, l2_write=inf, l2=inf, same_line=0.0))
 
 
 def no_launch(chip: Chip) -> Chip:
-    """A chip that starts kernels and blocks at once."""
+    """Returns the chip without launch overhead."""
     return replace(chip, launch=replace(chip.launch, kernel_us=0.0, cold_us=0.0, core_us=0.0, block_us=0.0))
 
 
-def begun_less_often(times: float, chip: Chip) -> Chip:
-    """A chip on which what an instruction, a copy or a wait takes however much it does is so many times less: as many times
-    fewer of them, each of as many times more, take so long."""
+def larger_instructions(times: float, chip: Chip) -> Chip:
+    """Returns the chip with the fixed costs of instructions, copies and waits divided by ``times``: the effect of as many times
+    fewer of them, each as many times larger."""
     paths = {name: replace(path, move=_begun(times, path.move), near=_begun(times, path.near))
              for name, path in chip.paths.items()}
     unit, sync = chip.scalar, chip.sync
@@ -80,7 +81,7 @@ def _begun(times: float, move: Move | None) -> Move | None:
 
 
 def twice_as_fast(core: str, pipe: str, chip: Chip) -> Chip:
-    """A chip on which a pipe of a kind of core takes half the cycles; what all cores share is as it was."""
+    """Returns the chip with a pipe of a kind of core that takes half the cycles; what all cores share is unchanged."""
     if pipe == "S":
         unit = chip.scalar
         return replace(chip, scalar=replace(unit, alu=unit.alu / 2, load=unit.load / 2, store=unit.store / 2,
@@ -106,19 +107,31 @@ def _halved(move: Move | None) -> Move | None:
                    issue=move.issue / 2, row=move.row / 2)
 
 
-class Working(Expansion):
-    """The steps that execute, and none that wait or are waited for."""
+def with_steps(launch: Launch, change: Change) -> Launch:
+    """Returns a launch that is timed again with changed steps."""
+    return launch.retimed(expand=partial(ChangedExpansion, change))
 
-    def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """The steps of an event."""
-        return tuple(step for step in super().of(event) if step.kind == RUN)
+
+def without_waits(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes the steps that wait, set or drain."""
+    return step if step.kind == RUN else None
+
+
+def without_flags(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes the flags between the cores."""
+    return None if step.kind in (CROSS_SET, CROSS_WAIT) else step
+
+
+def without_scalar_work(record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Removes loads, stores and arithmetic on single elements."""
+    return None if step.kind == RUN and step.pipe == PIPE["S"] else step
 
 
 def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
-    """The changes that are tried: in words, and each part of a call with it."""
+    """Returns the changes that are tried, by text: functions that time a part of a call again."""
     found: dict[str, Callable[[Launch], Launch]] = {
         "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
-        "no waits": lambda part: part.retimed(expand=Working), "no launch": partial(_on, no_launch)}
+        "no waits": lambda part: with_steps(part, without_waits), "no launch": partial(_on, no_launch)}
     rows = {(core, pipe) for part in launch.parts for core, row in part.busy_cycles.items() for pipe in row}
     for core, pipe in sorted(rows):
         name = "scalar units" if pipe == "S" else f"{core} {pipe}"
@@ -131,7 +144,7 @@ def _on(change: Callable[[Chip], Chip], part: Launch) -> Launch:
 
 
 def what_if(launch: AnyLaunch) -> Iterator[WhatIf]:
-    """What each change would win."""
+    """Yields the effect of each change."""
     tried = changes(launch)
     with shown("what if", len(tried), "changes") as step:
         for text, change in tried.items():

@@ -1,0 +1,301 @@
+"""The breakdown of time by reason: of one block along its critical path and for each pipe, and of a launch."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilelang_npu.simulator.result.profile.time_parts import Reason, line_of
+from tilelang_npu.simulator.time.cost import Cost, CostModel
+from tilelang_npu.simulator.time.critical_path import AFTER, DONE, FIRED, FREE, ISSUED, START, CoreGroupTimes, Segment
+from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, JOIN, PIPES, RUN, SET, Expansion
+from tilelang_npu.simulator.time.timing import shared_cycles
+from tilelang_npu.target import Chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.launch_result import Group, Launch
+    from tilelang_npu.simulator.time.step_order import Ordered
+
+SCALAR = "S"
+
+
+class Stretch(NamedTuple):
+    """A part of the critical path in one block: cycles from its start, and the reason."""
+
+    start: float
+    end: float
+    reason: Reason
+
+
+Row = tuple[str, str]
+"""A kind of core and a pipe."""
+
+
+@dataclass
+class BlockTimes:
+    """Cycles of a group of blocks.
+
+    Attributes:
+        group: the group.
+        traced: its times, with the moments of its steps.
+        path: its critical path, without gaps.
+        pipes: by row the cycles of each reason, summed over the cores that run together.
+        work: cycles of work, by row and reason, summed likewise; overlapping work counts more than once.
+    """
+
+    group: Group
+    traced: CoreGroupTimes
+    path: list[Stretch] = field(default_factory=list)
+    pipes: dict[Row, dict[Reason, float]] = field(default_factory=dict)
+    work: dict[tuple[Row, Reason], float] = field(default_factory=lambda: defaultdict(float))
+
+
+def without_rows(chip: Chip) -> Chip:
+    """Returns the chip with short rows that take no longer than their bytes."""
+    paths = {name: replace(path, move=path.move and replace(path.move, row=0.0), near=path.near and replace(path.near, row=0.0))
+             for name, path in chip.paths.items()}
+    return replace(chip, paths=paths)
+
+
+class _Reasons:
+    """The reasons of the steps of a group."""
+
+    def __init__(self, launch: Launch, traced: CoreGroupTimes) -> None:
+        self.traced, self.walked = traced, traced.walked
+        rowless = CostModel(without_rows(launch.chip))
+        made: dict[int, Expansion] = {}
+        self.rowless = [made.setdefault(id(known), Expansion(known, rowless)) for known in traced.together.records]
+        self._known: dict[tuple[int, int, int, str], Reason] = {}
+        self._running: dict[tuple[int, int], list[tuple[Reason, float]]] = {}
+
+    def of(self, ordered: Ordered, kind: str) -> Reason:
+        """Returns a reason of a kind for a step."""
+        key = ordered.core, ordered.step.op, ordered.step.pipe, kind
+        found = self._known.get(key)
+        if found is None:
+            record = self.traced.record(ordered)
+            core = self.traced.together.cores[ordered.core].kind
+            pipe = "" if ordered.step.pipe == ALL else PIPES[ordered.step.pipe]
+            found = self._known[key] = Reason(kind, core, pipe, record.mnemonic, line_of(record.location))
+        return found
+
+    def running(self, ordered: Ordered) -> list[tuple[Reason, float]]:
+        """Returns the reasons and cycles of an executed step, until its pipe takes the next one, and last the reason and cycles
+        until its result is available."""
+        key = ordered.core, id(ordered.step)  # equal iterations share one step
+        found = self._running.get(key)
+        if found is None:
+            cost = ordered.step.cost
+            busy, done, _ = shared_cycles(cost, self.walked.pace)
+            if cost.gm:
+                parts = list(self._of_transfer(ordered, cost, busy))
+            else:
+                scalar = PIPES[ordered.step.pipe] == SCALAR
+                parts = [("scalar" if scalar else "compute" if self._computes(ordered) else "transfer", busy)]
+            parts.append(("latency", done - busy))
+            found = self._running[key] = [(self.of(ordered, kind), cycles) for kind, cycles in parts]
+        return found
+
+    @staticmethod
+    def _computes(ordered: Ordered) -> bool:
+        return PIPES[ordered.step.pipe] in ("V", "M")
+
+    def _of_transfer(self, ordered: Ordered, cost: Cost, busy: float) -> Iterator[tuple[str, float]]:
+        pace = self.walked.pace
+        own = self._alone(cost)
+        event = self.traced.together.streams[ordered.core][ordered.number]
+        easy = next((step.cost for step in self.rowless[ordered.core].of(event) if step.cost.gm), cost)
+        rows = max(0.0, own - self._alone(easy))
+        hbm = sum(part.far * pace[part.buffer, part.written].hbm for part in cost.gm if (part.buffer, part.written) in pace)
+        l2 = sum(part.near * pace[part.buffer, part.written].l2 for part in cost.gm if (part.buffer, part.written) in pace)
+        yield "HBM" if hbm >= l2 else "L2", busy - own
+        yield "short rows", rows
+        yield "transfer", own - rows
+
+    def _alone(self, cost: Cost) -> float:
+        """Returns the cycles of a transfer without other cores."""
+        shares = [share.far for part in cost.gm if (share := self.walked.pace.get((part.buffer, part.written))) is not None]
+        return cost.busy + max(shares, default=0.0) * cost.more_busy
+
+    def waited(self, ordered: Ordered) -> Reason:
+        """Returns the reason of a wait: the work before the set."""
+        setter = max(ordered.partners, key=lambda place: self.walked.fired[place])
+        work = self.walked.work_before(setter)
+        if work < 0:
+            return replace(self.of(self.walked.order.steps[setter], "wait"), pipe=SCALAR)
+        return self.of(self.walked.order.steps[work], "wait")
+
+
+def block_times(launch: Launch, group: Group) -> BlockTimes:
+    """Returns the times of a group of blocks."""
+    traced = launch.traced(group)
+    reasons = _Reasons(launch, traced)
+    found = BlockTimes(group, traced)
+    for segment in traced.walked.critical_path():
+        found.path += _stretches(reasons, segment)
+    _pipes(reasons, found)
+    return found
+
+
+def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
+    """Yields a segment of the path, divided by reasons."""
+    place, which = segment.moment
+    ordered = reasons.walked.order.steps[place]
+    step = ordered.step
+    if which in (FREE, DONE) and step.kind == RUN:
+        start = segment.start
+        parts = [(reason, cycles) for reason, cycles in reasons.running(ordered)[:-1 if which == FREE else None] if cycles > 0]
+        for number, (reason, cycles) in enumerate(parts, 1):
+            end = segment.end if number == len(parts) else min(segment.end, start + cycles)
+            if end > start:
+                yield Stretch(start, end, reason)
+            start = end
+        return
+    kind = "issue"
+    if which == FIRED:
+        kind = "flag" if step.kind == CROSS_SET else "event"
+    elif which in (FREE, AFTER) and step.kind == CROSS_SET:
+        kind = "flag"
+    elif which in (FREE, AFTER) and (step.pipe == ALL or step.kind in (BARRIER, JOIN)):
+        kind = "barrier"
+    reason = reasons.of(ordered, kind)
+    if kind in ("flag", "event"):
+        work = reasons.walked.work_before(place)
+        reason = reason if work < 0 else reasons.of(reasons.walked.order.steps[work], kind)
+    yield Stretch(segment.start, segment.end, reason)
+
+
+class _Lane:
+    """A pipe of a core while its reasons are collected: the time until which they are known."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+        self.parts: dict[Reason, float] = defaultdict(float)
+
+    def up_to(self, time: float, reason: Reason) -> float:
+        """Adds a reason for the time up to a moment; returns its length."""
+        added = max(0.0, time - self.until)
+        if added:
+            self.parts[reason] += added
+            self.until = time
+        return added
+
+
+def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
+    """Collects the reasons of each pipe at any time, over the cores of the group."""
+    walked, cores = reasons.walked, reasons.traced.together.cores
+    lanes: dict[tuple[int, int], _Lane] = defaultdict(_Lane)
+    used = {(ordered.core, ordered.step.pipe) for ordered in walked.order.steps if ordered.step.kind == RUN}
+    issuing: list[float] = [0.0] * len(cores)
+    for ordered, point in zip(walked.order.steps, walked.points, strict=True):
+        core, step, times = ordered.core, ordered.step, point.times
+        scalar = lanes[core, 0]
+        before, issuing[core] = issuing[core], times[AFTER]
+        if times[ISSUED] > before:
+            spent = min(times[ISSUED] - before, walked.chip.scalar.issue + walked.chip.scalar.alu * step.scalars)
+            scalar.up_to(times[ISSUED] - spent, replace(reasons.of(ordered, "wait"), op="", place=None))  # its queue is full
+            reason = reasons.of(ordered, "issue")
+            scalar.up_to(times[ISSUED], reason)
+            found.work[(cores[core].kind, SCALAR), reason] += spent
+        if step.pipe == ALL:
+            for pipe in (pipe for where, pipe in used if where == core):
+                lane = lanes[core, pipe]
+                lane.up_to(times[ISSUED], reasons.of(ordered, "not issued"))
+                lane.up_to(times[AFTER], reasons.of(ordered, "barrier"))
+            scalar.up_to(times[AFTER], reasons.of(ordered, "barrier"))
+            continue
+        lane = lanes[core, step.pipe]
+        if step.kind == RUN:
+            lane.up_to(times[START], reasons.of(ordered, "not issued"))
+            running = reasons.running(ordered)
+            left = max(0.0, times[DONE] - lane.until)
+            for reason, cycles in running:
+                taken = min(max(cycles, 0.0), left)
+                lane.up_to(lane.until + taken, reason)
+                left -= taken
+            lane.up_to(times[DONE], running[-1][0])
+            row = cores[core].kind, PIPES[step.pipe]
+            for reason, cycles in running[:-1]:
+                found.work[row, reason] += cycles
+        elif step.kind == SET:
+            continue
+        elif step.kind == CROSS_SET:
+            lane.up_to(times[START], reasons.of(ordered, "not issued"))
+            lane.up_to(times[FREE], reasons.of(ordered, "flag"))
+        else:
+            lane.up_to(point.due, reasons.of(ordered, "not issued"))
+            waiting = reasons.waited(ordered) if ordered.partners else reasons.of(ordered, "barrier")
+            lane.up_to(times[START] if ordered.partners else times[FREE], waiting)
+    end = walked.timing.cycles
+    for (core, pipe), lane in lanes.items():
+        if (core, pipe) in used or pipe == 0:
+            lane.up_to(end, Reason("finished"))
+            parts = found.pipes.setdefault((cores[core].kind, PIPES[pipe]), {})
+            for reason, cycles in lane.parts.items():
+                parts[reason] = parts.get(reason, 0.0) + cycles
+
+
+@dataclass
+class LaunchBreakdown:
+    """Microseconds of a launch, not rounded.
+
+    Attributes:
+        blocks: the times of its distinct blocks.
+        path: the critical path of the core that ends last, by reason.
+        pipes: by row the reasons of its pipes' time, averaged over the cores in use.
+        work: the time of work by row and reason, averaged likewise.
+    """
+
+    blocks: list[BlockTimes]
+    path: dict[Reason, float]
+    pipes: dict[Row, dict[Reason, float]]
+    work: dict[tuple[Row, Reason], float]
+
+
+def launch_breakdown(launch: Launch) -> LaunchBreakdown:
+    """Returns the times of a launch."""
+    blocks = {id(group): block_times(launch, group) for group in launch.groups}
+    us = launch.chip.microseconds
+    per_kind = Counter(launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes)
+    taking_part = min(launch.cores, launch.blocks)
+    ends = launch.core_cycles
+    pipes: dict[Row, dict[Reason, float]] = defaultdict(lambda: defaultdict(float))
+    work: dict[tuple[Row, Reason], float] = defaultdict(float)
+    for one in blocks.values():
+        for row, parts in one.pipes.items():
+            for reason, cycles in parts.items():
+                pipes[row][reason] += us(cycles) * one.group.count / (taking_part * per_kind[row[0]])
+        for (row, reason), cycles in one.work.items():
+            work[row, reason] += us(cycles) * one.group.count / (taking_part * per_kind[row[0]])
+    idle = sum(launch.cycles - end for end in ends) / taking_part
+    gaps = launch.chip.launch.block_us * max(0, launch.blocks - launch.cores) / taking_part
+    for row_parts in pipes.values():
+        for reason, time in _around(launch, us(idle), gaps):
+            row_parts[reason] += time
+        left = launch.time_us - sum(row_parts.values())
+        if left > 0.0:  # blocks in which the pipe has no work
+            row_parts[Reason("finished")] += left
+    return LaunchBreakdown(list(blocks.values()), dict(_path(launch, blocks, ends.index(max(ends)))),
+                           {row: dict(parts) for row, parts in sorted(pipes.items())}, work)
+
+
+def _around(launch: Launch, idle: float, gaps: float) -> Iterator[tuple[Reason, float]]:
+    yield Reason("launch"), launch.launch_us
+    yield Reason("next block"), gaps
+    yield Reason("idle"), idle
+
+
+def _path(launch: Launch, blocks: dict[int, BlockTimes], core: int) -> dict[Reason, float]:
+    """Returns the critical path of the core that ends last: its blocks, one after the other."""
+    path: dict[Reason, float] = defaultdict(float)
+    path[Reason("launch")] = launch.launch_us
+    own = Counter(id(group) for place, group in enumerate(launch.group_of_block) if place % launch.cores == core)
+    if launch.recorded.program.global_sync:
+        own = Counter(dict.fromkeys(own, 1))  # one group contains all blocks, which run concurrently
+    path[Reason("next block")] = launch.chip.launch.block_us * (sum(own.values()) - 1)
+    for key, count in own.items():
+        for start, end, reason in blocks[key].path:
+            path[reason] += launch.chip.microseconds(end - start) * count
+    return path

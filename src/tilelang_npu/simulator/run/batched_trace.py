@@ -1,0 +1,137 @@
+"""Tracing of many blocks at once: the generated code runs once, with batched integers in place of the block index.
+
+Where it does the same in all blocks, its events are those of each block, and the GM offsets are sums of a constant and a term
+that differs between blocks (``machine/batched_integers.py``). Blocks that diverge are split, and each part is traced again.
+Only kernels whose ops do not depend on data are traced so. On any error the caller traces single blocks, which gives an error
+message that names the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.batched_integers import BatchedInt, BlockBatch, DivergedError, NotBatchableError, Numbers
+from tilelang_npu.simulator.machine.datapath import no_multiplier
+from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.op_records import Event, Stream
+from tilelang_npu.simulator.machine.placeholder_data import PlaceholderData
+from tilelang_npu.simulator.run.arguments import BoundArguments
+from tilelang_npu.simulator.run.bound_core import LaunchResources, cores_of_block, run_cores
+from tilelang_npu.simulator.run.recorded_launch import BatchedOffsets, BlockRun, OffsetsOfBlock
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.program import Program
+
+LEAST = 8
+"""Least number of blocks of a batched trace; it must also succeed with half as many traces as there are blocks."""
+
+
+class _Unread:
+    """An array whose address differs between blocks."""
+
+    def __init__(self, element: np.dtype[Any]) -> None:
+        self.dtype = element
+
+
+def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strides: Any) -> Array | _Unread:
+    """Replaces ``numpy.ndarray``: creates the array at its lowest and at its highest offset, so that both are checked."""
+    if type(offset) is not BatchedInt:
+        return np.ndarray(shape, element, memory, offset, strides)
+    first, last = offset.ends()
+    made = np.ndarray(shape, element, memory, first, strides)
+    np.ndarray(shape, element, memory, last, strides)
+    return _Unread(made.dtype)
+
+
+class _BatchPlaceholders(PlaceholderData):
+    """Placeholders for many blocks; fails where a number could decide something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.common: dict[int, list[object]] = {}
+        self._guessed = False
+
+    def read(self, element: Array | _Unread) -> float:
+        """Returns 0 for a float."""
+        if element.dtype.kind in "iub":
+            raise NotBatchableError
+        self._guessed = True
+        return 0.0
+
+    def note_scalars(self, block: Any, sub: int, *numbers: object) -> None:
+        """Records scalar operands that all blocks have in common."""
+        for number in numbers:
+            if isinstance(number, BatchedInt):
+                number.__index__()  # raises DivergedError if they differ
+            elif self._guessed and isinstance(number, float):
+                raise NotBatchableError
+        self.common.setdefault(sub, []).extend(int(number) if isinstance(number, BatchedInt) else number for number in numbers)
+
+
+def trace_batched(program: Program, bound: BoundArguments, blocks: int, most_ops: int | None,
+                  placeholders: Sequence[PlaceholderData]) -> list[BlockRun] | None:
+    """Returns the records of all blocks of a launch; None where the blocks must be traced one by one.
+
+    Args:
+        program: the kernel.
+        bound: the arguments.
+        blocks: number of blocks.
+        most_ops: limit of the ops of a core in a block.
+        placeholders: for each function, receives the scalar operands of the blocks.
+    """
+    if blocks < LEAST or program.global_sync:
+        return None
+    found: list[BlockRun] = []
+    interned: dict[Stream, Stream] = {}
+    left = [np.arange(blocks, dtype=np.int64)]
+    tries = max(LEAST, blocks) // 2
+    while left:
+        some = left.pop()
+        if not tries:
+            return None
+        tries -= 1
+        try:
+            found += _traced(program, bound, blocks, some, most_ops, placeholders, interned)
+        except DivergedError as parted:
+            left += [some[group] for group in parted.groups]
+            if len(left) > tries:
+                return None
+        except (TileError, NotBatchableError, ArithmeticError, ValueError, TypeError, IndexError):
+            return None
+    return sorted(found, key=lambda run: run.block)
+
+
+def _traced(program: Program, bound: BoundArguments, blocks: int, some: Numbers, most_ops: int | None,
+            placeholders: Sequence[PlaceholderData], interned: dict[Stream, Stream]) -> list[BlockRun]:
+    """Traces some blocks that do the same, and returns their records."""
+    numbers = BlockBatch(some)
+    joint = [_BatchPlaceholders() for _ in program.traced]
+    lanes = cores_of_block(program, bound, blocks, LaunchResources(program.traced, most_ops, no_multiplier, 0, joint, viewed))
+    for lane in lanes:
+        lane.run = partial(_as_all, lane.run, numbers.number)
+    run_cores(lanes, [int(some[0])], program)
+    streams, places = [], []
+    for lane in lanes:
+        stream = tuple([event if isinstance(event, int) else _known(event) for event in lane.events])
+        streams.append(interned.setdefault(stream, stream))
+        places.append(BatchedOffsets(lane.gm, numbers))
+    for placeholder, one in zip(placeholders, joint, strict=True):
+        for sub, given in one.common.items():
+            for block in some.tolist():
+                placeholder.note_scalars(block, sub, *given)
+    return [BlockRun(block, tuple(streams), tuple(OffsetsOfBlock(one, position) for one in places))
+            for position, block in enumerate(some.tolist())]
+
+
+def _as_all(run: Callable[..., Any], number: BatchedInt | int, block: int, *rest: Any) -> Any:
+    return run(number, *rest)
+
+
+def _known(event: tuple[Any, ...]) -> Event:
+    """Returns an event whose facts are equal in all blocks, as integers."""
+    return tuple([int(fact) for fact in event]) if any(type(fact) is BatchedInt for fact in event) else event

@@ -1,0 +1,164 @@
+"""Results that depend on bytes which nothing wrote; and bytes that nothing wrote on which no result depends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.simulator.run.replay import Replay
+from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
+
+pytestmark = pytest.mark.filterwarnings("ignore:stale")
+
+ROWS, N = 8, 64
+
+
+def added(loaded: int, stored: int, dtype: str) -> Any:
+    """Y = X + X on whole tiles, of which the first columns are loaded and stored."""
+
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, N), dtype), Y: T.Tensor((ROWS, stored), dtype)):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((ROWS, N), dtype)
+            T.copy(X[0:ROWS, 0:loaded], x[0:ROWS, 0:loaded])
+            T.tile.add(x, x, x)
+            T.copy(x[0:ROWS, 0:stored], Y[0:ROWS, 0:stored])
+
+    return main
+
+
+def _launch(function: Any, *arrays: np.ndarray[Any, Any], dialect: str = "ascendc") -> Any:
+    switches = {"tl.ascend_auto_sync": True} if dialect == "ascendc" else {}
+    kernel = tilelang.compile(function, target=dialect, pass_configs=switches)
+    kernel(*arrays)
+    return kernel.last_launch
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int16"])
+@pytest.mark.parametrize(("loaded", "stored", "found"), [(N, N, False), (32, 32, False), (32, N, True), (48, 64, True)])
+def test_a_tile_that_is_loaded_in_part(dtype: str, loaded: int, stored: int, found: bool) -> None:
+    launch = _launch(added(loaded, stored, dtype), np.ones((ROWS, N), dtype), np.zeros((ROWS, stored), dtype))
+    assert bool(launch.hazards) == found
+    if found:
+        (hazard,) = launch.hazards
+        size = np.dtype(dtype).itemsize
+        assert (hazard.code, hazard.memory, hazard.start, hazard.buffer) == ("S221", "UB", loaded * size, "x")
+        assert "T.tile.add(x, x, x)" in str(hazard)
+        assert "T.copy(x[0:ROWS, 0:stored], Y[0:ROWS, 0:stored])" in str(hazard)
+        assert f"the first is byte {loaded * size}" in hazard.missing
+
+
+@pytest.mark.parametrize(("columns", "found"), [(N, True), (N - 16, False)])
+def test_padding_that_reaches_a_reduction(columns: int, found: bool) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, N - 16), "float32"), Y: T.Tensor((ROWS, 1), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((ROWS, N), "float32")
+            y = T.alloc_ub((ROWS, 1), "float32")
+            T.copy(X, x[0:ROWS, 0:N - 16])
+            T.reduce_max(x[0:ROWS, 0:columns], y, dim=-1)
+            T.copy(y, Y)
+
+    launch = _launch(main, np.ones((ROWS, N - 16), np.float32), np.zeros((ROWS, 1), np.float32))
+    assert [hazard.code for hazard in launch.hazards] == (["S221"] if found else [])
+
+
+@pytest.mark.parametrize("size", [32, 37])
+def test_a_product_whose_fractals_are_not_full(size: int, rng: np.random.Generator) -> None:
+    """Rows beyond the matrix are multiplied and never stored; the accumulator is cleared by a flag known at run time."""
+
+    @T.prim_func
+    def main(A: T.Tensor((size, 48), "float16"), B: T.Tensor((48, size), "float16"), C: T.Tensor((size, size), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_shared((size, 16), "float16")
+            b = T.alloc_shared((16, size), "float16")
+            c = T.alloc_fragment((size, size), "float32")
+            for k in T.serial(3):
+                T.copy(A[0, k * 16], a)
+                T.copy(B[k * 16, 0], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C)
+
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((size, 48), (48, size)))
+    c = np.zeros((size, size), np.float32)
+    assert _launch(main, a, b, c, dialect="npuir").hazards == []
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)
+
+
+def test_an_accumulator_that_is_never_cleared() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_L1((32, 32), "float16")
+            c = T.alloc_L0C((32, 32), "float32")
+            T.copy(A, a)
+            T.gemm_v0(a, a, c, init=False)
+            T.copy(c, C)
+
+    (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
+    assert (hazard.code, hazard.memory, hazard.buffer) == ("S221", "L0C", "c")
+
+
+@pytest.mark.parametrize("cleared", [0, 1])
+def test_an_accumulator_that_a_turn_of_its_loop_clears(cleared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cleared by the first turn, nothing of it is read that nothing wrote, and no block has to run again to tell."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_L1((32, 32), "float16")
+            c = T.alloc_L0C((32, 32), "float32")
+            for k in T.serial(3):
+                T.copy(A[0:32, k * 32:k * 32 + 32], a)
+                T.gemm_v0(a, a, c, init=(k == cleared))
+            T.copy(c, C)
+
+    again = []
+    monkeypatch.setattr(Replay, "_run", lambda self, *args, run=Replay._run: again.append(1) or run(self, *args))
+    launch = _launch(main, np.ones((32, 96), np.float16), np.zeros((32, 32), np.float32))
+    assert [read.access.name for read in find_uninitialised_reads(launch.recorded.program, launch.recorded.blocks[0].streams,
+                                                                  0)] == (
+        ["c"] if cleared else [])
+    assert launch.hazards == []  # the second turn forgets what the first has read
+    assert len(again) == 2 * cleared
+
+
+def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((N,), "float32"), Y: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            count = T.alloc_ub((8,), "int32")
+            x = T.alloc_ub((N,), "float32")
+            T.copy(X, x)
+            if count[0] > 0:
+                T.tile.add(x, x, x)
+            T.copy(x, Y)
+
+    (hazard,) = _launch(main, np.ones(N, np.float32), np.zeros(N, np.float32)).hazards
+    assert (hazard.code, hazard.second) == ("S221", None)
+    assert hazard.missing == "which ops the block runs, or where, depends on them"
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_sum_that_is_no_number_any_more_hides_nothing(atomic: bool) -> None:
+    """What the launch left in a tensor that it adds to would have been no number whatever the bytes had held."""
+
+    @T.prim_func
+    def main(Y: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((N,), "float32")
+            y = T.alloc_ub((N,), "float32")
+            if atomic:
+                T.tile.add(x, x, 1.0)
+                T.tile.atomic_add(Y, x)
+            else:
+                T.copy(Y, y)
+                T.tile.add(y, y, x)
+                T.copy(y, Y)
+
+    launch = _launch(main, np.ones(N, np.float32))
+    assert [(hazard.code, hazard.buffer) for hazard in launch.hazards] == [("S221", "x")]
