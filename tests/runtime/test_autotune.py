@@ -13,7 +13,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu import TileError
-from tilelang_npu.runtime.autotune import AutoTuner
+from tilelang_npu.runtime.tuning.autotune import AutoTuner
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,9 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
-from tilelang_npu.runtime import binding
-from tilelang_npu.runtime.binding import Signature, indices
-from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.arguments import binding
+from tilelang_npu.runtime.arguments.binding import Signature, positions_of
+from tilelang_npu.runtime.settings.log import TileWarning
 from tilelang_npu.traced.symbols import Sym, smaller
 
 M, N = Sym("M"), Sym("N")
@@ -286,13 +286,13 @@ def test_two_parameters_may_be_one_array() -> None:
     ("given", "expected"), [(None, ()), (-1, (2,)), ([0, -1], (0, 2)), ([], ()), ((1,), (1,))]
 )
 def test_indices(given: Any, expected: tuple[int, ...]) -> None:
-    assert indices(given, 3, "out_idx", None) == expected
+    assert positions_of(given, 3, "out_idx", None) == expected
 
 
 @pytest.mark.parametrize("given", [3, [-4], [0, -3], ["0"]])
 def test_bad_indices(given: Any) -> None:
     with pytest.raises(TileError) as caught:
-        indices(given, 3, "out_idx", None)
+        positions_of(given, 3, "out_idx", None)
     assert caught.value.code == "T709"
 
 

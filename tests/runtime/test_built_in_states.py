@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilelang_npu.runtime.built_in_states import CONTENTS, LEAVES, STATES, attributes_of, has_hidden_fields
-from tilelang_npu.runtime.captures import state
+from tilelang_npu.runtime.cache.built_in_states import CONTENTS, LEAVES, STATES, attributes_of, has_hidden_fields
+from tilelang_npu.runtime.cache.captures import state
 
 
 def _made(kind: type, one: bool) -> Any:

@@ -21,7 +21,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.runtime.captures import arguments, captured, state
+from tilelang_npu.runtime.cache.captures import arguments, captured, state
 
 SOURCE = '''
 import types

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tilelang_npu.runtime import code_reads
-from tilelang_npu.runtime.code_reads import chains_in, reads, reads_of_parameters
+from tilelang_npu.runtime.cache import code_reads
+from tilelang_npu.runtime.cache.code_reads import chains_in, reads, reads_of_parameters
 
 
 def _function(text: str, *, inner: bool = False, future: bool = False) -> FunctionType:
@@ -79,9 +79,9 @@ def test_imports_where_code_runs(text: str, expected: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", sorted(code_reads._LEADS_OUT))
 def test_attributes_that_lead_out(name: str) -> None:
-    assert reads(_function(f"def f(a): return a[0].{name}").__code__).leads_out == name
-    assert reads(_function(f"def f(a): return lambda: a.{name}()").__code__).leads_out == name
-    assert reads(_function("def f(a): return a.b").__code__).leads_out == ""
+    assert reads(_function(f"def f(a): return a[0].{name}").__code__).escape == name
+    assert reads(_function(f"def f(a): return lambda: a.{name}()").__code__).escape == name
+    assert reads(_function("def f(a): return a.b").__code__).escape == ""
 
 
 PARAMETERS: dict[str, tuple[str, set[tuple[str, ...]]]] = {

@@ -11,7 +11,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC, doubled, product, symbolic_rows
-from tilelang_npu.runtime import cache
+from tilelang_npu.runtime.cache import entries
 
 pytestmark = pytest.mark.kept
 
@@ -24,7 +24,7 @@ def compiled(func, **settings):
 def test_a_hit_is_the_same_text_and_the_same_result(make, rng: np.random.Generator) -> None:
     a = rng.standard_normal((40, 64)).astype(np.float32)
     first = compiled(make())
-    cache._State.memory.clear()
+    entries._State.memory.clear()
     second = compiled(make())
     assert (first._lowering.from_cache, second._lowering.from_cache) == (False, True)
     for generic in (False, True):
@@ -85,9 +85,9 @@ def test_another_process_hits(python: str, root: Path) -> None:
 def test_a_kernel_that_is_tried_is_the_same_text_and_stays_out_of_the_cache() -> None:
     draft = doubled.draft(40, 64)
     tried = draft.kernel()
-    assert cache.usage() == (0, 0)
-    assert cache._State.memory == {}
+    assert entries.usage() == (0, 0)
+    assert entries._State.memory == {}
     kept = compiled(doubled.function(40, 64))  # the factory may hold one of another test
     assert tried.mlir() == kept.mlir()
-    assert cache.usage()[0] == 1
+    assert entries.usage()[0] == 1
     assert tried.trace().time_us == kept.trace().time_us

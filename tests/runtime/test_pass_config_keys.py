@@ -15,8 +15,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey
-from tilelang_npu.runtime.log import TileWarning
-from tilelang_npu.runtime.pass_config_keys import _ELSEWHERE, known_key, unknown_keys
+from tilelang_npu.runtime.settings.log import TileWarning
+from tilelang_npu.runtime.settings.pass_config_keys import _ELSEWHERE, known_key, unknown_keys
 
 
 def told(configs: dict[Any, object]) -> list[str]:

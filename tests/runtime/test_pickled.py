@@ -18,7 +18,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.runtime.autotune import AutoTuner
+from tilelang_npu.runtime.tuning.autotune import AutoTuner
 from tilelang_npu.simulator import Launches
 
 ROOT = Path(__file__).resolve().parents[2]

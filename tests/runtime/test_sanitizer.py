@@ -15,9 +15,9 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import SanitizerError, TileError, render
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.runtime.allowances import parse
-from tilelang_npu.runtime.listeners import record
-from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
+from tilelang_npu.runtime.checks.allowances import parse
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer, unallowed
+from tilelang_npu.runtime.jit.recording import record
 
 N = 64
 X = np.arange(N, dtype=np.float32)

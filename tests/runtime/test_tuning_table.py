@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.draft import Timing
-from tilelang_npu.runtime.tuning_table import Table, TuningRow
+from tilelang_npu.runtime.kernel.draft import Timing
+from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow
 
 TITLE = {"factory": "gemm", "chip": "Ascend910B2"}
 ROWS = [TuningRow({"tile": 64}, "one", Timing(3.5)), TuningRow({"tile": 999}, "two", Timing(None, "T104", "no room")),
