@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
     from tilelang_npu.runtime.reports import profiler
     from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType, do_bench
     from tilelang_npu.runtime.settings.log import TileWarning, set_log_level
-    from tilelang_npu.runtime.settings.switches import PassConfigKey
+    from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
     from tilelang_npu.runtime.tuning.autotune import AutoTuner, autotune, set_autotune_inputs
     from tilelang_npu.target.dtypes import DType as DataType
 
@@ -64,7 +64,7 @@ _NAMES = {
     "AutoTuner": ("runtime.tuning.autotune", "AutoTuner"),
     "DataType": ("target.dtypes", "DType"),
     "JITKernel": ("runtime.jit.jit_kernel", "JITKernel"),
-    "PassConfigKey": ("runtime.settings.switches", "PassConfigKey"),
+    "PassConfigKey": ("runtime.settings.pass_config_keys", "PassConfigKey"),
     "Profiler": ("runtime.reports.profiler", "Profiler"),
     "TensorSupplyType": ("runtime.reports.profiler", "TensorSupplyType"),
     "TileWarning": ("runtime.settings.log", "TileWarning"),

@@ -73,7 +73,7 @@ def _is_whole(kernel: JITKernel) -> bool:
 
 
 def _entries(directory: Path) -> dict[str, Path]:
-    return {kind: next(directory.glob(f"*{kind}")) for kind in (entries.KEPT, entries._SUFFIX)}
+    return {kind: next(directory.glob(f"*{kind}")) for kind in (entries.WHOLE_KERNEL, entries.LOWERED_TEXT)}
 
 
 _DUMPS = marshal.dumps
@@ -102,7 +102,7 @@ def _with_code(marker: Path, directory: Path) -> bytes:
         patch.setattr(compiled.marshal, "dumps", lambda _: _code(marker))
         _clear(directory)
         _run(2.0)
-    entry = _entries(directory)[entries.KEPT]
+    entry = _entries(directory)[entries.WHOLE_KERNEL]
     content = authentication.unseal(entry.name, entry.read_bytes())
     _clear(directory)
     _run(2.0)
@@ -185,7 +185,7 @@ def test_the_payloads_of_these_tests_run_where_the_user_has_signed_them(
         payload: Callable[[Entry], bytes], directory: Path, tmp_path: Path) -> None:
     _run(2.0)
     content = payload(Entry("", b"", tmp_path / "pwned", directory))
-    entry = _entries(directory)[entries.KEPT]
+    entry = _entries(directory)[entries.WHOLE_KERNEL]
     entry.write_bytes(authentication.seal(entry.name, content))
     entries._State.memory.clear()
     with suppress(Exception):  # what the payload leaves is no kernel
@@ -193,7 +193,7 @@ def test_the_payloads_of_these_tests_run_where_the_user_has_signed_them(
     assert (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("kind", [entries.KEPT, entries._SUFFIX])
+@pytest.mark.parametrize("kind", [entries.WHOLE_KERNEL, entries.LOWERED_TEXT])
 def test_the_entry_of_another_kernel_does_not_pass_for_this_one(kind: str, directory: Path) -> None:
     _run(2.0)
     before = set(directory.iterdir())
@@ -212,8 +212,8 @@ def test_the_entry_of_another_kernel_does_not_pass_for_this_one(kind: str, direc
 def test_the_text_of_another_kernel_under_this_key_is_not_read(directory: Path) -> None:
     _run(2.0)
     entries = _entries(directory)
-    entries[entries.KEPT].unlink()
-    two = entries[entries._SUFFIX]
+    entries[entries.WHOLE_KERNEL].unlink()
+    two = entries[entries.LOWERED_TEXT]
     known = json.loads(gzip.decompress(authentication.unseal(two.name, two.read_bytes())))
     other = {**known, "text": known["text"].replace("2.000000e+00", "3.000000e+00")}
     assert other != known
@@ -221,7 +221,7 @@ def test_the_text_of_another_kernel_under_this_key_is_not_read(directory: Path) 
     for poisoned in (content, code + content, _signed(OTHER, two.name, content)):
         two.write_bytes(poisoned)
         assert not _run(2.0)._lowering.from_cache
-        _entries(directory)[entries.KEPT].unlink()
+        _entries(directory)[entries.WHOLE_KERNEL].unlink()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in directories")

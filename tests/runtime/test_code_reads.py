@@ -77,7 +77,7 @@ def test_imports_where_code_runs(text: str, expected: tuple[str, ...]) -> None:
     assert reads(_function(f"def f():\n    def g():\n        {text}").__code__).imports == expected
 
 
-@pytest.mark.parametrize("name", sorted(code_reads._LEADS_OUT))
+@pytest.mark.parametrize("name", sorted(code_reads._ESCAPES))
 def test_attributes_that_lead_out(name: str) -> None:
     assert reads(_function(f"def f(a): return a[0].{name}").__code__).escape == name
     assert reads(_function(f"def f(a): return lambda: a.{name}()").__code__).escape == name

@@ -104,9 +104,9 @@ def test_a_whole_tile_that_is_missing() -> None:
 
 
 def test_what_data_leave_out_is_a_warning() -> None:
-    found = judge((8, 8), np.s_[:3, :], (1, 8), chosen=True)
+    found = judge((8, 8), np.s_[:3, :], (1, 8), data_dependent=True)
     assert found.error() is None
-    assert found.warning() == ("rows 3..7 of C are never written: 40 of 64 elements; what is written depends on data"
+    assert found.warning() == ("rows 3..7 of C are never written: 40 of 64 elements; data decide which elements are written"
                                f" ({C.location})")
 
 
@@ -122,7 +122,7 @@ def test_a_strip_of_the_callers_array_warns(tile: tuple[int, ...]) -> None:
 
 
 def test_a_strip_of_the_callers_array_that_data_leave_out_is_the_callers() -> None:
-    found = judge((3,), np.s_[:2], (2,), False, chosen=True)
+    found = judge((3,), np.s_[:2], (2,), False, data_dependent=True)
     assert found.error() is None
     assert not found.warning()
 
@@ -213,7 +213,8 @@ def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
         kernel(*ARGUMENTS)
     assert not checker.looks[0].done.errors
     said = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
-    assert any(note.startswith(said) and "what is written depends on data" in note for note in checker.looks[0].done.notes)
+    assert any(note.startswith(said) and "data decide which elements are written" in note
+               for note in checker.looks[0].done.notes)
 
 
 def test_a_result_that_is_only_added_to() -> None:

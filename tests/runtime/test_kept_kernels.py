@@ -63,7 +63,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _kept(directory: Path) -> list[Path]:
-    return sorted(directory.glob(f"*{entries.KEPT}"))
+    return sorted(directory.glob(f"*{entries.WHOLE_KERNEL}"))
 
 
 def _is_restored(kernel: JITKernel) -> bool:
@@ -359,7 +359,7 @@ def test_a_function_whose_file_says_something_else_by_now_is_not_kept(tmp_path: 
     exec(compile(text, str(file), "exec", dont_inherit=True), names)
     assert disk_key(names["made"]())
     file.write_text(text.replace("T.clear(x)", "T.fill(x, 1.0)"))
-    with pytest.raises(TypeError, match="does not say what kernel was made from"):
+    with pytest.raises(TypeError, match="does not contain the source of kernel"):
         disk_key(names["made"]())
 
 

@@ -132,7 +132,7 @@ def test_texts_and_exports_stay_in_their_directory_whatever_the_kernel_is_called
 
 def test_mlir_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tilelang.compile(product(), target="npuir")
-    monkeypatch.setattr("tilelang_npu.runtime.reports.mlir_bindings._HOMES", ("no_such_package",))
+    monkeypatch.setattr("tilelang_npu.runtime.reports.mlir_bindings._PACKAGES", ("no_such_package",))
     with pytest.raises(TileError) as caught:
         kernel.mlir_module()
     assert caught.value.code == "T711"

@@ -33,8 +33,8 @@ def test_a_kernel_tells_its_own_time() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    (lambda kernel: kernel.get_profiler("Zero"), "'Zero' is no TensorSupplyType"),
-    (lambda kernel: get_tensor_supply(5), "5 is no TensorSupplyType"),
+    (lambda kernel: kernel.get_profiler("Zero"), "'Zero' is not a TensorSupplyType"),
+    (lambda kernel: get_tensor_supply(5), "5 is not a TensorSupplyType"),
     (lambda kernel: kernel.get_profiler().manual_assert_close(lambda a: a * 3), "compares nothing without a manual_check_prog"),
     (lambda kernel: do_bench(lambda: None, return_mode="best"), "do_bench has no return_mode 'best'"),
 ])

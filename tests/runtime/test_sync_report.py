@@ -400,7 +400,7 @@ def test_what_the_author_wrote_is_said_to_be_by_hand() -> None:
 def test_the_text_names_lines_bytes_and_price() -> None:
     lines = str(doubled().sync_report()).splitlines()
     assert lines[0] == "main on Ascend910B2: 8 waits and barriers; microseconds of a block"
-    assert sum("behind the loop of line" in line for line in lines) == 2
+    assert sum("after the loop of line" in line for line in lines) == 2
     first = next(line for line in lines if "MTE2 -> V" in line)
     assert "a, 256 B: written at" in first
     assert "(RAW)" in first

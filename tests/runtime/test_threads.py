@@ -24,7 +24,7 @@ from tilelang_npu.runtime.jit import recording
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.reports.profiler import do_bench
 from tilelang_npu.runtime.settings.file_writing import replacing
-from tilelang_npu.runtime.settings.log import logger, told
+from tilelang_npu.runtime.settings.log import logger, verbose_log
 from tilelang_npu.sharing import Kept, once
 
 CASES = int(os.environ.get("TILELANG_RANDOM_THREADS", "12"))
@@ -261,7 +261,7 @@ def test_what_one_thread_is_told_others_are_not(caplog: pytest.LogCaptureFixture
 
     thread = threading.Thread(target=quiet)
     thread.start()
-    with told(True):
+    with verbose_log(True):
         start.wait()
         logger.info("of this one")
         start.wait()

@@ -39,7 +39,7 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.engine": {"lower": "tilelang_npu.runtime.jit.factory"},
     "tilelang.language.fp8": {"determine_fp8_type": "tilelang_npu.compat.torch_types",
                               "determine_torch_fp8_type": "tilelang_npu.compat.torch_types"},
-    "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.settings.switches"},
+    "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.settings.pass_config_keys"},
     "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.reports.profiler", "NPUUtils": f"{_CARVER}.arch",
                        "map_torch_type": "tilelang_npu.compat.torch_types"},
     "tilelang.utils.npu_arch": {"AscendArch": f"{_CARVER}.arch"},

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.runtime.arguments.tensors import Array
 
-__all__ = ["aliased_parameters"]
-
 
 def aliased_parameters(parameters: Sequence[Parameter], values: Sequence[Any], accessed: Iterable[int], written: Iterable[int]
                        ) -> dict[int, int]:

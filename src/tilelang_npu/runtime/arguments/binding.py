@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.ops import DType
 
-__all__ = ["BoundCall", "Signature", "positions_of", "size_of"]
-
 
 def positions_of(given: int | Sequence[int] | None, count: int, name: str, call: Location | None) -> tuple[int, ...]:
     """Returns the positions of parameters, counted from the front, in the order given.

@@ -14,8 +14,6 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 
-__all__ = ["Array", "as_array", "is_tensor", "like_caller"]
-
 Array = np.ndarray[Any, Any]
 
 

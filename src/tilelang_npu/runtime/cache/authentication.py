@@ -22,8 +22,6 @@ from threading import RLock
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.log import logger
 
-__all__ = ["read_file", "reason_without_secret", "seal", "secret", "unseal", "user_tag"]
-
 _SIZE = 32
 _PURPOSE = b"tilelang_npu cache entry 1"
 

@@ -36,9 +36,6 @@ import numpy as np
 
 from tilelang_npu.runtime.cache.libraries import name_of
 
-__all__ = ["ABSENT", "CONTENTS", "LEAVES", "STATES", "attributes_of", "content_of_cell", "dtype_state", "has_hidden_fields",
-           "items_of", "namespace_of"]
-
 StateOf = Callable[[Any], object]
 """Returns the state of a value, see :class:`tilelang_npu.runtime.cache.captures.Reader`."""
 

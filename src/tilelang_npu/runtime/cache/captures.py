@@ -64,8 +64,6 @@ from tilelang_npu.runtime.cache.libraries import (
 from tilelang_npu.sharing import state_of
 from tilelang_npu.traced.symbols import Sym
 
-__all__ = ["Identity", "Reader", "reader_of"]
-
 _WRITE_METHODS = {
     "builtins.list": frozenset({"append", "extend", "insert"}), "builtins.set": frozenset({"add", "update"}),
     "builtins.dict": frozenset({"update"}), "collections.deque": frozenset({"append", "extend"}),

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-__all__ = ["Chain", "Reads", "chains_in", "reads", "reads_of_parameters"]
-
 Chain = tuple[str, ...]
 """A name, and the attributes that are read from it."""
 

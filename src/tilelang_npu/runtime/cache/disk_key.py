@@ -23,8 +23,6 @@ from tilelang_npu.runtime.cache.captures import Identity, Reader
 from tilelang_npu.runtime.cache.code_reads import Chain
 from tilelang_npu.runtime.cache.libraries import OWN, find_by_name, is_fixed, name_of, package_of
 
-__all__ = ["disk_key"]
-
 _PURE = {
     "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "enum", "fractions", "functools", "heapq", "itertools",
     "math", "numbers", "operator", "re", "reprlib", "string", "struct", "types", "typing", "weakref", "__future__",

@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CHANGING_BUILTINS", "OWN", "changes", "find_by_name", "is_fixed", "is_library", "is_own", "is_users", "may_change",
-           "name_of", "package_of"]
-
 OWN = ("tilelang_npu", "tilelang")
 """The names under which this package is imported."""
 

@@ -22,8 +22,6 @@ from pathlib import Path, PurePath
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard
 
-__all__ = ["Allowance", "allowances_in", "has_comments", "parse"]
-
 _COMMENT = r"(?:#|//)\s*tilelang:\s*(?P<rest>.*)"
 _ALLOW = r"allow\s+(?P<codes>\w+(?:\s*,\s*\w+)*)(?:\s*--\s*(?P<reason>.*))?$"
 _OPTION = r"(?s)(?P<code>[^:=]+):(?P<file>[^=]+):(?P<line>\d+)(?:=(?P<reason>.*))?$"  # not compiled at import

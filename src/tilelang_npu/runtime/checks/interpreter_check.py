@@ -21,9 +21,6 @@ from tilelang_npu.traced.symbols import Sym
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
 
-__all__ = ["Agreement", "InterpretableKernel", "TensorDifference", "check_against_interpreter", "compare_with_interpreter",
-           "execute"]
-
 
 class InterpretableKernel(Protocol):
     """The attributes of a compiled kernel that the interpreter needs."""

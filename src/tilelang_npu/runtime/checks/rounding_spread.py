@@ -10,8 +10,6 @@ import numpy as np
 
 from tilelang_npu.interpreter import POISON, RANDOM, WATCHED, Write
 
-__all__ = ["allowance", "copied", "differs", "distance", "spread", "undefined", "unexplained", "writer"]
-
 _RUNS = 3
 """Executions with random rounding: discrete stochastic arithmetic takes three (Vignes 1993)."""
 _RUNS_FOR_INTEGERS = 24

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.simulator import AnyLaunch, Hazard, Program
 
-__all__ = ["Sanitizer", "process_sanitizer", "raise_findings", "unallowed"]
-
 
 class Sanitizer:
     """The findings of a session.

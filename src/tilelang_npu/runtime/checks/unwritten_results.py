@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.arguments.binding import BoundCall
     from tilelang_npu.simulator import AnyLaunch, Program
 
-__all__ = ["ParameterEffect", "UnwrittenResult", "describe", "find", "has_nan", "overwritten", "parameter_effects", "report",
-           "warn_without_result"]
-
 Shape = tuple[int, ...]
 _MAX_RANGES = 4
 """Ranges of indices that a message lists."""

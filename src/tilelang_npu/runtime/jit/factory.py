@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.draft import Draft
     from tilelang_npu.target import Chip
 
-__all__ = ["Factory", "compile", "jit", "lower"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-__all__ = ["JITKernel"]
-
 
 class JITKernel(CompiledKernel):
     """One kernel for fixed sizes, types and switches, compiled for one chip.

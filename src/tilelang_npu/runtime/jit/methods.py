@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.runtime.kernel.draft import Draft
 
-__all__ = ["KernelMaker", "Method", "bound", "reference_by_name"]
-
 _TUNED_FACTORY = ".factory"
 """Suffix of the name of a tuned factory (``Tuned``), for the factory that it tunes."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.sanitizer.causes import Finding
     from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 
-__all__ = ["Record", "Tally", "kernels_so_far", "record"]
-
 
 @dataclass(eq=False)
 class Tally:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
     from tilelang_npu.simulator import AnyLaunch, Program
 
-__all__ = ["CompiledKernel"]
-
 
 class _ProcessState:
     """The state of a kernel that belongs to this process, and that a pickle leaves out.

@@ -19,7 +19,8 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.cache import entries
 from tilelang_npu.runtime.settings.log import silenced
-from tilelang_npu.runtime.settings.switches import PassConfigKey, disabled_optimisations, resolve
+from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
+from tilelang_npu.runtime.settings.switches import disabled_optimisations, resolve
 from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
 from tilelang_npu.transforms.ir.collector import collector_waits
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Traced
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.settings.jit_settings import Settings
-
-__all__ = ["Draft", "Timing", "failure", "time_draft", "time_limit"]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from tilelang_npu.target import Chip
 
-__all__ = ["is_planned", "runnable"]
-
 
 def is_planned(module: ModuleOp) -> bool:
     """Whether the kernels of a module have addresses: they contain no allocation and no tensor, and are split by core."""

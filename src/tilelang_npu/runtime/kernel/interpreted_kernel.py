@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
     from tilelang_npu.simulator import AnyLaunch
 
-__all__ = ["InterpretedKernel"]
-
 
 class InterpretedKernel:
     """A kernel that runs as Python. Attributes of compiled kernels, such as ``mlir()`` and ``profile()``, compile it.

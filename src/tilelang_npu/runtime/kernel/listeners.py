@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.sanitizer.causes import Finding
 
-__all__ = ["CallChecker", "Listener", "active_checker", "are_sanitized", "clock_us", "listen", "listeners",
-           "tell_compiled", "tell_launched"]
-
 # Kernels are `Any` in this module: it is imported by the kernel's class and cannot import it. Listeners state the class.
 
 

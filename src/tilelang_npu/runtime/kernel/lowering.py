@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Traced
     from tilelang_npu.target import Chip
 
-__all__ = ["FINAL", "Lowering"]
-
 FINAL = "hivm"
 """The name of the last stage."""
 

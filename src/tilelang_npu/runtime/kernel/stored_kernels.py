@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.settings.jit_settings import Settings
     from tilelang_npu.simulator import Program
 
-__all__ = ["key_of", "load", "store"]
-
 KernelT = TypeVar("KernelT", bound="CompiledKernel")
 
 _COMPRESSION = 1  # the fastest level: entries are read more often than written

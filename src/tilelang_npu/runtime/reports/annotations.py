@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tilelang_npu.simulator import AnyLaunch, Launch
 
-__all__ = ["operation_comments"]
-
 
 def operation_comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]:
     """Returns the comment of each operation that moves data, computes or waits, or on which a pass remarked.

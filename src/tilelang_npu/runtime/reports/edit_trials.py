@@ -39,8 +39,6 @@ from tilelang_npu.transforms.ir.options import Options
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 
-__all__ = ["TriedEdit", "best_edits", "computes_the_same", "make_and_time", "resolved_refusals", "results_of", "time_of"]
-
 _RESOLVED_WITHOUT_REMARK = ("banks", "hoist-loads", "keep-apart", "sink-buffers")
 """Optimisations that need not be done if they are no longer refused: then no banks conflict, no load is repeated, no buffers
 share bytes, and no buffer outlives an iteration."""

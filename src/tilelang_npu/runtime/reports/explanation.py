@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.refusal_costs import RefusalCost
     from tilelang_npu.transforms.ir.options import Options
 
-__all__ = ["Explanation", "explain"]
-
 
 @dataclass(frozen=True)
 class Explanation(Report):

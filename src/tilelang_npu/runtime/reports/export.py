@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.kernel.lowering import Lowering
 
-__all__ = ["export"]
-
 _README = """\
 # {name} for {chip}
 

@@ -19,8 +19,6 @@ from tilelang_npu.runtime.settings.file_writing import write_whole
 from tilelang_npu.simulator.sanitizer.causes import Finding
 from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard, Site
 
-__all__ = ["Json", "as_json", "as_sarif", "check_name", "sarif_location", "sarif_log", "write_findings", "write_report"]
-
 Json = dict[str, Any]
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 """The schema of version 2.1.0, at its place in the standard."""

@@ -27,7 +27,7 @@ from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.runtime.settings.switches import PassConfigKey
+from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.sizes import nbytes_of
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
-
-__all__ = ["Edit", "EditableKernel", "edits_of_refusals", "loops", "number_edits", "parameters_for_callers", "stages_edit",
-           "switched_on"]
 
 _MAX_COUNT = 4
 """Numbers up to this one are changed by one, larger numbers are doubled and halved."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.advice import Advice
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-__all__ = ["arrays_for_shapes", "estimate", "launch_of", "profile_of"]
-
 _DECIDED_BY_DATA = {
     "branch": "which way a branch goes", "trips": "how often a loop runs", "place": "what is read or written",
     "flag": "which flag is meant", "extent": "how much an op works on"}

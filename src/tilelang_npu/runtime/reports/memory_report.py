@@ -19,8 +19,6 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.cores import kernel_of
 
-__all__ = ["BufferUse", "MemoryReport", "MemoryUse", "memory_report"]
-
 _LABELLED = 0.03
 """The smallest share of a memory for which a box of the picture has room for the buffer's name."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from tilelang_npu.errors import TileError
 
-__all__ = ["installed_bindings", "new_context", "parse_module"]
-
 _PACKAGES = ("mlir", "iree.compiler", "torch_mlir", "jaxlib.mlir")
 
 

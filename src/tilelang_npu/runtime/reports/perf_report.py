@@ -13,8 +13,6 @@ from tilelang_npu.errors import TileError, doors
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.settings.file_writing import file_name
 
-__all__ = ["Benchmark", "Measured", "Sweep", "SweepPoint", "perf_report"]
-
 
 @dataclass(frozen=True)
 class Benchmark:

@@ -17,8 +17,6 @@ from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 if TYPE_CHECKING:
     from tilelang_npu.runtime.reports.explanation import Explanation
 
-__all__ = ["is_report_name", "write_remarks"]
-
 
 def is_report_name(path: str | None) -> bool:
     """Whether a file's name is that of a report for other programs."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.static_check import Checked
     from tilelang_npu.simulator.sanitizer.causes import Finding
 
-__all__ = ["ASSUMED_SIZE", "Checker", "KernelCheck"]
-
 ASSUMED_SIZE = 256
 """The size of a symbolic dimension for which no call and no option gives a value."""
 _ASSUMED_NUMBER = 1

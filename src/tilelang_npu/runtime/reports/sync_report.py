@@ -23,8 +23,6 @@ from tilelang_npu.errors import Location
 if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch, Launch
 
-__all__ = ["SyncReport", "WaitEntry", "reason_text", "sync_report", "wait_remarks"]
-
 WAITS = (hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 """The operations that wait."""
 

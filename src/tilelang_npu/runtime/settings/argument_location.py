@@ -6,8 +6,6 @@ import linecache
 
 from tilelang_npu.errors import Location
 
-__all__ = ["location_of_word"]
-
 _LINES = 12
 """Lines of a decorator or call that are searched."""
 

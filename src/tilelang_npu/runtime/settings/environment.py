@@ -16,12 +16,6 @@ from tilelang_npu.errors import TileError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "AGAINST", "CACHE_DIR", "CACHE_KEY", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "INTERPRET", "JOBS", "MAX_OPS", "MODE",
-    "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar",
-    "cache_directory", "cache_key_file", "check", "jobs", "most_ops",
-]
-
 
 @dataclass(frozen=True)
 class EnvVar:

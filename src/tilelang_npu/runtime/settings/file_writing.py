@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["file_name", "file_names", "replacing", "write_whole"]
-
 _UNSAFE = re.compile(r"[^\w.,+=@ -]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 """Names of devices on Windows, with any suffix."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from tilelang_npu.target import Chip
 
-__all__ = ["Indices", "MadeBy", "PassConfigs", "Settings", "read_settings"]
-
 Indices = int | Sequence[int] | None
 PassConfigs = Mapping[Any, object] | None  # keys are PassConfigKey or str; Mapping is invariant in its keys
 

@@ -11,8 +11,6 @@ from threading import Lock
 
 from tilelang_npu.errors import Location, TileError
 
-__all__ = ["TileWarning", "is_silenced", "logger", "set_log_level", "silenced", "verbose_log", "warn_at"]
-
 logger = logging.getLogger("tilelang_npu")
 
 _SILENCED: ContextVar[bool] = ContextVar("tilelang_npu_silenced", default=False)

@@ -16,8 +16,6 @@ from typing import Any
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.settings.argument_location import location_of_word
 
-__all__ = ["PassConfigKey", "known_key", "unknown_keys"]
-
 _MEMBER = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 """The form of member names: words in capitals with underscores between them."""
 

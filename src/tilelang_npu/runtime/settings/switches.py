@@ -19,8 +19,6 @@ from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey, known_
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["PassConfigKey", "check_switches", "disabled_optimisations", "resolve", "warn_of_unknown_keys"]
-
 
 _Key = PassConfigKey
 _COMBINE, _CV_SYNC = _Key.TL_ASCEND_AUTO_CV_COMBINE, _Key.TL_ASCEND_AUTO_CV_SYNC

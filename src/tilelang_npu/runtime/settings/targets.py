@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from tilelang_npu.target import Chip
 
-__all__ = ["determine_platform", "dialect_of", "find_chip", "select_chip"]
-
 _DIALECTS = {"npuir": "npuir", "ascendc": "ascendc", "pto": "ascendc"}
 _OTHER_MACHINES = ("cuda", "hip", "rocm", "metal", "webgpu", "llvm", "cpu", "c", "cutedsl", "musa", "maca", "opencl", "vulkan")
 

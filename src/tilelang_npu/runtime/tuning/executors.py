@@ -22,8 +22,6 @@ from typing import Any, TypeVar, cast
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
 
-__all__ = ["HELP", "Processes", "compute_each", "open_executor"]
-
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 

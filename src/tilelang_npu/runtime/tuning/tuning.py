@@ -27,10 +27,8 @@ from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow, load_outc
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.factory import Factory
-    from tilelang_npu.runtime.jit.methods import Method
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
-
-__all__ = ["Candidate", "Rejected", "Tuning"]
+    from tilelang_npu.runtime.jit.methods import Method
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,10 @@ class Tuning:
                     self.rejected.append(Rejected(dict(row.config), str(row.outcome), row.outcome.code))
             candidates = [Candidate(number, row.config, row.key, None if row.outcome.us is None else row.outcome.us / 1000)
                           for number, row in enumerate(self.rows) if row.outcome.works]
-            check = ResultCheck(self.profile, functools.cache(functools.partial(self._standard, candidates)))
-            ranked = self._ranked(candidates, check)
+            standard = self._standard(candidates)
+            check = ResultCheck(self.profile, functools.cache(
+                lambda: None if standard is None else (standard.config, self.kernel(standard.config))))
+            ranked = self._ranked(candidates, standard, check)
         if self.table is not None:
             self.table.write(self.rows)
         return ranked, check
@@ -161,7 +161,13 @@ class Tuning:
                         self.table.add(self.rows[number])
                 step.done += 1
 
-    def _ranked(self, candidates: Sequence[Candidate], check: ResultCheck) -> list[Candidate]:
+    def _standard(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """Returns the candidate with which the others are compared: the one with the factory's defaults, or else the first."""
+        defaults = {name: parameter.default for name, parameter in inspect.signature(self.factory.function).parameters.items()}
+        with_defaults = (one for one in candidates if all(defaults.get(name) == value for name, value in one.config.items()))
+        return next(with_defaults, None) or next(iter(candidates), None)
+
+    def _ranked(self, candidates: Sequence[Candidate], standard: Candidate | None, check: ResultCheck) -> list[Candidate]:
         """Returns the candidates that work, best first. Those without an estimate are run; then the fastest is run, and the
         next one while results are wrong. Once results are right and the time equals the estimate, slower candidates are not
         run."""
@@ -173,7 +179,7 @@ class Tuning:
             else:
                 try:
                     with time_limit(self.timeout):
-                        one.latency = self._checked(one, candidates, check)
+                        one.latency = self._checked(one, standard, check)
                 except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
                     outcome = failure(error)
                     self.rejected.append(Rejected(dict(one.config), str(outcome), outcome.code))
@@ -185,10 +191,9 @@ class Tuning:
             working.append(one)
         return sorted(working, key=lambda one: (one.latency, one.number))
 
-    def _checked(self, one: Candidate, candidates: Sequence[Candidate], check: ResultCheck) -> float:
+    def _checked(self, one: Candidate, standard: Candidate | None, check: ResultCheck) -> float:
         """Returns the milliseconds of a run whose results are right. A pair of kernels that was compared before is not run
         again."""
-        standard = self._standard_of(candidates)
         if one.estimate is None or not check.depends_on_kernels_alone() or standard is None:
             return check.measure(self.kernel(one.config), one.config)
         facts = {"what": "a check", "profile": replace(self.profile, manual_check_prog=None)}
@@ -199,16 +204,6 @@ class Tuning:
                 return latency
             entries.store(key, {"right": "yes"})
         return one.estimate
-
-    def _standard_of(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Returns the candidate with which the others are compared: the one with the factory's defaults, or else the first."""
-        defaults = {name: parameter.default for name, parameter in inspect.signature(self.factory.function).parameters.items()}
-        with_defaults = (one for one in candidates if all(defaults.get(name) == value for name, value in one.config.items()))
-        return next(with_defaults, None) or next(iter(candidates), None)
-
-    def _standard(self, candidates: Sequence[Candidate]) -> tuple[Config, JITKernel] | None:
-        found = self._standard_of(candidates)
-        return None if found is None else (found.config, self.kernel(found.config))
 
 
 doors(globals())

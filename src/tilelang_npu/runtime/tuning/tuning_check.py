@@ -22,8 +22,6 @@ from tilelang_npu.traced.author import user_location
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 
-__all__ = ["ResultCheck", "TuningProfile", "set_autotune_inputs"]
-
 
 @dataclass(frozen=True)
 class TuningProfile:

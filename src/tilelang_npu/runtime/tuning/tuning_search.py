@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
 
-__all__ = ["Config", "Everything", "Optimiser", "Search"]
-
 Config = Mapping[str, Any]
 _BATCH = 8
 _MAX_PROPOSALS = 20

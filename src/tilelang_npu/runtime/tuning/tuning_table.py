@@ -19,8 +19,6 @@ from tilelang_npu.runtime.kernel.draft import Timing
 from tilelang_npu.runtime.settings.file_writing import write_whole
 from tilelang_npu.traced.author import user_location
 
-__all__ = ["Table", "TuningRow", "load_outcomes", "store_outcomes"]
-
 
 class TuningRow(NamedTuple):
     """A configuration, the key of its draft (empty if it could not be traced), and its outcome."""
