@@ -211,9 +211,9 @@ def test_the_entry_of_another_kernel_does_not_pass_for_this_one(kind: str, direc
 
 def test_the_text_of_another_kernel_under_this_key_is_not_read(directory: Path) -> None:
     _run(2.0)
-    entries = _entries(directory)
-    entries[entries.WHOLE_KERNEL].unlink()
-    two = entries[entries.LOWERED_TEXT]
+    written = _entries(directory)
+    written[entries.WHOLE_KERNEL].unlink()
+    two = written[entries.LOWERED_TEXT]
     known = json.loads(gzip.decompress(authentication.unseal(two.name, two.read_bytes())))
     other = {**known, "text": known["text"].replace("2.000000e+00", "3.000000e+00")}
     assert other != known

@@ -121,7 +121,7 @@ def test_chains_of_an_expression() -> None:
 
 def test_every_instruction_with_a_name_is_a_read_or_known_to_be_none() -> None:
     names = {dis.opname[number] for number in dis.hasname}
-    assert names <= code_reads._GLOBAL | code_reads._NO_GLOBAL
+    assert names <= code_reads._GLOBAL | code_reads._OTHER_NAMES
     assert {"LOAD_GLOBAL", "LOAD_NAME"} <= code_reads._GLOBAL
     assert not {name for name in code_reads._GLOBAL if not name.startswith("LOAD_")}
     assert {"LOAD_DEREF"} <= code_reads._CLOSURE

@@ -110,7 +110,7 @@ CASES = [
     (serial, "collapse-copies", Stages, "T.Pipelined with num_stages=2 in place of T.serial"),
     (without_sinking, "multi-buffer", SwitchedOn, "sink-buffers out of tl.disable"),
     (pinned, "bind-sub-blocks", Unpinned, "no address of the author's"),
-    (crowded, "hoist-loads", InFront, "the load in front of the loop at line"),
+    (crowded, "hoist-loads", InFront, "the load before the loop at line"),
     (tiled, "multi-buffer", Smaller, "tile=56 in place of 112"),
 ]
 

@@ -220,7 +220,7 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "an optimisation": lambda patch: (patch.setenv("TILELANG_NPU_WITHOUT", "banks"), _key())[1],
     "NumPy": lambda patch: (patch.setattr(np, "__version__", "0"), _key())[1],
     "Python": lambda patch: (patch.setattr(sys, "version", "0"), _key())[1],
-    "this package": lambda patch: (patch.setattr(cache, "versions", lambda: ["0"]), _key())[1],
+    "this package": lambda patch: (patch.setattr(entries, "versions", lambda: ["0"]), _key())[1],
 }
 
 

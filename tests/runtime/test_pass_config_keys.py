@@ -70,7 +70,7 @@ def test_keys_of_gpus_say_what_they_do_there(name: str) -> None:
     ("tl.ascend_auto_synk", "did you mean 'tl.ascend_auto_sync'?"),
     ("TL_ASCEND_AUTO_SYNC", "did you mean 'tl.ascend_auto_sync'?"),
     ("tirx.disable_vectorize",
-     "newer versions of TVM call 'tir.disable_vectorize' so, which has no effect on an Ascend chip either"),
+     "it is the name of 'tir.disable_vectorize' in newer versions of TVM, which has no effect on an Ascend chip either"),
     ("nothing like it", "the keys with an effect are A, B"),
     (7, "the keys with an effect are A, B"),
 ])

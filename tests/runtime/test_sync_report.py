@@ -286,7 +286,7 @@ def test_each_pass_runs_once_for_a_kernel_and_for_no_report(name: str, monkeypat
         monkeypatch.setattr(kind, "apply", counted)
     for factory in vars(pass_kernels).values():
         if isinstance(factory, Factory):  # another test of this process may have made the kernel
-            monkeypatch.setattr(factory, "_made", Kept())
+            monkeypatch.setattr(factory, "_kernels", Kept())
     made, arrays = CALLS[name]
     kernel = made()
     kernel(*arrays)

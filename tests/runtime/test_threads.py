@@ -286,7 +286,7 @@ def test_files_that_threads_write_at_once_leave_the_umask_alone(tmp_path: Path) 
 
 
 def test_what_is_kept_in_memory_stays_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_IN_MEMORY", 4)
+    monkeypatch.setattr(entries, "_MAX_IN_MEMORY", 4)
     entries.disable_cache()
     try:
         together(4, lambda number: [entries.store(f"{number}-{turn}", {"text": ""}) for turn in range(200)])

@@ -55,9 +55,8 @@ class Sanitizer:
         """
         with self._lock:
             if program not in self._programs:
-                lines = _lines(program, function)
-                if any(map(has_comments, lines)):
-                    for file, (first, last) in lines.items():
+                if any(map(has_comments, _files(program, function))):  # this is faster than finding the lines
+                    for file, (first, last) in _lines(program, function).items():
                         self._comments.update(dict.fromkeys(allowances_in(file, first, last)))
                 self._programs.add(program)
             by_allowance: dict[Allowance | None, list[Hazard]] = {}
@@ -106,6 +105,13 @@ def raise_findings(findings: Sequence[Finding]) -> None:
     bad = unallowed(findings)
     if bad:
         raise SanitizerError("\n\n".join(map(str, bad)), code=bad[0].code, location=bad[0].location, findings=bad)
+
+
+def _files(program: Program, function: PrimFunc | None) -> set[str]:
+    """Returns the files in which a kernel is written."""
+    files = {record.location.file for compiled in program.functions for record in compiled.records
+             if record.location is not None}
+    return files if function is None else {*files, function.location.file}
 
 
 def _lines(program: Program, function: PrimFunc | None) -> dict[str, tuple[int, int]]:
