@@ -112,7 +112,7 @@ class Signature:
         with_outputs = tuple(sorted({*self.inputs, *self.outputs}))
         return with_outputs if count == len(with_outputs) else self.inputs
 
-    def bind(self, arguments: Sequence[Any], overwritten: Callable[[BoundCall], Container[int]] | None = None) -> BoundCall:
+    def bind(self, arguments: Sequence[object], overwritten: Callable[[BoundCall], Container[int]] | None = None) -> BoundCall:
         """Checks the arguments and allocates the other arrays. Arrays for the outputs may be passed at their positions.
 
         Args:
@@ -150,7 +150,7 @@ class Signature:
                 _fill_uninitialised(values[position], self.parameters[position].dtype)
         return call
 
-    def positional(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    def positional(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[Any, ...]:
         """Returns the arguments of a call in the order of the parameters. ``stream`` is left out, unless a parameter has this
         name.
 
@@ -199,7 +199,7 @@ class Signature:
                     found[parameter.name] = int(shape[0])
         return found
 
-    def results(self, call: BoundCall, arguments: tuple[Any, ...]) -> Any:
+    def results(self, call: BoundCall, arguments: tuple[object, ...]) -> Any:
         """Returns the outputs of a call: a single one as it is, several as a list, as torch tensors if an argument is one.
         Without outputs: None, or an empty list in the ascendc dialect."""
         results = [like_caller(call.values[position], arguments) for position in self.outputs]
@@ -207,7 +207,7 @@ class Signature:
             return [] if self.flat else None
         return results[0] if len(results) == 1 else results
 
-    def _wrong_count(self, arguments: Sequence[Any]) -> TileError:
+    def _wrong_count(self, arguments: Sequence[object]) -> TileError:
         expected = ", ".join(self.parameters[position].name for position in self.inputs) or "nothing"
         count = "1 argument" if len(self.inputs) == 1 else f"{len(self.inputs)} arguments"
         msg = f"{self.kernel} takes {count} ({expected}) and got {len(arguments)}"
@@ -351,7 +351,7 @@ def _call_note() -> list[str]:
     return [f"in the call at {call.shown_line}"] if call is not None else []
 
 
-def _checked(parameter: Parameter, argument: Any, written: bool) -> Any:
+def _checked(parameter: Parameter, argument: object, written: bool) -> Any:
     """Returns the array or number that an argument is.
 
     Raises:

@@ -178,7 +178,7 @@ class Reader:
         Raises:
             TypeError: its result changes from call to call, or the built-in was replaced.
         """
-        known: dict[str, object] = function.__builtins__
+        known: dict[str, object] = function.__builtins__  # type: ignore[attr-defined]  # typeshed does not declare it
         if name in CHANGING_BUILTINS or known.get(name, ABSENT) is not _BUILTINS.get(name, ABSENT):
             raise TypeError(f"it uses {name}")
 
@@ -248,7 +248,7 @@ class Reader:
 
     # -- instances -----------------------------------------------------------------------------------------------------
 
-    def _instance(self, value: Any) -> object:
+    def _instance(self, value: object) -> object:
         kind = type(value)
         if isinstance(value, np.generic):
             return self._numpy_scalar(value)
@@ -269,7 +269,7 @@ class Reader:
             base = base.__base__ or object
         return self.state_of(kind), CONTENTS[base](self.state_of, value), self._attributes(value)
 
-    def _of_library(self, value: Any) -> object | None:
+    def _of_library(self, value: object) -> object | None:
         """Returns the state of an instance of a library's class; None if it is read like an instance of any class."""
         kind = type(value)
         if isinstance(value, Enum):
@@ -351,7 +351,7 @@ class Reader:
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
-    def state_of_function(self, value: Any) -> object:
+    def state_of_function(self, value: object) -> object:
         """Returns the state of a function: its code, and the states of the values that it reads."""
         hygienic: tuple[bool, ...] = ()
         while isinstance(value, (PrimFunc, Macro)):
@@ -396,7 +396,7 @@ class Reader:
                 found.append((chain, _MISSING if content is ABSENT else self.state_along(content, chain)))
         return tuple(found)
 
-    def state_of_chains(self, chains: Iterable[Chain], function: Any) -> tuple[object, ...]:
+    def state_of_chains(self, chains: Iterable[Chain], function: object) -> tuple[object, ...]:
         """Returns the states of the chains in annotations that begin with a global or a closure variable of a function. A
         module alone is no annotation."""
         if not chains or not isinstance(function, FunctionType):
@@ -446,7 +446,7 @@ class Reader:
 
     # -- chains --------------------------------------------------------------------------------------------------------
 
-    def state_along(self, value: Any, chain: Chain) -> object:
+    def state_along(self, value: object, chain: Chain) -> object:
         """Returns the state of a chain that begins with ``value``: of a module or a class, only the named attribute counts."""
         for place, name in enumerate(chain[1:], 1):
             if isinstance(value, ModuleType):
@@ -486,7 +486,7 @@ class Reader:
                 return found if plain and self.is_users(one.__module__) else ABSENT
         return ABSENT
 
-    def _is_users_value(self, value: Any, *, data: bool = False) -> bool:
+    def _is_users_value(self, value: object, *, data: bool = False) -> bool:
         """Whether a value in a library is the user's, by its class or code; with ``data``, also if it is plain data."""
         if isinstance(value, FunctionType):
             return self.is_users(value.__globals__.get("__name__"))
@@ -508,7 +508,7 @@ class Reader:
         given = [*zip_longest(names[:len(args)], args), *sorted(kwargs.items())]
         return len(args), tuple((name, self._argument(code, name, value)) for name, value in given)
 
-    def _argument(self, code: object, name: str | None, value: Any) -> object:
+    def _argument(self, code: object, name: str | None, value: object) -> object:
         """Returns the state of the parts of an argument that the code reads."""
         if type(value) in LEAVES or not isinstance(code, CodeType) or name is None or not self._has_parts(value):
             return self.state_of(value)
@@ -523,14 +523,14 @@ class Reader:
             parts.append((chain, part))
         return Identity(type(value)), tuple(parts)
 
-    def _has_parts(self, value: Any) -> bool:
+    def _has_parts(self, value: object) -> bool:
         """Whether a value is a user's object whose attributes are read one by one."""
         kind = type(value)
         return (kind not in STATES and kind not in _STATES and not isinstance(value, (type, ModuleType, Enum))
                 and self.is_users(kind.__module__) and not is_tensor(value)
                 and all("__getattribute__" not in namespace_of(one) for one in kind.__mro__[:-1]))
 
-    def _part(self, value: Any, chain: Chain) -> object:
+    def _part(self, value: object, chain: Chain) -> object:
         """Returns the state of the chain that code reads from an object; ``ABSENT`` if it may depend on the rest of the
         object."""
         name, kind = chain[0], type(value)
@@ -548,7 +548,7 @@ class Reader:
             return self._method(of_class, value)
         return ABSENT if hasattr(type(of_class), "__get__") else self.state_along(of_class, chain)
 
-    def _method(self, function: Any, value: Any) -> object:
+    def _method(self, function: object, value: object) -> object:
         """Returns the state of a method, and of the attributes of its object that it reads."""
         place = id(function), id(value)
         if not isinstance(function, FunctionType) or place in self._called_for:
@@ -559,7 +559,7 @@ class Reader:
         return self.state_of(function), read
 
 
-def _found_in(value: Any, name: str) -> Any:
+def _found_in(value: object, name: str) -> Any:
     """Returns the unbound attribute of a class or a function; ``ABSENT`` if it has none."""
     if isinstance(value, type):
         return next((space[name] for one in value.__mro__ if name in (space := namespace_of(one))), ABSENT)

@@ -13,7 +13,7 @@ import dis
 import functools
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 Chain = tuple[str, ...]
 """A name, and the attributes that are read from it."""
@@ -155,7 +155,7 @@ def chains_in(tree: ast.AST) -> Iterator[Chain]:
             yield from chains_in(child)
 
 
-def _chains_in_texts(constants: tuple[Any, ...]) -> Iterator[Chain]:
+def _chains_in_texts(constants: tuple[object, ...]) -> Iterator[Chain]:
     for constant in constants:
         if isinstance(constant, tuple):
             yield from _chains_in_texts(constant)

@@ -97,7 +97,7 @@ class Agreement:
         return "\n  ".join(lines)
 
 
-def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[Any], call: BoundCall) -> None:
+def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> None:
     """Compares the results of a run with the interpreter's.
 
     Args:
@@ -117,7 +117,7 @@ def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[Any]
                         "and no T.Parallel whose points use each other's results should be reported")
 
 
-def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[Any], call: BoundCall) -> Agreement:
+def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> Agreement:
     """Compares the results of a run with the interpreter's; for the arguments see :func:`check_against_interpreter`."""
     parameters = kernel.signature.parameters
     # The last parameters may be tensors that the compiler added (T.alloc_global), which the interpreter does not have.
@@ -168,7 +168,7 @@ def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[Any],
 class _Reruns:
     """Further executions by the interpreter, which are made only if a difference needs them."""
 
-    def __init__(self, run: Callable[[], list[Any]], wanted: list[Any]) -> None:
+    def __init__(self, run: Callable[[], list[object]], wanted: list[object]) -> None:
         self._run, self._wanted = run, wanted
 
     @cached_property

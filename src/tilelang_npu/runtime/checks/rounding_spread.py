@@ -20,7 +20,7 @@ _UNITS = 4
 """Units in the last place that are always allowed: functions such as exp differ by up to two between libraries."""
 
 
-def copied(values: Sequence[Any]) -> list[Any]:
+def copied(values: Sequence[object]) -> list[Any]:
     """Returns the values with copies of the arrays. Values that are the same array stay the same array."""
     made: dict[int, Any] = {}
     return [made.setdefault(id(value), value.copy()) if isinstance(value, np.ndarray) else value for value in values]
@@ -41,7 +41,7 @@ def distance(got: Any, expected: Any) -> Any:
     return np.where(same, 0.0, np.where(np.isfinite(found), found, np.inf))
 
 
-def _at_random(run: Callable[[], list[Any]], seed: int) -> list[Any]:
+def _at_random(run: Callable[[], list[object]], seed: int) -> list[Any]:
     token = RANDOM.set(np.random.default_rng(seed))
     try:
         return run()
@@ -49,7 +49,7 @@ def _at_random(run: Callable[[], list[Any]], seed: int) -> list[Any]:
         RANDOM.reset(token)
 
 
-def spread(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
+def spread(run: Callable[[], list[object]], wanted: Sequence[object]) -> list[Any]:
     """Returns how far the results change if each inexact operation rounds up or down at random."""
     found: list[Any] = [0.0 for _ in wanted]
     for seed in range(_RUNS):
@@ -59,7 +59,7 @@ def spread(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
     return found
 
 
-def undefined(run: Callable[[], list[Any]], wanted: Sequence[Any]) -> list[Any]:
+def undefined(run: Callable[[], list[object]], wanted: Sequence[object]) -> list[Any]:
     """Returns masks of the result elements that change if uninitialised memory has other contents."""
     token = POISON.set((-3.5, 0x55))
     try:
@@ -96,7 +96,7 @@ def allowance(expected: Any, spreads: Any) -> Any:
     return _FACTOR * spreads + _UNITS * unit * np.where(np.isfinite(wide), wide, 0.0) + least
 
 
-def writer(run: Callable[[], list[Any]], parameter: str, index: tuple[int, ...]) -> Write | None:
+def writer(run: Callable[[], list[object]], parameter: str, index: tuple[int, ...]) -> Write | None:
     """Returns the statement that writes an element of a tensor last; None if none does."""
     seen: list[Write] = []
     token = WATCHED.set((parameter, index, seen))

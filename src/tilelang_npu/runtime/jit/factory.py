@@ -111,7 +111,7 @@ class Factory(Generic[P, R]):
         made: R = kernel if arrays is None else kernel(*arrays)
         return made
 
-    def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
+    def compile(self, *args: object, **kwargs: object) -> JITKernel:
         """Returns the kernel for these arguments, without running it.
 
         For an eager function, the arrays may be left out if the sizes of ``T.const`` are given by name:
@@ -133,23 +133,23 @@ class Factory(Generic[P, R]):
         listeners.tell_compiled(kernel)
         return kernel
 
-    def draft(self, *args: Any, **kwargs: Any) -> Draft:
+    def draft(self, *args: object, **kwargs: object) -> Draft:
         """Returns the kernel for these arguments, traced and not lowered; see :meth:`compile`."""
         from tilelang_npu.runtime.kernel.draft import Draft
 
         func, settings, _ = self._prim_func(args, kwargs, self._eager_call(args, kwargs))
         return Draft.of(func, settings)
 
-    def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
+    def get_kernel_source(self, *args: object, **kwargs: object) -> str:
         """Returns the source of the kernel for these arguments, see :meth:`JITKernel.get_kernel_source`."""
         return self.compile(*args, **kwargs).get_kernel_source()
 
-    def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    def key(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Returns a key of the call: calls with equal keys return the same kernel. It is None if the call reads values whose
         changes cannot be observed."""
         return self._key(args, kwargs, self._eager_call(args, kwargs))
 
-    def _key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], eager_call: _EagerCall | None) -> object:
+    def _key(self, args: tuple[object, ...], kwargs: Mapping[str, object], eager_call: _EagerCall | None) -> object:
         annotations: tuple[Chain, ...] = ()
         if self.eager is not None and eager_call is not None:
             read = {name: value for name, value in eager_call.arguments.items() if name not in self.eager.unread}
@@ -174,7 +174,7 @@ class Factory(Generic[P, R]):
         trees = [] if self.eager is None else self.eager.annotations
         return tuple(dict.fromkeys(chain for tree in trees for chain in chains_in(tree)))
 
-    def arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def arrays(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """Returns the arguments of an eager function's call that are tensors of its kernel, in the kernel's order.
 
         Raises:
@@ -188,7 +188,8 @@ class Factory(Generic[P, R]):
                             help="give it, or call compile to get the kernel alone")
         return [given[name] for name in self.eager.declared]
 
-    def _bound_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
+    def _bound_arguments(self, args: Sequence[object], kwargs: Mapping[str, object], *, complete: bool = False
+                         ) -> dict[str, Any]:
         """Returns the arguments by name, with defaults.
 
         Raises:
@@ -216,7 +217,7 @@ class Factory(Generic[P, R]):
         arguments = {**given, **arrays}
         return _EagerCall(arguments, self.eager.sizes(arguments, sizes))
 
-    def _prim_func(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], eager_call: _EagerCall | None
+    def _prim_func(self, args: tuple[object, ...], kwargs: Mapping[str, object], eager_call: _EagerCall | None
                    ) -> tuple[PrimFunc, Settings, MadeBy | None]:
         """Returns the kernel's function for these arguments, its settings, and the factory call that made it.
 
@@ -281,7 +282,7 @@ def jit(
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Path | Chip | None = ...,
     sanitize: bool | None = ..., interpret: bool | None = ..., compile_flags: object = ...,
 ) -> Factory[P, Any]: ...
-def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
+def jit(func: Callable[..., object] | None = None, **settings: object) -> Any:
     """Makes a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
 
     The decorated function takes sizes, types and tuning parameters, defines one ``@T.prim_func`` and returns it. The factory's
@@ -313,7 +314,7 @@ def _make_factory(function: Callable[..., object], settings: Settings) -> Factor
     return Factory(function, settings)
 
 
-def compile(func: PrimFunc, **settings: Any) -> JITKernel:  # noqa: A001  (TileLang's name)
+def compile(func: PrimFunc, **settings: object) -> JITKernel:  # noqa: A001  (TileLang's name)
     """Compiles one ``@T.prim_func``; the settings are those of :func:`jit`.
 
     Raises:
@@ -329,7 +330,7 @@ def compile(func: PrimFunc, **settings: Any) -> JITKernel:  # noqa: A001  (TileL
     return kernel
 
 
-def lower(func: PrimFunc, **settings: Any) -> str:
+def lower(func: PrimFunc, **settings: object) -> str:
     """Returns the input for the vendor's compiler: the kernel's MLIR text at the stage ``hivm-auto``.
 
     Raises:

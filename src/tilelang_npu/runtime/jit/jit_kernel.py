@@ -128,7 +128,7 @@ class JITKernel(CompiledKernel):
 
     # -- the interpreter ---------------------------------------------------------------------------------------------
 
-    def interpret(self, *args: Any, **named: Any) -> Any:
+    def interpret(self, *args: object, **named: object) -> Any:
         """Executes the kernel as Python, without its compiled form. Arguments and results are those of a call.
 
         Debuggers, ``print`` and any other Python work in the kernel (docs/debugging.md).
@@ -140,7 +140,7 @@ class JITKernel(CompiledKernel):
 
         return InterpretedKernel(self.prim_func, self._settings, lambda: self, self._lengths)(*args, **named)
 
-    def check(self, *args: Any, **named: Any) -> Agreement:
+    def check(self, *args: object, **named: object) -> Agreement:
         """Runs the kernel compiled and interpreted on copies of the arguments, and compares the results: bit by bit for
         integers, within rounding errors for floats.
 
@@ -161,7 +161,7 @@ class JITKernel(CompiledKernel):
 
     # -- times -------------------------------------------------------------------------------------------------------
 
-    def estimate(self, *args: Any, **named: Any) -> AnyLaunch:
+    def estimate(self, *args: object, **named: object) -> AnyLaunch:
         """Returns the launch that a call would make, with its times, without computing values (docs/accuracy.md).
 
         Args:
@@ -177,7 +177,7 @@ class JITKernel(CompiledKernel):
 
         return estimate(self, self.positional(args, named) if args or named else ())
 
-    def profile(self, *args: Any, **named: Any) -> Profile:
+    def profile(self, *args: object, **named: object) -> Profile:
         """Returns where the time goes: the critical path, pipes, lines, bytes, and the changes that would save time
         (docs/profiling.md).
 
@@ -205,7 +205,7 @@ class JITKernel(CompiledKernel):
         """Returns the result of one run on made-up inputs."""
         return self.get_profiler().run_once()
 
-    def update_tuner_result(self, latency: float, config: Mapping[str, Any], ref_latency: float | None) -> Self:
+    def update_tuner_result(self, latency: float, config: Mapping[str, object], ref_latency: float | None) -> Self:
         """Stores the result of tuning in the kernel; returns the kernel."""
         self.latency, self.config, self.ref_latency = latency, dict(config), ref_latency
         return self
@@ -242,7 +242,7 @@ class JITKernel(CompiledKernel):
 
         return memory_report(self.name, self.chip.name, self._lowering.final)
 
-    def sync_report(self, *args: Any) -> SyncReport:
+    def sync_report(self, *args: object) -> SyncReport:
         """Returns every wait and barrier: the two lines and the bytes of the dependence, and how long it stalls its pipe.
 
         Args:

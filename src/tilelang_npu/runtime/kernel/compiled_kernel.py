@@ -131,7 +131,7 @@ class CompiledKernel:
         state = {name: value for name, value in state_of(self).items() if name != "_process"}
         return state | {"made_by": None, "_store": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         environment.check()
         vars(self).update(state, _process=_ProcessState())
 
@@ -196,7 +196,7 @@ class CompiledKernel:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         """Runs the kernel.
 
         Args:
@@ -240,7 +240,7 @@ class CompiledKernel:
         raise TileError(f"{self.name} is launched without a grid in brackets", code="T401", location=user_location(),
                         help=f"call it with ({names}): T.Kernel(...) in it says how many blocks there are")
 
-    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    def positional(self, args: tuple[object, ...], named: dict[str, object]) -> tuple[Any, ...]:
         """Returns the arguments of a call in the order of the parameters, named arguments included."""
         return self.signature.positional(args, named)
 
@@ -281,7 +281,7 @@ class CompiledKernel:
         if self._store is not None:
             self._store(self)
 
-    def trace(self, *args: Any, **named: Any) -> AnyLaunch | None:
+    def trace(self, *args: object, **named: object) -> AnyLaunch | None:
         """Returns a launch without computing values, which is much faster than a run. No array is written.
 
         Args:
@@ -379,7 +379,7 @@ class CompiledKernel:
 
     # -- variants: kernels that run in place of this one for some calls ---------------------------------------------------
 
-    def for_arguments(self, *args: Any) -> Self:
+    def for_arguments(self, *args: object) -> Self:
         """Returns the kernel that a call with these arguments runs. It is another one if arrays are longer than declared (in
         the npuir dialect), or if one array is passed for several parameters.
 
@@ -391,7 +391,7 @@ class CompiledKernel:
         aliases = self._aliases(self.signature.bind(args))
         return self._with_aliases(aliases) if aliases else self
 
-    def _call_variant(self, variant: CompiledKernel, args: tuple[Any, ...]) -> Any:
+    def _call_variant(self, variant: CompiledKernel, args: tuple[object, ...]) -> Any:
         try:
             return variant(*args)
         finally:

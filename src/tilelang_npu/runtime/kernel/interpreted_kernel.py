@@ -66,7 +66,7 @@ class InterpretedKernel:
             self._compiled.made_by = self.made_by
         return self._compiled
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         """Executes the kernel. Arguments and results are those of a compiled kernel's call."""
         args = self.signature.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):

@@ -148,7 +148,7 @@ def _pickled_forms(program: Program) -> bytes | None:
 class _Pickler(pickle.Pickler):
     """Pickles functions that other functions made for generated code, by the maker and its arguments."""
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         recipe = recipe_of(value)
         return NotImplemented if recipe is None else (made, (recipe[0], *recipe[1]))
 

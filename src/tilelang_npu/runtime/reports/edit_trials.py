@@ -227,7 +227,7 @@ def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
                for first, second in zip(*results, strict=True))
 
 
-def results_of(kernel: CompiledKernel, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndarray[Any, Any]]:
     """Runs a kernel without telling the listeners. Returns the arrays that it writes, in the order of the parameters."""
     call = kernel.signature.bind(arrays)
     arguments = kernel.machine_arguments(call)

@@ -202,7 +202,7 @@ def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iter
                        partial(source.rewritten, partial(_hoist_load, change)), safe=False, cause="loaded again")
 
 
-def _smaller_tiles(source: EditableKernel, change: Smaller, traces: Callable[[str, int], tuple[Any, Traced] | None]
+def _smaller_tiles(source: EditableKernel, change: Smaller, traces: Callable[[str, int], tuple[object, Traced] | None]
                    ) -> Iterator[Edit]:
     """Yields, for each number of the factory, the edit with the largest smaller number for which the tiles are small enough.
 

@@ -48,7 +48,7 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
     return Profile(launch, kernel.name, edits)
 
 
-def launch_of(kernel: CompiledKernel, args: Sequence[Any] = (), named: Mapping[str, Any] | None = None) -> AnyLaunch:
+def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mapping[str, object] | None = None) -> AnyLaunch:
     """Returns a launch of a kernel: a trace, or a run if data decide what the kernel does.
 
     Args:
@@ -72,7 +72,7 @@ def launch_of(kernel: CompiledKernel, args: Sequence[Any] = (), named: Mapping[s
     return launch
 
 
-def estimate(kernel: CompiledKernel, args: Sequence[Any]) -> AnyLaunch:
+def estimate(kernel: CompiledKernel, args: Sequence[object]) -> AnyLaunch:
     """Returns the launch that a call would make, without computing values.
 
     Args:

@@ -56,7 +56,7 @@ class Benchmark:
                 raise TileError(f"x_vals has {value!r} for {', '.join(self.x_names)}", code="T424",
                                 help="give one number for each name, or one for all")
 
-    def arguments(self, value: Any) -> dict[str, Any]:
+    def arguments(self, value: object) -> dict[str, Any]:
         """Returns the arguments at a value of the axis."""
         values = value if isinstance(value, (list, tuple)) else [value] * len(self.x_names)
         return dict(zip(self.x_names, values, strict=True))
@@ -72,7 +72,7 @@ class SweepPoint:
     reason: str = ""
 
     @classmethod
-    def of(cls, result: Any) -> SweepPoint:
+    def of(cls, result: object) -> SweepPoint:
         """Returns the measurement that a function returned: a number, a number with an ``error``, a triple of a value and its
         interval, or a launch, which counts in microseconds."""
         if isinstance(result, (list, tuple)):
@@ -168,7 +168,7 @@ class Sweep:
         return f"{drawn}<table><tr>{cells}</tr>{body}</table>{why}"
 
 
-def _first(value: Any) -> float:
+def _first(value: object) -> float:
     return float(value[0] if isinstance(value, (list, tuple)) else value)
 
 
@@ -185,16 +185,16 @@ class Measured:
         benchmarks: the benchmarks.
     """
 
-    def __init__(self, function: Callable[..., Any], benchmarks: Sequence[Benchmark]) -> None:
+    def __init__(self, function: Callable[..., object], benchmarks: Sequence[Benchmark]) -> None:
         self.function = function
         self.benchmarks = tuple(benchmarks)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Calls the function itself."""
         return self.function(*args, **kwargs)
 
     def run(self, *, print_data: bool = False, save_path: str | Path = "", show_plots: bool = False,
-            **arguments: Any) -> Sweep | list[Sweep]:
+            **arguments: object) -> Sweep | list[Sweep]:
         """Measures the function.
 
         Args:
@@ -218,7 +218,7 @@ class Measured:
                     print(file)  # noqa: T201  (the caller asks for it)
         return found if len(found) > 1 else found[0]
 
-    def _measured(self, benchmark: Benchmark, arguments: Mapping[str, Any]) -> Sweep:
+    def _measured(self, benchmark: Benchmark, arguments: Mapping[str, object]) -> Sweep:
         points: dict[str, list[SweepPoint]] = {name: [] for name in benchmark.line_names}
         with shown(benchmark.plot_name, len(benchmark.x_vals) * len(benchmark.line_vals), "sizes") as step:
             for value in benchmark.x_vals:

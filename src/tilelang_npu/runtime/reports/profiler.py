@@ -66,7 +66,7 @@ _MODES = ("min", "max", "mean", "median")
 
 
 def do_bench(
-    fn: Callable[[], Any],
+    fn: Callable[[], object],
     warmup: float = 25,  # this and the following arguments have a meaning on a device, where times vary from run to run
     rep: float = 100,
     _n_warmup: int = 0,
@@ -206,18 +206,18 @@ class Profiler:
                 made.append(like_caller(make_array(parameter.dtype, shape, self.supply_type, rng), ()))
         return made
 
-    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
+    def run_once(self, func: Callable[..., object] | None = None) -> Any:
         """Returns the result of ``func``, or of the kernel, on the inputs."""
         return (func or self.kernel)(*self.inputs())
 
     def do_bench(
         self,
-        func: Callable[..., Any] | None = None,
+        func: Callable[..., object] | None = None,
         warmup: float = 25,
         rep: float = 100,
         n_warmup: int = 1,
         n_repeat: int = 1,
-        input_tensors: Sequence[Any] | None = None,
+        input_tensors: Sequence[object] | None = None,
         backend: str = "event",
     ) -> float:
         """Returns the modelled milliseconds of one run.
@@ -235,8 +235,8 @@ class Profiler:
 
     def assert_allclose(
         self,
-        reference_program: Callable[..., Any],
-        input_tensors: Sequence[Any] | None = None,
+        reference_program: Callable[..., object],
+        input_tensors: Sequence[object] | None = None,
         atol: float = 1e-2,
         rtol: float = 1e-2,
         max_mismatched_ratio: float = 0.01,
@@ -259,8 +259,8 @@ class Profiler:
             compare(f"result {number}", result, wanted, atol, rtol, max_mismatched_ratio)
 
     def manual_assert_close(
-        self, reference_program: Callable[..., Any], input_tensors: Sequence[Any] | None = None,
-        manual_check_prog: Callable[[list[Any], list[Any]], Any] | None = None,
+        self, reference_program: Callable[..., object], input_tensors: Sequence[object] | None = None,
+        manual_check_prog: Callable[[list[object], list[object]], object] | None = None,
     ) -> None:
         """Compares the kernel's results with those of a reference, by a function that raises an error if they differ.
 
@@ -278,7 +278,7 @@ class Profiler:
         results, expected = self._results(reference_program, input_tensors)
         manual_check_prog(results, expected)
 
-    def _results(self, reference: Callable[..., Any], tensors: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+    def _results(self, reference: Callable[..., object], tensors: Sequence[object] | None) -> tuple[list[Any], list[Any]]:
         inputs = self.inputs() if tensors is None else list(tensors)
         return _as_list(self.kernel(*inputs)), _as_list(reference(*inputs))
 
@@ -295,11 +295,11 @@ class Profiler:
                 assert same, f"result {number} differs between two runs on the same inputs"
 
 
-def _as_list(results: Any) -> list[Any]:
+def _as_list(results: object) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def compare(name: str, result: Any, wanted: Any, atol: float, rtol: float, allowed: float) -> None:
+def compare(name: str, result: object, wanted: object, atol: float, rtol: float, allowed: float) -> None:
     """Compares two arrays.
 
     Raises:

@@ -94,7 +94,7 @@ class AutoTuner:
             called without arguments, or with the call's arguments and its sorted keyword items.
     """
 
-    def __init__(self, fn: Callable[..., Any], configs: Configs) -> None:
+    def __init__(self, fn: Callable[..., object], configs: Configs) -> None:
         self.fn = fn
         self.configs = configs
         self.profile = TuningProfile()
@@ -104,11 +104,11 @@ class AutoTuner:
         self.kwargs: Mapping[str, Any] = {}
 
     @classmethod
-    def from_kernel(cls, kernel: Callable[..., Any], configs: Configs) -> AutoTuner:
+    def from_kernel(cls, kernel: Callable[..., object], configs: Configs) -> AutoTuner:
         """Returns the tuner of a factory."""
         return cls(kernel, configs)
 
-    def set_compile_args(self, **settings: Any) -> AutoTuner:
+    def set_compile_args(self, **settings: object) -> AutoTuner:
         """Sets the arguments of ``jit`` with which the kernels are compiled.
 
         Raises:
@@ -184,7 +184,7 @@ class AutoTuner:
         return AutotuneResult(best.latency, config, kernel, check.latency, [(one.latency, dict(one.config)) for one in ranked],
                               tuning.rejected)
 
-    def _title(self, factory: Factory[..., Any] | Method) -> dict[str, Any]:
+    def _title(self, factory: Factory[..., object] | Method) -> dict[str, Any]:
         """Returns what identifies the table of this tuning."""
         settings = factory.settings
         return {"factory": factory.function.__qualname__, "arguments": [*map(repr, self.args)],
@@ -196,7 +196,7 @@ class AutoTuner:
         return self.run(*args, **kwargs)
 
 
-def expand_configs(configs: Configs, arguments: tuple[Any, ...]) -> list[Config]:
+def expand_configs(configs: Configs, arguments: tuple[object, ...]) -> list[Config]:
     """Returns the configurations as a list of parameter sets.
 
     Args:
@@ -231,7 +231,7 @@ class Tuned:
     """A factory under ``autotune``. A call without the tunable parameters tunes them; a second such call does not tune
     again."""
 
-    def __init__(self, factory: Factory[..., Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]
+    def __init__(self, factory: Factory[..., object], configs: Configs, profile: Mapping[str, object], run: Mapping[str, Any]
                  ) -> None:
         functools.update_wrapper(self, factory.function)
         self.factory = factory
@@ -253,7 +253,7 @@ class Tuned:
     def __copy__(self) -> Tuned:
         return self
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Returns what the factory's call returns for the best configuration; if all tunable parameters are given, nothing is
         tuned.
 
@@ -326,7 +326,7 @@ def autotune(
            "table": table}
     AutoTuner(lambda: None, []).set_profile_args(**profile)  # raises an error for an unknown argument
 
-    def decorate(factory: Any) -> Tuned:
+    def decorate(factory: object) -> Tuned:
         if isinstance(factory, (staticmethod, classmethod)) and isinstance(factory.__func__, Factory):
             factory = Factory(factory.__func__.function, factory.__func__.settings, type(factory))
         if not isinstance(factory, Factory):

@@ -55,11 +55,11 @@ class Processes(Executor):
     def _new_process(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(1, mp_context=self._context)
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[Any]:
         """See :meth:`concurrent.futures.Executor.submit`."""
         return self._threads.submit(self._call, fn, args, kwargs)
 
-    def _call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         process = self._idle.get()
         try:
             for _ in range(2):
@@ -85,13 +85,13 @@ class _OnRay(Executor):
     def __init__(self, ray: Any) -> None:
         self._run = ray.remote(max_retries=3)(_apply)
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[Any]:
         """See :meth:`concurrent.futures.Executor.submit`."""
         made: Future[Any] = self._run.remote(fn, args, kwargs).future()
         return made
 
 
-def _apply(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _apply(fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     return fn(*args, **kwargs)
 
 

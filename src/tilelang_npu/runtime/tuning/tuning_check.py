@@ -42,7 +42,7 @@ _INPUTS = threading.local()
 
 
 @contextmanager
-def set_autotune_inputs(*tensors: Any) -> Iterator[None]:
+def set_autotune_inputs(*tensors: object) -> Iterator[None]:
     """Sets the inputs of tunings inside the ``with``: one list, or the tensors one by one."""
     listed = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     before, _INPUTS.tensors = getattr(_INPUTS, "tensors", None), listed
@@ -114,7 +114,7 @@ class ResultCheck:
         assert kernel.last_launch is not None
         return kernel.last_launch.time_us / 1000
 
-    def _compare_with_standard(self, kernel: CompiledKernel, inputs: Sequence[Any]) -> None:
+    def _compare_with_standard(self, kernel: CompiledKernel, inputs: Sequence[object]) -> None:
         """Runs the kernel, and compares the arrays that it writes with those of the standard configuration's kernel.
 
         Raises:
@@ -156,7 +156,7 @@ class ResultCheck:
             self._warned = True
             warn_at(TileError(message, code="T732", location=user_location(), help=advice))
 
-    def _timed_reference(self, *inputs: Any) -> Any:
+    def _timed_reference(self, *inputs: object) -> Any:
         assert self.profile.ref_prog is not None
         started = time.perf_counter()
         results = self.profile.ref_prog(*inputs)

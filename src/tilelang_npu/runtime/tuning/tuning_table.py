@@ -49,7 +49,7 @@ class Table:
         TileError: T736 the file is not the table of this tuning.
     """
 
-    def __init__(self, path: Path, title: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, title: Mapping[str, object]) -> None:
         self._path = path
         self._title = json.dumps({"tuning": dict(title)}, default=repr) + "\n"
         self.known: dict[str, Timing] = {}
