@@ -189,7 +189,7 @@ def test_a_factory_is_pickled_by_its_name(factory: Any) -> None:
         assert loaded is factory
         assert copy.deepcopy(factory) is copy.copy(factory) is factory
     else:
-        assert (loaded.maker, type(loaded.first)) == (factory.of, Layer)
+        assert (loaded.maker, type(loaded.first)) == (factory.maker, Layer)
 
 
 def test_a_factory_without_a_name_is_refused_with_its_reason() -> None:

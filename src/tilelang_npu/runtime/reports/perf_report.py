@@ -72,7 +72,7 @@ class SweepPoint:
     reason: str = ""
 
     @classmethod
-    def of(cls, result: object) -> SweepPoint:
+    def of(cls, result: Any) -> SweepPoint:
         """Returns the measurement that a function returned: a number, a number with an ``error``, a triple of a value and its
         interval, or a launch, which counts in microseconds."""
         if isinstance(result, (list, tuple)):
@@ -168,7 +168,7 @@ class Sweep:
         return f"{drawn}<table><tr>{cells}</tr>{body}</table>{why}"
 
 
-def _first(value: object) -> float:
+def _first(value: Any) -> float:
     return float(value[0] if isinstance(value, (list, tuple)) else value)
 
 
