@@ -152,7 +152,7 @@ def test_a_file_that_is_another_table_is_left_alone(tmp_path: Path) -> None:
 def test_what_was_timed_before_is_not_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = _told(_tuned())
     monkeypatch.setattr(tuning, "time_draft", _not_again)
-    monkeypatch.setattr(tuning.Check, "measure", _not_again)
+    monkeypatch.setattr(tuning.ResultCheck, "measure", _not_again)
     assert _told(_tuned()) == first
     monkeypatch.setenv("TILELANG_NPU_CHIP", "Ascend910B4")
     with pytest.raises(AssertionError, match="once more"):

@@ -42,7 +42,7 @@ def test_a_reference_decides(kernels: dict[float, Any]) -> None:
     assert ResultCheck(TuningProfile(ref_prog=lambda a: a * 2, skip_check=True), nothing).measure(kernels[3.0], {}) > 0
     loose = TuningProfile(ref_prog=lambda a: a * 2, rtol=0.6, atol=0.0)
     assert ResultCheck(loose, nothing).measure(kernels[3.0], {}) > 0
-    assert not check.is_of_kernels_alone()
+    assert not check.depends_on_kernels_alone()
 
 
 def test_a_check_by_hand_decides_in_its_place(kernels: dict[float, Any]) -> None:
@@ -56,7 +56,7 @@ def test_a_check_by_hand_decides_in_its_place(kernels: dict[float, Any]) -> None
 
 def test_without_a_reference_the_standard_configuration_decides(kernels: dict[float, Any]) -> None:
     check = ResultCheck(TuningProfile(), lambda: ({"factor": 2.0}, kernels[2.0]))
-    assert check.is_of_kernels_alone()
+    assert check.depends_on_kernels_alone()
     assert check.measure(kernels[2.0], {"factor": 2.0}) > 0
     assert check.measure(scaled(2.0), {"factor": 2.0, "other": 1}) > 0
     with pytest.raises(AssertionError, match=r"from what it is with \{'factor': 2.0\}"):
