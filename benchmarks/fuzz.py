@@ -36,9 +36,9 @@ from typing import Any
 
 import tilelang_npu as tilelang
 from tilelang_npu.errors import SanitizerError, TileError
-from tilelang_npu.runtime.checking import Checker
-from tilelang_npu.runtime.listeners import record
-from tilelang_npu.runtime.sanitizer import Sanitizer
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+from tilelang_npu.runtime.jit.recording import record
+from tilelang_npu.runtime.reports.static_checker import Checker
 from tilelang_npu.target import chips
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu import compat
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

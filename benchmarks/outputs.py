@@ -34,7 +34,7 @@ def kernels() -> Iterator[tuple[str, Any, Any]]:
     sys.path.insert(0, str(EXAMPLES))
     import ladders
 
-    from tilelang_npu.runtime.listeners import record
+    from tilelang_npu.runtime.jit.recording import record
 
     for file in sorted(EXAMPLES.glob("*.py")):
         with record(every_thread=True) as done, redirect_stdout(StringIO()):

@@ -25,9 +25,9 @@ from unittest import mock
 
 from tilelang_npu import compat
 from tilelang_npu.dialects.ir.remarks import Remark
-from tilelang_npu.runtime.edited import changed, numbers_of
-from tilelang_npu.runtime.edits import done_now, same_values, time_of, timed_of
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.reports.edit_trials import computes_the_same, make_and_time, resolved_refusals, time_of
+from tilelang_npu.runtime.reports.kernel_edits import edits_of_refusals, number_edits
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SAMPLE = 30
@@ -107,15 +107,15 @@ def edited(one: Refused) -> Edited | None:
     if before is None or source is None:
         return None
     best: Edited | None = None
-    for edit in (*changed(source, [one.remark]), *numbers_of(source)):
-        made, after = timed_of(edit)
+    for edit in (*edits_of_refusals(source, [one.remark]), *number_edits(source)):
+        made, after = make_and_time(edit)
         if made is None or after is None:
             continue
-        gone = one.remark in done_now([one.remark], made)
+        gone = one.remark in resolved_refusals([one.remark], made)
         found = Edited(f"line {edit.place.line}: {edit.text}" if edit.place is not None else edit.text, before, after, gone)
         if (not gone and edit.cause == "other numbers") or (best is not None and (best.gone, -best.after) >= (gone, -after)):
             continue
-        if edit.safe or same_values(one.kernel, made):
+        if edit.safe or computes_the_same(one.kernel, made):
             best = found
     return best
 

@@ -322,7 +322,7 @@ def compiling(repeat: int) -> Iterator[Row]:
     from the cache; then how the time grows with the ops.
     """
     import tilelang_npu
-    from tilelang_npu.runtime import cache
+    from tilelang_npu.runtime.cache import entries
 
     tilelang_npu.disable_cache()
 
@@ -331,7 +331,7 @@ def compiling(repeat: int) -> Iterator[Row]:
             return kernel().program
 
         def cold() -> object:
-            cache._State.memory.clear()
+            entries._State.memory.clear()
             return once()
 
         return median(cold, repeat, time.process_time), median(once, repeat, time.process_time)
@@ -353,10 +353,10 @@ def compiling(repeat: int) -> Iterator[Row]:
 
 def _tuned(repeat: int) -> Row:
     """What each of 50 tilings costs that are compiled one after the other, as a tuner does."""
-    from tilelang_npu.runtime import cache
+    from tilelang_npu.runtime.cache import entries
 
     def all_of_them() -> None:
-        cache._State.memory.clear()
+        entries._State.memory.clear()
         for tiles in kernels.TILINGS:
             assert kernels.tiled(*tiles).program
 

@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import compat
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 from tilelang_npu.simulator.run.entry_functions import kernels_of
 from tilelang_npu.simulator.run.program import Program
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import settings
 
 from tilelang_npu import compat
-from tilelang_npu.runtime import cache, environment
-from tilelang_npu.runtime.log import logger
+from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.log import logger
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,9 +41,9 @@ def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path_factory.getbasetemp() / "cache.key"))
     if not request.node.get_closest_marker("kept"):
         monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # nobody would read what is kept on disk
-    monkeypatch.setattr(cache._State, "memory", {})
-    monkeypatch.setattr(cache._State, "enabled", True)
-    monkeypatch.setattr(cache._State, "directory", None)
+    monkeypatch.setattr(entries._State, "memory", {})
+    monkeypatch.setattr(entries._State, "enabled", True)
+    monkeypatch.setattr(entries._State, "directory", None)
     level = logger.level
     yield
     logger.setLevel(level)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tilelang_npu.dialects.text import print_module
+
 SIZES = {"multi_head_attention": {"heads": 2, "length": 512, "keys": 1024},
          "causal_attention": {"heads": 2, "length": 512, "dim": 64},
          "flash_attention": {"length": 256, "keys": 512, "dim": 64}}
@@ -49,8 +51,8 @@ def test_text_does_not_depend_on_where_objects_lie(root: Path, example: str) -> 
         garbage.append([[object() for _ in range(chance.randrange(9))] for _ in range(chance.randrange(20_000))])
         for kept in garbage:  # holes of all sizes, which the next compilation fills
             del kept[chance.randrange(2)::chance.randint(2, 5)]
-        kernel = factory.draft(**SIZES[example]).kernel()
-        texts.add(kernel.mlir(locations=True))
+        kernel = factory.draft(**SIZES[example]).compile()
+        texts.add(print_module(kernel._lowering.final, locations=True))
         gc.collect()
     assert len(texts) == 1
 

@@ -119,7 +119,7 @@ def test_the_frames_of_this_package_are_there_on_request(tmp_path: Path) -> None
 
 
 def test_a_fault_of_this_package_keeps_its_frames(tmp_path: Path) -> None:
-    fault = "from tilelang_npu.runtime import binding\nbinding._shaped = None\nkernel(x)\n"
+    fault = "from tilelang_npu.runtime.arguments import binding\nbinding._in_declared_shape = None\nkernel(x)\n"
     done = ran(SCRIPT + fault, tmp_path)
     assert "TypeError: 'NoneType' object is not callable" in done.stderr
     assert any("binding.py" in line for line in ours(done.stderr))
@@ -161,11 +161,12 @@ def methods(kind: type) -> dict[str, object]:
 
 @pytest.mark.parametrize("module", [tilelang_npu, language], ids=["tilelang_npu", "T"])
 def test_every_public_function_and_class_is_a_door(module: object) -> None:
-    from tilelang_npu.runtime.autotune import Tuned
-    from tilelang_npu.runtime.factory import Factory
+    from tilelang_npu.runtime.jit.factory import Factory
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.runtime.tuning.autotune import Tuned
     from tilelang_npu.simulator import Launch, Launches
 
-    kinds = [Factory, Tuned, Launch, Launches] if module is tilelang_npu else []
+    kinds = [CompiledKernel, Factory, Tuned, Launch, Launches] if module is tilelang_npu else []
     found: dict[str, object] = {}
     for name in dir(module):
         value = getattr(module, name)

@@ -19,7 +19,7 @@ from captured import KERNELS, Run, captured
 from removal import Call, removed
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.runtime.factory import Factory
+from tilelang_npu.runtime.jit.factory import Factory
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
 EXAMPLES = sorted(file for file in FOLDER.glob("*.py") if "expert" not in file.stem)

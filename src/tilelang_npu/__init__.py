@@ -30,17 +30,18 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
     from tilelang_npu import testing as testing
     from tilelang_npu import tvm as tvm
     from tilelang_npu.math import cdiv, next_power_of_2
-    from tilelang_npu.runtime import cache, profiler
-    from tilelang_npu.runtime.autotune import AutoTuner, autotune, set_autotune_inputs
-    from tilelang_npu.runtime.cache import disable_cache, enable_cache, is_cache_enabled
-    from tilelang_npu.runtime.cache import get_cache_dir as get_cache_dir
-    from tilelang_npu.runtime.cache import set_cache_dir as set_cache_dir
-    from tilelang_npu.runtime.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
-    from tilelang_npu.runtime.factory import lower as lower
-    from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.runtime.log import TileWarning, set_log_level
-    from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType, do_bench
-    from tilelang_npu.runtime.switches import PassConfigKey
+    from tilelang_npu.runtime.cache import entries as cache
+    from tilelang_npu.runtime.cache.entries import disable_cache, enable_cache, is_cache_enabled
+    from tilelang_npu.runtime.cache.entries import get_cache_dir as get_cache_dir
+    from tilelang_npu.runtime.cache.entries import set_cache_dir as set_cache_dir
+    from tilelang_npu.runtime.jit.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
+    from tilelang_npu.runtime.jit.factory import lower as lower
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+    from tilelang_npu.runtime.reports import profiler
+    from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType, do_bench
+    from tilelang_npu.runtime.settings.log import TileWarning, set_log_level
+    from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
+    from tilelang_npu.runtime.tuning.autotune import AutoTuner, autotune, set_autotune_inputs
     from tilelang_npu.target.dtypes import DType as DataType
 
     cached = compile
@@ -48,40 +49,40 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
 __version__ = "0.1.0"
 
 _MODULES = {
-    "autotuner": "runtime.autotune",
-    "cache": "runtime.cache",
+    "autotuner": "runtime.tuning.autotune",
+    "cache": "runtime.cache.entries",
     "carver": "compat.carver",
     "intrinsics": "language.layouts",
     "language": "language",
     "layout": "language.layouts",
     "math": "math",
-    "profiler": "runtime.profiler",
+    "profiler": "runtime.reports.profiler",
     "testing": "compat.testing",
     "tvm": "compat.tvm",
 }
 _NAMES = {
-    "AutoTuner": ("runtime.autotune", "AutoTuner"),
+    "AutoTuner": ("runtime.tuning.autotune", "AutoTuner"),
     "DataType": ("target.dtypes", "DType"),
-    "JITKernel": ("runtime.kernel", "JITKernel"),
-    "PassConfigKey": ("runtime.switches", "PassConfigKey"),
-    "Profiler": ("runtime.profiler", "Profiler"),
-    "TensorSupplyType": ("runtime.profiler", "TensorSupplyType"),
-    "TileWarning": ("runtime.log", "TileWarning"),
-    "autotune": ("runtime.autotune", "autotune"),
-    "cached": ("runtime.factory", "compile"),
+    "JITKernel": ("runtime.jit.jit_kernel", "JITKernel"),
+    "PassConfigKey": ("runtime.settings.pass_config_keys", "PassConfigKey"),
+    "Profiler": ("runtime.reports.profiler", "Profiler"),
+    "TensorSupplyType": ("runtime.reports.profiler", "TensorSupplyType"),
+    "TileWarning": ("runtime.settings.log", "TileWarning"),
+    "autotune": ("runtime.tuning.autotune", "autotune"),
+    "cached": ("runtime.jit.factory", "compile"),
     "cdiv": ("math", "cdiv"),
-    "compile": ("runtime.factory", "compile"),
-    "disable_cache": ("runtime.cache", "disable_cache"),
-    "do_bench": ("runtime.profiler", "do_bench"),
-    "enable_cache": ("runtime.cache", "enable_cache"),
-    "is_cache_enabled": ("runtime.cache", "is_cache_enabled"),
-    "get_cache_dir": ("runtime.cache", "get_cache_dir"),
-    "jit": ("runtime.factory", "jit"),
-    "lower": ("runtime.factory", "lower"),
+    "compile": ("runtime.jit.factory", "compile"),
+    "disable_cache": ("runtime.cache.entries", "disable_cache"),
+    "do_bench": ("runtime.reports.profiler", "do_bench"),
+    "enable_cache": ("runtime.cache.entries", "enable_cache"),
+    "is_cache_enabled": ("runtime.cache.entries", "is_cache_enabled"),
+    "get_cache_dir": ("runtime.cache.entries", "get_cache_dir"),
+    "jit": ("runtime.jit.factory", "jit"),
+    "lower": ("runtime.jit.factory", "lower"),
     "next_power_of_2": ("math", "next_power_of_2"),
-    "set_autotune_inputs": ("runtime.autotune", "set_autotune_inputs"),
-    "set_cache_dir": ("runtime.cache", "set_cache_dir"),
-    "set_log_level": ("runtime.log", "set_log_level"),
+    "set_autotune_inputs": ("runtime.tuning.autotune", "set_autotune_inputs"),
+    "set_cache_dir": ("runtime.cache.entries", "set_cache_dir"),
+    "set_log_level": ("runtime.settings.log", "set_log_level"),
 }
 
 sys.meta_path.insert(0, _Places(__name__, _MODULES))  # `from tilelang_npu.autotuner import AutoTuner`

@@ -88,18 +88,18 @@ class KernelPlugin(Plugin):
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
         """What ``jit`` makes of a function, as :meth:`get_method_hook`."""
-        return self._factory if fullname == "tilelang_npu.runtime.factory.jit" else None
+        return self._factory if fullname == "tilelang_npu.runtime.jit.factory.jit" else None
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
         """What ``jit(...)`` makes of a function; mypy decides between its overloads for functions without ``Any`` only."""
-        return self._factory if fullname == "tilelang_npu.runtime.factory.Jit.__call__" else None
+        return self._factory if fullname == "tilelang_npu.runtime.jit.factory.Jit.__call__" else None
 
     def _factory(self, ctx: FunctionContext | MethodContext) -> Type:
         """Of a function that returns a kernel, the factory whose call gives the compiled one."""
         function = get_proper_type(ctx.arg_types[0][0]) if ctx.arg_types and ctx.arg_types[0] else None
         result = get_proper_type(function.ret_type) if isinstance(function, CallableType) else None
         factory, kernel = (self.lookup_fully_qualified(f"tilelang_npu.runtime.{name}") for name in (
-            "factory.Factory", "kernel.JITKernel"))
+            "jit.factory.Factory", "jit.jit_kernel.JITKernel"))
         if not (isinstance(function, CallableType) and isinstance(result, Instance) and result.type.name == "PrimFunc"
                 and factory and kernel and isinstance(factory.node, TypeInfo) and isinstance(kernel.node, TypeInfo)):
             return ctx.default_return_type

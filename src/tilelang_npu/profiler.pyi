@@ -1,3 +1,3 @@
 # For type checkers: at run time the name stands for the module itself (places.py).
 
-from tilelang_npu.runtime.profiler import *  # noqa: F403  (all of it)
+from tilelang_npu.runtime.reports.profiler import *  # noqa: F403  (all of it)

@@ -18,7 +18,8 @@ import pytest
 
 from tilelang_npu import compat
 from tilelang_npu.compat.outcomes import Case, of_error
-from tilelang_npu.runtime import environment, listeners
+from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.settings import environment
 
 __all__: list[str] = []
 pytest_plugins = ["tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]

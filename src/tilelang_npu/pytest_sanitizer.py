@@ -18,8 +18,8 @@ import pytest
 
 if TYPE_CHECKING:
     from tilelang_npu.errors import TileError
-    from tilelang_npu.runtime.allowances import Allowance
-    from tilelang_npu.runtime.sanitizer import Sanitizer
+    from tilelang_npu.runtime.checks.allowances import Allowance
+    from tilelang_npu.runtime.checks.sanitizer import Sanitizer
     from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__: list[str] = []
@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError("--tilelang-allow and --tilelang-report do nothing without --tilelang-sanitize")
         return
     from tilelang_npu.errors import TileError
-    from tilelang_npu.runtime.allowances import parse
-    from tilelang_npu.runtime.findings_file import check_name
-    from tilelang_npu.runtime.sanitizer import Sanitizer
+    from tilelang_npu.runtime.checks.allowances import parse
+    from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+    from tilelang_npu.runtime.reports.findings_file import check_name
 
     try:
         if report:
@@ -84,8 +84,8 @@ class _Session:
         yield from self._watched(item)
 
     def _watched(self, item: pytest.Item) -> Iterator[None]:
-        from tilelang_npu.runtime.listeners import record
-        from tilelang_npu.runtime.sanitizer import unallowed
+        from tilelang_npu.runtime.checks.sanitizer import unallowed
+        from tilelang_npu.runtime.jit.recording import record
 
         with record(sanitizer=self.session) as done:
             try:
@@ -117,7 +117,7 @@ class _Session:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report, and fail the run for allowances that let nothing pass."""
-        from tilelang_npu.runtime.findings_file import write_findings
+        from tilelang_npu.runtime.reports.findings_file import write_findings
         from tilelang_npu.simulator.sanitizer.findings import merged
 
         mine = (self.session.findings, *self.session.seen)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.listeners import Record
+    from tilelang_npu.runtime.jit.recording import Record
 
 __all__: list[str] = []
 
@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def npu_chip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The chip of the kernels that name none."""
     from tilelang_npu import target
-    from tilelang_npu.runtime.environment import CHIP
+    from tilelang_npu.runtime.settings.environment import CHIP
 
     name = target.chip(request.param).name
     monkeypatch.setenv(CHIP.name, name)
@@ -87,7 +87,7 @@ class _Baseline:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """Compare what a test that passes has run."""
-        from tilelang_npu.runtime.listeners import record
+        from tilelang_npu.runtime.jit.recording import record
 
         with record() as done:
             yield

@@ -113,7 +113,7 @@ def test_a_careless_statement_ends_in_one_message(tmp_path: Path, row: Any) -> N
     _refused(path, caught, code, at, advice)
 
 
-@pytest.mark.filterwarnings("ignore::tilelang_npu.runtime.log.TileWarning")
+@pytest.mark.filterwarnings("ignore::tilelang_npu.runtime.settings.log.TileWarning")
 @pytest.mark.parametrize("row", statements.CASES, ids=lambda row: row[0])
 def test_the_repaired_statement_runs_right(tmp_path: Path, row: Any) -> None:
     _, dialect, _, _, _, _, right, expected = row

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.runtime.settings.file_writing import replacing
 
 ENDLESS = '''
 import numpy as np
@@ -127,7 +127,7 @@ def test_python_gets_keyboard_interrupt(folder: Path) -> None:
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     def half() -> Iterator[None]:
-        with replaced(tmp_path / "a.txt") as file:
+        with replacing(tmp_path / "a.txt") as file:
             file.write(b"half")
             yield
 
@@ -140,7 +140,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
     (tmp_path / "a.txt").chmod(0o640)
-    with replaced(tmp_path / "a.txt") as file:
+    with replacing(tmp_path / "a.txt") as file:
         file.write(b"new")
     assert (tmp_path / "a.txt").read_text() == "new"
     assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640

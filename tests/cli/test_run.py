@@ -11,7 +11,7 @@ import pytest
 
 from tilelang_npu.cli.run import own_arguments
 from tilelang_npu.cli.script import execute
-from tilelang_npu.runtime.writing import file_name
+from tilelang_npu.runtime.settings.file_writing import file_name
 
 
 def test_output_then_summary(tool, script: Path) -> None:

@@ -25,7 +25,7 @@ def test_nothing_is_installed_by_importing(python: str) -> None:
 @pytest.mark.parametrize(
     ("alias", "real"),
     [("tilelang", "tilelang_npu"), ("tilelang.language", "tilelang_npu.language"), ("tilelang.math", "tilelang_npu.math"),
-     ("tilelang.cache", "tilelang_npu.runtime.cache"), ("tilelang.profiler", "tilelang_npu.runtime.profiler")],
+     ("tilelang.cache", "tilelang_npu.runtime.cache.entries"), ("tilelang.profiler", "tilelang_npu.runtime.reports.profiler")],
 )
 def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
     compat.install()
@@ -114,9 +114,9 @@ PLACES = """
 import importlib, sys
 import tilelang_npu
 from tilelang_npu.autotuner import AutoTuner
-pairs = {"autotuner": "runtime.autotune", "profiler": "runtime.profiler", "carver": "compat.carver",
+pairs = {"autotuner": "runtime.tuning.autotune", "profiler": "runtime.reports.profiler", "carver": "compat.carver",
          "testing": "compat.testing",
-         "carver.arch": "compat.carver.arch", "cache": "runtime.cache", "intrinsics": "language.layouts",
+         "carver.arch": "compat.carver.arch", "cache": "runtime.cache.entries", "intrinsics": "language.layouts",
          "layout": "language.layouts"}
 for name, place in pairs.items():
     module = importlib.import_module("tilelang_npu." + name)

@@ -17,7 +17,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled
 from tilelang_npu import TileError, compat
-from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.settings.log import TileWarning
 
 torch: Any = pytest.importorskip("torch")
 
@@ -424,7 +424,7 @@ def test_a_kernel_works_on_the_devices_tensors() -> None:
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "int8", "uint8", "int16", "uint16", "uint32", "int64", "float8_e4m3fn",
                                   "float8_e5m2", "float8_e8m0fnu"])
 def test_tensors_of_every_type_are_bound_in_place_views_too(name: str) -> None:
-    from tilelang_npu.runtime.tensors import as_array
+    from tilelang_npu.runtime.arguments.tensors import as_array
 
     raw = torch.zeros(64, dtype=torch.uint8, device="npu")
     typed = raw.view(getattr(torch, name))

@@ -94,7 +94,7 @@ def _command(words: list[str]) -> int:
 
 def _run(path: Path, *, numbers: bool) -> tuple[int, str]:
     from tilelang_npu.cli.script import chosen, execute
-    from tilelang_npu.runtime.sanitizer import Sanitizer
+    from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 
     with (warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(io.StringIO()),
           chosen(numbers=numbers)):

@@ -12,7 +12,7 @@ import pytest
 from diagnostics.pages import FOLDER, PAGES, Part, outcome, parts
 from tilelang_npu.cli import main
 from tilelang_npu.cli.explain import index
-from tilelang_npu.runtime.mlir_bindings import bindings
+from tilelang_npu.runtime.reports.mlir_bindings import installed_bindings
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tilelang_npu"
 RAISED = {code for file in SOURCE.rglob("*.py") for code in re.findall(r"[\"']([ST]\d{3})[\"']", file.read_text())}
@@ -20,8 +20,8 @@ RAISED = {code for file in SOURCE.rglob("*.py") for code in re.findall(r"[\"']([
 
 def ran(page: Path, part: Part) -> tuple[int, str]:
     """The outcome of a part, where this machine can show it."""
-    if page.stem == "T711" and bindings() is not None:
-        pytest.skip("MLIR bindings are installed here")
+    if page.stem == "T711" and installed_bindings() is not None:
+        pytest.skip("MLIR installed_bindings are installed here")
     if page.stem == "T735" and find_spec("ray") is not None:
         pytest.skip("Ray is installed here")
     return outcome(part)

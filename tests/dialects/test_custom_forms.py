@@ -15,7 +15,7 @@ import pytest
 
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.mlir_bindings import new_context
+from tilelang_npu.runtime.reports.mlir_bindings import new_context
 
 FORMS = (Path(__file__).parent / "verdicts" / "forms.txt").read_text().splitlines()
 SINCE_LLVM_19 = (

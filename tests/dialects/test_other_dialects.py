@@ -11,7 +11,7 @@ import pytest
 
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.mlir_bindings import new_context
+from tilelang_npu.runtime.reports.mlir_bindings import new_context
 
 HEAD = """\
 memref.global "private" constant @table : memref<4xf32> = dense<1.0>

@@ -11,7 +11,7 @@ import pytest
 
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.mlir_bindings import new_context
+from tilelang_npu.runtime.reports.mlir_bindings import new_context
 
 ELEMENTS = ("i1", "si8", "ui16", "i64", "index", "f16", "bf16", "f64", "f8E4M3FN", "complex<f32>", "none", "tensor<2xf32>",
             "tensor<*xf32>", "memref<2xf32>", "memref<*xf32>", "vector<2xf32>", "tuple<i32>", "(i32) -> i32", "!llvm.ptr",

@@ -22,7 +22,7 @@ from dialects.test_round_trip import CASES
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.ops import elementwise
-from tilelang_npu.runtime.mlir_bindings import new_context
+from tilelang_npu.runtime.reports.mlir_bindings import new_context
 
 MODULES = sorted((Path(__file__).parent / "modules").glob("*.mlir"))
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))

@@ -23,7 +23,7 @@ from dialects.verdicts.seeds import UPSTREAM, function, seeds
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.mlir_bindings import new_context
+from tilelang_npu.runtime.reports.mlir_bindings import new_context
 
 CHANGES = int(os.environ.get("TILELANG_RANDOM_VERDICTS", "3"))
 SEEDS = [(dialect, seed) for dialect in UPSTREAM for seed in seeds(dialect)]

@@ -31,7 +31,7 @@ def test_it_is_built_without_a_warning(site: Path) -> None:
     pages = {str(path.relative_to(site)) for path in site.rglob("index.html")}
     assert {"index.html", "start/index.html", "language/kernels/index.html", "diagnostics/T104/index.html"} <= pages
     reference = (site / "api" / "index.html").read_text(encoding="utf-8")
-    for name in ("tilelang_npu.runtime.kernel.JITKernel.explain", "tilelang_npu.target.chip_data.Chip"):
+    for name in ("tilelang_npu.runtime.jit.jit_kernel.JITKernel.explain", "tilelang_npu.target.chip_data.Chip"):
         assert f'id="{name}"' in reference
 
 

@@ -107,7 +107,7 @@ def test_kernels(tmp_path: Path) -> None:
         attempt(seed, text, lambda text=text: run_kernel(text, tmp_path))
 
 
-@pytest.mark.filterwarnings("ignore::tilelang_npu.runtime.log.TileWarning")  # a script shows them; here they would end it
+@pytest.mark.filterwarnings("ignore::tilelang_npu.runtime.settings.log.TileWarning")  # a script only shows them
 @pytest.mark.parametrize("words", [["run", "--sanitize"], ["check"]], ids=lambda words: words[0])
 def test_scripts(tmp_path: Path, words: list[str]) -> None:
     for seed in seeds(60):

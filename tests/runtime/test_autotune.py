@@ -13,7 +13,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu import TileError
-from tilelang_npu.runtime.autotune import AutoTuner
+from tilelang_npu.runtime.tuning.autotune import AutoTuner
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +200,7 @@ def test_mistakes_are_named() -> None:
 
 
 @pytest.mark.parametrize(("configs", "message"), [
-    (5, "5 is no configuration"), ([{"block_M": 2}, 5], "5 is no configuration"), ("ab", "'ab' is no configuration"),
+    (5, "5 is not a configuration"), ([{"block_M": 2}, 5], "5 is not a configuration"), ("ab", "'ab' is not a configuration"),
     ({"block_M": 2, "block_N": [64]}, "has 2 for block_M"), (lambda: {"block_M": "24"}, "has '24' for block_M"),
 ])
 def test_what_is_no_configuration_is_refused(configs: Any, message: str) -> None:

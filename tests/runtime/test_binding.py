@@ -15,9 +15,9 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
-from tilelang_npu.runtime import binding
-from tilelang_npu.runtime.binding import Signature, indices
-from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.arguments import binding
+from tilelang_npu.runtime.arguments.binding import Signature, positions_of
+from tilelang_npu.runtime.settings.log import TileWarning
 from tilelang_npu.traced.symbols import Sym, smaller
 
 M, N = Sym("M"), Sym("N")
@@ -93,7 +93,7 @@ def test_an_expression_is_checked_against_the_symbol() -> None:
 def test_a_symbol_that_no_array_tells(size: Sym) -> None:
     made = signature(parameter("A", "float32", (size,)), symbols=("M",))
     error = refused(made, np.zeros(4, np.float32))
-    assert (error.code, error.message) == ("T403", "no array of the call tells what M is")
+    assert (error.code, error.message) == ("T403", "no array of the call determines M")
 
 
 @pytest.mark.parametrize(("shape", "given", "symbols"), [
@@ -286,13 +286,13 @@ def test_two_parameters_may_be_one_array() -> None:
     ("given", "expected"), [(None, ()), (-1, (2,)), ([0, -1], (0, 2)), ([], ()), ((1,), (1,))]
 )
 def test_indices(given: Any, expected: tuple[int, ...]) -> None:
-    assert indices(given, 3, "out_idx", None) == expected
+    assert positions_of(given, 3, "out_idx", None) == expected
 
 
 @pytest.mark.parametrize("given", [3, [-4], [0, -3], ["0"]])
 def test_bad_indices(given: Any) -> None:
     with pytest.raises(TileError) as caught:
-        indices(given, 3, "out_idx", None)
+        positions_of(given, 3, "out_idx", None)
     assert caught.value.code == "T709"
 
 
@@ -326,9 +326,9 @@ def test_arguments_may_be_named_by_their_parameters() -> None:
 
 @pytest.mark.parametrize(("args", "named", "message", "help_"), [
     ((), {"A": 1, "faktor": 2.0}, "main has no parameter faktor", "did you mean factor?"),
-    ((1,), {"A": 1, "factor": 2.0}, "main got A twice, at its place and by its name", "leave one of the two out"),
+    ((1,), {"A": 1, "factor": 2.0}, "main got A twice, by position and by name", "leave one of the two out"),
     ((), {"A": 1}, "main is called without factor", "call it with A, factor"),
-    ((1, 2.0, 3), {"factor": 2.0}, "main got factor twice, at its place and by its name", "leave one of the two out"),
+    ((1, 2.0, 3), {"factor": 2.0}, "main got factor twice, by position and by name", "leave one of the two out"),
     ((), {"P": 1, "A": 1, "factor": 2.0}, "main has no parameter P", "its parameters are A, factor"),
 ])
 def test_names_that_do_not_fit_are_refused(args: tuple[Any, ...], named: dict[str, Any], message: str, help_: str) -> None:
@@ -347,6 +347,6 @@ def test_a_masked_array_is_refused_with_what_to_do() -> None:
     masked = np.ma.masked_array(np.ones(64, np.float32), mask=np.arange(64) > 5)
     with pytest.raises(TileError) as caught:
         named_kernel(out_idx=[-1])(masked, 2.0)
-    assert (caught.value.code, caught.value.message) == ("T405", "A is a masked array, and a kernel knows no mask")
+    assert (caught.value.code, caught.value.message) == ("T405", "A is a masked array, and kernels ignore masks")
     assert "A.filled()" in caught.value.help
     assert (named_kernel(out_idx=[-1])(masked.filled(0), 2.0)[:6] == 2).all()

@@ -17,8 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilelang_npu.runtime.built_in_states import CONTENTS, LEAVES, STATES, attributes_of, has_hidden_fields
-from tilelang_npu.runtime.captures import state
+from tilelang_npu.runtime.cache.built_in_states import CONTENTS, LEAVES, STATES, attributes_of, has_hidden_fields
+from tilelang_npu.runtime.cache.captures import Reader
+
+
+def state(value: object) -> object:
+    return Reader("").state_of(value)
 
 
 def _made(kind: type, one: bool) -> Any:

@@ -9,54 +9,54 @@ from pathlib import Path
 import pytest
 
 import tilelang_npu
-from tilelang_npu.runtime import cache
+from tilelang_npu.runtime.cache import entries
 
 pytestmark = pytest.mark.kept
 
 
 def _fresh() -> None:
     """Forget what is in memory, as a new process would."""
-    cache._State.memory.clear()
+    entries._State.memory.clear()
 
 
 def test_an_entry_survives_the_process() -> None:
-    cache.store("k" * 8, {"text": "module"})
+    entries.store("k" * 8, {"text": "module"})
     _fresh()
-    assert cache.load("k" * 8) == {"text": "module", "key": "k" * 8}
+    assert entries.load("k" * 8) == {"text": "module", "key": "k" * 8}
 
 
 def test_the_key_depends_on_everything() -> None:
-    keys = {cache.digest(text, {"options": options}) for text in ("a", "b") for options in ("x", "y")}
+    keys = {entries.digest(text, {"options": options}) for text in ("a", "b") for options in ("x", "y")}
     assert len(keys) == 4
-    assert cache.digest("a", {"p": 1, "q": 2}) == cache.digest("a", {"q": 2, "p": 1})
+    assert entries.digest("a", {"p": 1, "q": 2}) == entries.digest("a", {"q": 2, "p": 1})
 
 
 @pytest.mark.parametrize("damage", [b"", b"not gzip", b"\x1f\x8b\x08\x00", None])
 def test_a_damaged_entry_is_absent_and_written_again(damage: bytes | None) -> None:
-    cache.store("key", {"text": "module"})
-    (file,) = cache.get_cache_dir().iterdir()
+    entries.store("key", {"text": "module"})
+    (file,) = entries.get_cache_dir().iterdir()
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2] if damage is None else damage)
     _fresh()
-    assert cache.load("key") is None
-    cache.store("key", {"text": "again"})
+    assert entries.load("key") is None
+    entries.store("key", {"text": "again"})
     _fresh()
-    assert cache.load("key") == {"text": "again", "key": "key"}
+    assert entries.load("key") == {"text": "again", "key": "key"}
 
 
 def test_an_entry_under_the_wrong_name_is_absent() -> None:
-    cache.store("one", {"text": "module"})
-    (file,) = cache.get_cache_dir().iterdir()
+    entries.store("one", {"text": "module"})
+    (file,) = entries.get_cache_dir().iterdir()
     file.rename(file.with_name(file.name.replace("one", "two")))
     _fresh()
-    assert cache.load("two") is None
+    assert entries.load("two") is None
 
 
 def test_switched_off_it_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")
-    cache.store("key", {"text": "module"})
-    assert not cache.is_cache_enabled()
-    assert not cache.get_cache_dir().exists() or not any(cache.get_cache_dir().iterdir())
+    entries.store("key", {"text": "module"})
+    assert not entries.is_cache_enabled()
+    assert not entries.get_cache_dir().exists() or not any(entries.get_cache_dir().iterdir())
     monkeypatch.delenv("TILELANG_DISABLE_CACHE")
     tilelang_npu.disable_cache()
     assert not tilelang_npu.is_cache_enabled()
@@ -65,54 +65,54 @@ def test_switched_off_it_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_clearing_removes_entries_and_nothing_else() -> None:
-    cache.store("key", {"text": "module"})
-    foreign = cache.get_cache_dir() / "notes.txt"
+    entries.store("key", {"text": "module"})
+    foreign = entries.get_cache_dir() / "notes.txt"
     foreign.write_text("mine")
-    assert cache.usage()[0] == 1
+    assert entries.usage()[0] == 1
     tilelang_npu.cache.clear_cache()
-    assert cache.usage() == (0, 0)
-    assert cache.load("key") is None
+    assert entries.usage() == (0, 0)
+    assert entries.load("key") is None
     assert foreign.exists()
 
 
 def test_a_directory_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
-    cache.set_cache_dir(blocker / "below")
-    cache.store("key", {"text": "module"})
-    assert cache.load("key") == {"text": "module", "key": "key"}
+    entries.set_cache_dir(blocker / "below")
+    entries.store("key", {"text": "module"})
+    assert entries.load("key") == {"text": "module", "key": "key"}
 
 
 def test_two_processes_write_one_entry(python: str) -> None:
     program = (
-        "from tilelang_npu.runtime import cache\n"
+        "from tilelang_npu.runtime.cache import entries\n"
         "for turn in range(100):\n"
-        "    cache.store('shared', {'text': 'x' * 20000})\n"
-        "    cache._State.memory.clear()\n"
-        "    assert cache.load('shared')['text'] == 'x' * 20000\n"
+        "    entries.store('shared', {'text': 'x' * 20000})\n"
+        "    entries._State.memory.clear()\n"
+        "    assert entries.load('shared')['text'] == 'x' * 20000\n"
     )
     both = [subprocess.Popen([python, "-c", program]) for _ in range(2)]
     assert [process.wait(timeout=60) for process in both] == [0, 0]
-    assert [file.suffix for file in cache.get_cache_dir().iterdir()] == [".gz"]
+    assert [file.suffix for file in entries.get_cache_dir().iterdir()] == [".gz"]
 
 
 def test_a_killed_process_leaves_a_usable_cache(python: str) -> None:
     """Entries that were whole stay, what was being written is no entry, and clearing takes it away."""
     program = (
-        "import itertools\nfrom tilelang_npu.runtime import cache\n"
-        "for turn in itertools.count():\n    cache.store(f'key{turn % 7}', {'text': 'y' * 300000})\n"
+        "import itertools\nfrom tilelang_npu.runtime.cache import entries\n"
+        "for turn in itertools.count():\n    entries.store(f'key{turn % 7}', {'text': 'y' * 300000})\n"
     )
     for _ in range(3):
         process = subprocess.Popen([python, "-c", program])
         deadline = time.monotonic() + 60
-        while not list(cache.get_cache_dir().glob("key*")) and time.monotonic() < deadline:
+        while not list(entries.get_cache_dir().glob("key*")) and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.2)
         process.kill()
         process.wait()
-    found = [cache.load(f"key{turn}") for turn in range(7)]
+    found = [entries.load(f"key{turn}") for turn in range(7)]
     assert any(found)
     assert all(entry is None or entry["text"] == "y" * 300000 for entry in found)
-    (cache.get_cache_dir() / ".key1.kernel.gz.abc.part").write_bytes(b"half")  # as a kill in the middle would leave it
-    cache.clear_cache()
-    assert list(cache.get_cache_dir().iterdir()) == []
+    (entries.get_cache_dir() / ".key1.kernel.gz.abc.part").write_bytes(b"half")  # as a kill in the middle would leave it
+    entries.clear_cache()
+    assert list(entries.get_cache_dir().iterdir()) == []

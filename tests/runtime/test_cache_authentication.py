@@ -23,9 +23,10 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.cli import main
-from tilelang_npu.runtime import cache, cache_authentication, environment
-from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.cache import authentication, entries
+from tilelang_npu.runtime.jit.factory import Factory
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.settings import environment
 from tilelang_npu.simulator.run import compiled_function
 
 pytestmark = pytest.mark.kept
@@ -54,13 +55,13 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache directory and a secret of the test's own."""
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path / "kernels"))
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path / "mine" / "cache.key"))
-    monkeypatch.setattr(cache_authentication._Secrets, "secrets", {})
+    monkeypatch.setattr(authentication._Secrets, "secrets", {})
     return tmp_path / "kernels"
 
 
 def _run(factor: float) -> JITKernel:
     """Call the kernel as another process would: nothing is in memory."""
-    cache._State.memory.clear()
+    entries._State.memory.clear()
     kernel = _factory()(factor)
     np.testing.assert_array_equal(kernel(A), A + np.float32(factor))
     return kernel
@@ -72,7 +73,7 @@ def _is_whole(kernel: JITKernel) -> bool:
 
 
 def _entries(directory: Path) -> dict[str, Path]:
-    return {kind: next(directory.glob(f"*{kind}")) for kind in (cache.KEPT, cache._SUFFIX)}
+    return {kind: next(directory.glob(f"*{kind}")) for kind in (entries.WHOLE_KERNEL, entries.LOWERED_TEXT)}
 
 
 _DUMPS = marshal.dumps
@@ -101,8 +102,8 @@ def _with_code(marker: Path, directory: Path) -> bytes:
         patch.setattr(compiled_function.marshal, "dumps", lambda _: _code(marker))
         _clear(directory)
         _run(2.0)
-    entry = _entries(directory)[cache.KEPT]
-    content = cache_authentication.unseal(entry.name, entry.read_bytes())
+    entry = _entries(directory)[entries.WHOLE_KERNEL]
+    content = authentication.unseal(entry.name, entry.read_bytes())
     _clear(directory)
     _run(2.0)
     return content
@@ -123,7 +124,7 @@ OTHER = hashlib.sha256(b"the secret of somebody else, who can write here").diges
 
 
 def _signed(secret: bytes, name: str, content: bytes) -> bytes:
-    return hmac.digest(secret, b"\0".join((cache_authentication._PURPOSE, name.encode(), content)), "sha256") + content
+    return hmac.digest(secret, b"\0".join((authentication._PURPOSE, name.encode(), content)), "sha256") + content
 
 
 class Entry(NamedTuple):
@@ -184,15 +185,15 @@ def test_the_payloads_of_these_tests_run_where_the_user_has_signed_them(
         payload: Callable[[Entry], bytes], directory: Path, tmp_path: Path) -> None:
     _run(2.0)
     content = payload(Entry("", b"", tmp_path / "pwned", directory))
-    entry = _entries(directory)[cache.KEPT]
-    entry.write_bytes(cache_authentication.seal(entry.name, content))
-    cache._State.memory.clear()
+    entry = _entries(directory)[entries.WHOLE_KERNEL]
+    entry.write_bytes(authentication.seal(entry.name, content))
+    entries._State.memory.clear()
     with suppress(Exception):  # what the payload leaves is no kernel
         _factory()(2.0)(A)
     assert (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("kind", [cache.KEPT, cache._SUFFIX])
+@pytest.mark.parametrize("kind", [entries.WHOLE_KERNEL, entries.LOWERED_TEXT])
 def test_the_entry_of_another_kernel_does_not_pass_for_this_one(kind: str, directory: Path) -> None:
     _run(2.0)
     before = set(directory.iterdir())
@@ -210,17 +211,17 @@ def test_the_entry_of_another_kernel_does_not_pass_for_this_one(kind: str, direc
 
 def test_the_text_of_another_kernel_under_this_key_is_not_read(directory: Path) -> None:
     _run(2.0)
-    entries = _entries(directory)
-    entries[cache.KEPT].unlink()
-    two = entries[cache._SUFFIX]
-    known = json.loads(gzip.decompress(cache_authentication.unseal(two.name, two.read_bytes())))
+    written = _entries(directory)
+    written[entries.WHOLE_KERNEL].unlink()
+    two = written[entries.LOWERED_TEXT]
+    known = json.loads(gzip.decompress(authentication.unseal(two.name, two.read_bytes())))
     other = {**known, "text": known["text"].replace("2.000000e+00", "3.000000e+00")}
     assert other != known
     content, code = gzip.compress(json.dumps(other).encode()), two.read_bytes()[:32]
     for poisoned in (content, code + content, _signed(OTHER, two.name, content)):
         two.write_bytes(poisoned)
         assert not _run(2.0)._lowering.from_cache
-        _entries(directory)[cache.KEPT].unlink()
+        _entries(directory)[entries.WHOLE_KERNEL].unlink()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in directories")
@@ -278,15 +279,15 @@ def _key_file() -> Path:
 
 
 def _forget() -> None:
-    cache_authentication._Secrets.secrets.clear()
+    authentication._Secrets.secrets.clear()
 
 
 def test_the_secret_is_made_once_and_is_the_users_alone(directory: Path) -> None:
-    secret = cache_authentication.secret()
+    secret = authentication.secret()
     assert secret is not None
     assert len(secret) == 32
     _forget()
-    assert cache_authentication.secret() == secret
+    assert authentication.secret() == secret
     if os.name == "posix":
         assert stat.S_IMODE(_key_file().stat().st_mode) == 0o600
         assert stat.S_IMODE(_key_file().parent.stat().st_mode) == 0o700
@@ -304,7 +305,7 @@ def test_the_secret_is_not_in_the_cache_directory(monkeypatch: pytest.MonkeyPatc
 
 
 def test_processes_that_start_together_have_one_secret(python: str) -> None:
-    program = "from tilelang_npu.runtime import cache_authentication as a; print(a.secret().hex())"
+    program = "from tilelang_npu.runtime.cache import authentication as a; print(a.secret().hex())"
     started = [subprocess.Popen([python, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert len({process.communicate()[0] for process in started}) == 1
 
@@ -347,32 +348,32 @@ def test_a_secret_that_others_may_know_is_not_used_and_nothing_is_on_disk(
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
     UNSAFE[what]()
     _forget()
-    assert cache_authentication.secret() is None
-    assert str(_key_file().parent) in cache_authentication.reason_without_secret()
+    assert authentication.secret() is None
+    assert str(_key_file().parent) in authentication.reason_without_secret()
     kernel = _run(2.0)
     assert not _is_whole(kernel)
     assert not kernel._lowering.from_cache
     _run(3.0)
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
     main(["doctor"])
-    assert cache_authentication.reason_without_secret() in capsys.readouterr().out
+    assert authentication.reason_without_secret() in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions as POSIX has them")
 def test_the_secret_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """As root that keeps the home directory of who called sudo."""
-    assert cache_authentication.secret() is not None
+    assert authentication.secret() is not None
     monkeypatch.setattr(os, "geteuid", lambda: _key_file().stat().st_uid + 1)
     _forget()
-    assert cache_authentication.secret() is None
-    assert "belongs to another user" in cache_authentication.reason_without_secret()
+    assert authentication.secret() is None
+    assert "belongs to another user" in authentication.reason_without_secret()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions as POSIX has them")
 def test_no_directory_is_made_in_the_home_of_another_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(environment.CACHE_KEY.name, str(tmp_path / "a" / "b" / "cache.key"))
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    assert cache_authentication.secret() is None
+    assert authentication.secret() is None
     assert not (tmp_path / "a").exists()
 
 
@@ -384,8 +385,8 @@ def test_a_user_without_a_home_directory_compiles_without_a_cache(monkeypatch: p
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", home)
-    assert cache_authentication.secret() is None
-    assert environment.CACHE_KEY.name in cache_authentication.reason_without_secret()
+    assert authentication.secret() is None
+    assert environment.CACHE_KEY.name in authentication.reason_without_secret()
     _run(2.0)
     assert not directory.exists()
 
@@ -427,8 +428,8 @@ def test_entries_can_be_read_by_their_user_alone(directory: Path) -> None:
 
 
 def test_an_entry_is_bound_to_its_name_and_content() -> None:
-    whole = cache_authentication.seal("name", b"content")
-    assert cache_authentication.unseal("name", whole) == b"content"
+    whole = authentication.seal("name", b"content")
+    assert authentication.unseal("name", whole) == b"content"
     for name, entry in (("nam", whole), ("other", whole), ("name", whole[:-1]), ("name", whole + b"x"), ("name", b"")):
         with pytest.raises(ValueError, match="authentication code"):
-            cache_authentication.unseal(name, entry)
+            authentication.unseal(name, entry)

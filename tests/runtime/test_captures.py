@@ -21,7 +21,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.runtime.captures import arguments, captured, state
+from tilelang_npu.runtime.cache.captures import Reader, reader_of
 
 SOURCE = '''
 import types
@@ -125,6 +125,18 @@ def of_kernel():
 
     return main
 '''
+
+
+def captured(function: Any) -> object:
+    return reader_of(function).state_of_function(function)
+
+
+def arguments(function: Any, args: Any, kwargs: Any) -> object:
+    return reader_of(function).state_of_arguments(function, args, kwargs)
+
+
+def state(value: object) -> object:
+    return Reader("").state_of(value)
 
 
 @pytest.fixture

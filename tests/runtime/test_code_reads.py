@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tilelang_npu.runtime import code_reads
-from tilelang_npu.runtime.code_reads import chains_in, reads, reads_of_parameters
+from tilelang_npu.runtime.cache import code_reads
+from tilelang_npu.runtime.cache.code_reads import chains_in, reads, reads_of_parameters
 
 
 def _function(text: str, *, inner: bool = False, future: bool = False) -> FunctionType:
@@ -77,11 +77,11 @@ def test_imports_where_code_runs(text: str, expected: tuple[str, ...]) -> None:
     assert reads(_function(f"def f():\n    def g():\n        {text}").__code__).imports == expected
 
 
-@pytest.mark.parametrize("name", sorted(code_reads._LEADS_OUT))
+@pytest.mark.parametrize("name", sorted(code_reads._ESCAPES))
 def test_attributes_that_lead_out(name: str) -> None:
-    assert reads(_function(f"def f(a): return a[0].{name}").__code__).leads_out == name
-    assert reads(_function(f"def f(a): return lambda: a.{name}()").__code__).leads_out == name
-    assert reads(_function("def f(a): return a.b").__code__).leads_out == ""
+    assert reads(_function(f"def f(a): return a[0].{name}").__code__).escape == name
+    assert reads(_function(f"def f(a): return lambda: a.{name}()").__code__).escape == name
+    assert reads(_function("def f(a): return a.b").__code__).escape == ""
 
 
 PARAMETERS: dict[str, tuple[str, set[tuple[str, ...]]]] = {
@@ -121,7 +121,7 @@ def test_chains_of_an_expression() -> None:
 
 def test_every_instruction_with_a_name_is_a_read_or_known_to_be_none() -> None:
     names = {dis.opname[number] for number in dis.hasname}
-    assert names <= code_reads._GLOBAL | code_reads._NO_GLOBAL
+    assert names <= code_reads._GLOBAL | code_reads._OTHER_NAMES
     assert {"LOAD_GLOBAL", "LOAD_NAME"} <= code_reads._GLOBAL
     assert not {name for name in code_reads._GLOBAL if not name.startswith("LOAD_")}
     assert {"LOAD_DEREF"} <= code_reads._CLOSURE

@@ -19,20 +19,20 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError, TileWarning
 from tilelang_npu.errors import Location
-from tilelang_npu.runtime import listeners
-from tilelang_npu.runtime.checking import Checker
-from tilelang_npu.runtime.coverage import LeftOut, described
-from tilelang_npu.runtime.sanitizer import Sanitizer
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+from tilelang_npu.runtime.checks.unwritten_results import UnwrittenResult, describe
+from tilelang_npu.runtime.jit import recording
+from tilelang_npu.runtime.reports.static_checker import Checker
 
 C: Any = SimpleNamespace(name="C", location=Location("kernel.py", 7))
 COUNT = int(os.environ.get("TILELANG_RANDOM_COVERAGE", "25"))
 
 
 def judge(shape: tuple[int, ...], written: Any, tile: tuple[int, ...] | None, allocated: bool = True,
-          **facts: bool) -> LeftOut:
+          **facts: bool) -> UnwrittenResult:
     missing = np.ones(shape, np.bool_)
     missing[written] = False
-    return LeftOut(C, tile, missing, allocated, **facts)
+    return UnwrittenResult(C, tile, missing, allocated, **facts)
 
 
 def refused(*arguments: Any, **facts: bool) -> TileError:
@@ -95,7 +95,7 @@ def test_other_holes_in_a_returned_array_are_errors_too(written: Any, tile: tupl
 def test_many_runs_are_not_all_named() -> None:
     missing = np.zeros(40, np.bool_)
     missing[::4] = True
-    assert described("C", missing) == "elements 0, 4, 8, 12 and 6 more of C are never written"
+    assert describe("C", missing) == "elements 0, 4, 8, 12 and 6 more of C are never written"
 
 
 def test_a_whole_tile_that_is_missing() -> None:
@@ -104,9 +104,9 @@ def test_a_whole_tile_that_is_missing() -> None:
 
 
 def test_what_data_leave_out_is_a_warning() -> None:
-    found = judge((8, 8), np.s_[:3, :], (1, 8), chosen=True)
+    found = judge((8, 8), np.s_[:3, :], (1, 8), data_dependent=True)
     assert found.error() is None
-    assert found.warning() == ("rows 3..7 of C are never written: 40 of 64 elements; what is written depends on data"
+    assert found.warning() == ("rows 3..7 of C are never written: 40 of 64 elements; data decide which elements are written"
                                f" ({C.location})")
 
 
@@ -122,7 +122,7 @@ def test_a_strip_of_the_callers_array_warns(tile: tuple[int, ...]) -> None:
 
 
 def test_a_strip_of_the_callers_array_that_data_leave_out_is_the_callers() -> None:
-    found = judge((3,), np.s_[:2], (2,), False, chosen=True)
+    found = judge((3,), np.s_[:2], (2,), False, data_dependent=True)
     assert found.error() is None
     assert not found.warning()
 
@@ -205,15 +205,16 @@ def test_a_result_that_no_statement_stores_to(target: str) -> None:
 @pytest.mark.parametrize("what", ["place from data", "trips from data"])
 def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
     kernel = store_kernel("npuir", what)
-    with pytest.warns(TileWarning, match="C (is|are) never written.* depends on data") as caught:
+    with pytest.warns(TileWarning, match="C (is|are) never written.* data decide") as caught:
         kernel(*ARGUMENTS)
     assert caught[0].filename == __file__
     checker = Checker(Sanitizer(), {})
-    with listeners.record(checker=checker):
+    with recording.record(checker=checker):
         kernel(*ARGUMENTS)
     assert not checker.looks[0].done.errors
     said = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
-    assert any(note.startswith(said) and "what is written depends on data" in note for note in checker.looks[0].done.notes)
+    assert any(note.startswith(said) and "data decide which elements are written" in note
+               for note in checker.looks[0].done.notes)
 
 
 def test_a_result_that_is_only_added_to() -> None:
@@ -299,7 +300,7 @@ def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], gri
     kernel = tilelang.compile(main, out_idx=[-1], target=target, pass_configs=dict(TARGETS)[target])
     a = np.ones((height, width), np.float32)
     checker = Checker(Sanitizer(), {})
-    with listeners.record(checker=checker):
+    with recording.record(checker=checker):
         kernel(a)
     told = [error for error in checker.looks[0].done.errors if error.code == "T410"]
     assert len(told) == int(missing.any())
@@ -365,7 +366,7 @@ def test_a_large_result_that_data_choose_or_a_kernel_adds_to_is_always_marked() 
     places = np.arange(8, dtype=np.int32)
     for _ in range(2):
         np.testing.assert_array_equal(kernel(x, places), x)
-        assert set(kernel._here.overwritten.values()) == {frozenset()}
+        assert set(kernel._process.overwritten.values()) == {frozenset()}
     places[3] = 4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)

@@ -17,7 +17,7 @@ import pytest
 
 import tilelang_npu.language as T
 from captured_values import CONF, FOLDER, WAYS, Way, module_of, places_of
-from tilelang_npu.runtime.disk_key import disk_key
+from tilelang_npu.runtime.cache.disk_key import disk_key
 
 PROGRAM = Path(__file__).parents[1] / "run_captured_values.py"
 ALL = os.environ.get("TILELANG_CAPTURED") == "all"
@@ -131,7 +131,7 @@ def test_without_assertions_in_python_there_is_no_key(tmp_path: Path) -> None:
     file = tmp_path / "kernels.py"
     file.write_text('''
 import tilelang_npu.language as T
-from tilelang_npu.runtime.disk_key import disk_key
+from tilelang_npu.runtime.cache.disk_key import disk_key
 LIMIT = 1
 
 @T.prim_func

@@ -12,8 +12,8 @@ import tilelang_npu.language as T
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.runtime.edited import changed, loops
-from tilelang_npu.runtime.edits import done_now, same_values, timed_of
+from tilelang_npu.runtime.reports.edit_trials import computes_the_same, make_and_time, resolved_refusals
+from tilelang_npu.runtime.reports.kernel_edits import edits_of_refusals, loops
 
 
 def overwritten() -> Any:
@@ -110,7 +110,7 @@ CASES = [
     (serial, "collapse-copies", Stages, "T.Pipelined with num_stages=2 in place of T.serial"),
     (without_sinking, "multi-buffer", SwitchedOn, "sink-buffers out of tl.disable"),
     (pinned, "bind-sub-blocks", Unpinned, "no address of the author's"),
-    (crowded, "hoist-loads", InFront, "the load in front of the loop at line"),
+    (crowded, "hoist-loads", InFront, "the load before the loop at line"),
     (tiled, "multi-buffer", Smaller, "tile=56 in place of 112"),
 ]
 
@@ -124,11 +124,11 @@ def refusal(kernel: Any, about: str, kind: type) -> Remark:
 def test_with_the_edit_it_is_done_and_the_values_are_the_same(make: Any, about: str, kind: type, text: str) -> None:
     kernel = make()
     said = refusal(kernel, about, kind)
-    (edit,) = changed(kernel.explain().source, [said])
-    made, time = timed_of(edit)
+    (edit,) = edits_of_refusals(kernel.explain().source, [said])
+    made, time = make_and_time(edit)
     assert edit.text.startswith(text) and made is not None
-    assert done_now([said], made) == (said,)
-    assert same_values(kernel, made)
+    assert resolved_refusals([said], made) == (said,)
+    assert computes_the_same(kernel, made)
     assert time == made.trace().time_us
     (found,) = (one for one in kernel.explain().trials if said in one.gone and one.text == edit.text)
     assert (found.before, found.after) == (kernel.trace().time_us, time)
@@ -149,7 +149,7 @@ def test_fewer_blocks_do_the_same_in_rounds(blocks: int) -> None:
     kernel = tilelang.compile(main, target="npuir")
     source = kernel.explain().source
     (loop,) = loops(source.traced.module)
-    (edit,) = changed(source, [Remark("overlap-iterations", change=Rounds(location_of(loop), blocks))])
+    (edit,) = edits_of_refusals(source, [Remark("overlap-iterations", change=Rounds(location_of(loop), blocks))])
     assert edit.text.startswith(f"{blocks} blocks, each with a loop")
     made = edit.make()
     x = np.random.default_rng(0).standard_normal((5, 3, 32, 64)).astype(np.float32)

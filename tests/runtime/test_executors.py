@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu import TileError
-from tilelang_npu.runtime.executors import Processes, each, opened
+from tilelang_npu.runtime.tuning.executors import Processes, compute_each, open_executor
 
 
 def doubled(number: int) -> int:
@@ -34,12 +34,12 @@ def _dying(places: tuple[str, int]) -> int:
 
 def _of(executor: Executor | None) -> dict[int, object]:
     return {number: repr(made) if isinstance(made, BaseException) else made
-            for number, made in each(executor, doubled, [1, 2, 3, 4])}
+            for number, made in compute_each(executor, doubled, [1, 2, 3, 4])}
 
 
 @pytest.mark.parametrize("name", ["threads", "processes:2"])
 def test_each_gives_what_is_made_and_what_is_raised(name: str) -> None:
-    with opened(name, 2) as executor:
+    with open_executor(name, 2) as executor:
         assert _of(executor) == {0: 2, 1: 4, 2: "ValueError('three')", 3: 8}
 
 
@@ -47,7 +47,7 @@ def test_each_gives_what_is_made_and_what_is_raised(name: str) -> None:
 def test_what_a_process_was_at_when_it_died_is_done_once_more(tmp_path: Path) -> None:
     items = [(str(tmp_path), number) for number in range(7)]
     with Processes(2) as processes:
-        made = dict(each(processes, _dying, items))
+        made = dict(compute_each(processes, _dying, items))
         assert {number: one for number, one in made.items() if number != 5} == {n: 2 * n for n in range(7) if n != 5}
         assert isinstance(made[5], RuntimeError)
         assert "two processes died of it" in str(made[5])
@@ -58,7 +58,7 @@ def test_what_a_process_was_at_when_it_died_is_done_once_more(tmp_path: Path) ->
 def test_a_pool_of_the_users_that_breaks_loses_no_work(tmp_path: Path) -> None:
     items = [(str(tmp_path), number) for number in range(5)]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert dict(each(pool, _dying, items)) == {number: 2 * number for number in range(5)}
+        assert dict(compute_each(pool, _dying, items)) == {number: 2 * number for number in range(5)}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -66,8 +66,8 @@ def test_a_pool_of_the_users_that_breaks_loses_no_work(tmp_path: Path) -> None:
 def test_what_a_ray_worker_was_at_when_it_died_is_done_again(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     items = [(str(tmp_path), number) for number in range(5)]
-    with opened("ray:2") as executor:
-        assert dict(each(executor, _dying, items)) == {number: 2 * number for number in range(5)}
+    with open_executor("ray:2") as executor:
+        assert dict(compute_each(executor, _dying, items)) == {number: 2 * number for number in range(5)}
     assert sorted(mark.name for mark in tmp_path.iterdir()) == ["1", "3"]
 
 
@@ -77,7 +77,7 @@ def test_what_takes_too_long_is_given_up() -> None:
     gate = Event()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(gate.wait)
-        (number, made), = each(pool, doubled, [1], 0.05)
+        (number, made), = compute_each(pool, doubled, [1], 0.05)
         gate.set()
     assert (number, type(made), str(made)) == (0, TimeoutError, "longer than 0.05 s")
 
@@ -87,7 +87,7 @@ def test_what_takes_too_long_is_given_up() -> None:
     ("processes:here", "one of threads, processes, dask, ray"), ("x", "one of threads"),
 ])
 def test_an_executor_that_there_is_not(name: str, advice: str) -> None:
-    with pytest.raises(TileError, match=f"there is no executor '{name}'") as caught, opened(name):
+    with pytest.raises(TileError, match=f"there is no executor '{name}'") as caught, open_executor(name):
         pass
     assert caught.value.code == "T707"
     assert caught.value.help.startswith(advice)
@@ -96,7 +96,7 @@ def test_an_executor_that_there_is_not(name: str, advice: str) -> None:
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
 def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(TileError, match=f"the executor {name} needs a package") as caught, opened(name):
+    with pytest.raises(TileError, match=f"the executor {name} needs a package") as caught, open_executor(name):
         pass
     assert caught.value.code == "T735"
     assert f"tilelang-npu[{name}]" in caught.value.help
@@ -123,9 +123,9 @@ def test_results_and_reports_do_not_depend_on_the_executor(executor: str, root: 
         if executor == name:
             pytest.importorskip(package, reason=f"{of} is not installed")
     examples = [str(root / "examples" / f"{example}.py") for example in ("gemm", "softmax", "flash_attention")]
-    with opened(executor, 2) as pool:
-        elsewhere = dict(each(pool, told_of, examples))
-    for number, told in each(None, told_of, examples):
+    with open_executor(executor, 2) as pool:
+        elsewhere = dict(compute_each(pool, told_of, examples))
+    for number, told in compute_each(None, told_of, examples):
         found = elsewhere[number]
         assert isinstance(told, dict) and isinstance(found, dict), found
         assert [name for name in told if told[name] != found[name]] == []

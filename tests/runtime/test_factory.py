@@ -12,7 +12,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC, doubled, product
 from tilelang_npu import TileError
-from tilelang_npu.runtime.factory import Factory
+from tilelang_npu.runtime.jit.factory import Factory
 
 
 def factory(rows=16):
@@ -124,7 +124,7 @@ def test_both_dialects_agree(rng: np.random.Generator) -> None:
 
 
 def test_lower_gives_the_text_for_the_toolchain() -> None:
-    from tilelang_npu.runtime.factory import lower
+    from tilelang_npu.runtime.jit.factory import lower
 
     text = lower(product(), target="npuir")
     assert "hivm.hir.mmadL1" in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.runtime.findings_file import as_sarif, write_findings
+from tilelang_npu.runtime.reports.findings_file import as_sarif, write_findings
 from tilelang_npu.simulator.sanitizer.findings import Finding
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 

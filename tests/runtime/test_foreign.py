@@ -11,7 +11,7 @@ from xdsl.dialects import func
 
 from tilelang_npu import TileError, simulator
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.foreign import is_planned, runnable
+from tilelang_npu.runtime.kernel.foreign_modules import is_planned, runnable
 from tilelang_npu.transforms.ir.cores import core_of_function
 
 FOLDER = Path(__file__).parent / "foreign"

@@ -10,7 +10,7 @@ import pytest
 from tilelang_npu import TileError, simulator
 from tilelang_npu.cli import main
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 GM = "#hivm.address_space<gm>"
 ENTRY = ("attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, "

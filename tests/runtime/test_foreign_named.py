@@ -10,7 +10,7 @@ import pytest
 
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 KERNEL = """\
 func.func @k({arguments}, %o: memref<5x24xf32>) attributes {{hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>}} {{

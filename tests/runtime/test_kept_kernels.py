@@ -18,10 +18,11 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.runtime import cache, kept_kernels
-from tilelang_npu.runtime.disk_key import disk_key
-from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.cache.disk_key import disk_key
+from tilelang_npu.runtime.jit.factory import Factory
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.kernel import stored_kernels
 from tilelang_npu.simulator import Program
 
 pytestmark = pytest.mark.kept
@@ -56,13 +57,13 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("TILELANG_DISABLE_CACHE", raising=False)
     monkeypatch.delenv("TILELANG_CLEAR_CACHE", raising=False)
-    monkeypatch.setattr(cache._State, "directory", None)
-    monkeypatch.setattr(cache._State, "enabled", True)
+    monkeypatch.setattr(entries._State, "directory", None)
+    monkeypatch.setattr(entries._State, "enabled", True)
     return tmp_path
 
 
 def _kept(directory: Path) -> list[Path]:
-    return sorted(directory.glob(f"*{cache.KEPT}"))
+    return sorted(directory.glob(f"*{entries.WHOLE_KERNEL}"))
 
 
 def _is_restored(kernel: JITKernel) -> bool:
@@ -118,7 +119,7 @@ def test_many_blocks_of_a_kernel_that_was_kept_run_as_one_without_its_ir(
     whole = entry.read_bytes()
     assert len(whole) > len(without)
     second = _of_many_blocks()
-    assert second.keep is None
+    assert second._store is None
     assert [_told(second) for _ in range(3)] == [told] * 3
     assert second.program._planned[1] is not None
     assert "module" not in vars(second.program)
@@ -204,7 +205,7 @@ def test_an_error_of_a_kept_kernel_is_at_its_line(directory: Path) -> None:
 
 def _key(rows: Any = 200, factor: Any = 3.0, *, out_idx: Any = (-1,), made: Any = _scale, **settings: Any) -> str:
     factory = tilelang.jit(made, out_idx=list(out_idx), target="npuir", **settings)
-    return kept_kernels.key_of(made(rows, factor), factory.settings)
+    return stored_kernels.key_of(made(rows, factor), factory.settings)
 
 
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
@@ -219,7 +220,7 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "an optimisation": lambda patch: (patch.setenv("TILELANG_NPU_WITHOUT", "banks"), _key())[1],
     "NumPy": lambda patch: (patch.setattr(np, "__version__", "0"), _key())[1],
     "Python": lambda patch: (patch.setattr(sys, "version", "0"), _key())[1],
-    "this package": lambda patch: (patch.setattr(cache, "versions", lambda: ["0"]), _key())[1],
+    "this package": lambda patch: (patch.setattr(entries, "versions", lambda: ["0"]), _key())[1],
 }
 
 
@@ -358,7 +359,7 @@ def test_a_function_whose_file_says_something_else_by_now_is_not_kept(tmp_path: 
     exec(compile(text, str(file), "exec", dont_inherit=True), names)
     assert disk_key(names["made"]())
     file.write_text(text.replace("T.clear(x)", "T.fill(x, 1.0)"))
-    with pytest.raises(TypeError, match="does not say what kernel was made from"):
+    with pytest.raises(TypeError, match="does not contain the source of kernel"):
         disk_key(names["made"]())
 
 

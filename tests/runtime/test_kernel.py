@@ -14,8 +14,8 @@ import tilelang_npu.language as T
 from samples import SYNC, doubled, product, scaled, symbolic_rows
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.log import TileWarning
-from tilelang_npu.runtime.writing import file_name
+from tilelang_npu.runtime.settings.file_writing import file_name
+from tilelang_npu.runtime.settings.log import TileWarning
 
 
 def test_results_are_returned(rng: np.random.Generator) -> None:
@@ -132,7 +132,7 @@ def test_texts_and_exports_stay_in_their_directory_whatever_the_kernel_is_called
 
 def test_mlir_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tilelang.compile(product(), target="npuir")
-    monkeypatch.setattr("tilelang_npu.runtime.mlir_bindings._HOMES", ("no_such_package",))
+    monkeypatch.setattr("tilelang_npu.runtime.reports.mlir_bindings._PACKAGES", ("no_such_package",))
     with pytest.raises(TileError) as caught:
         kernel.mlir_module()
     assert caught.value.code == "T711"

@@ -83,7 +83,7 @@ def test_results_are_not_looked_through_for_a_nan_where_no_op_reads_what_nothing
         calls: list[Any] = []
         with monkeypatch.context() as patched, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            patched.setattr("tilelang_npu.runtime.coverage.has_nan", lambda array: bool(calls.append(array)))
+            patched.setattr("tilelang_npu.runtime.checks.unwritten_results.has_nan", lambda array: bool(calls.append(array)))
             x, y = np.ones((1024, 256), np.float32), np.zeros((1024, 256), np.float32)
             for _ in range(3):  # the first call tells no plan, the second one makes it
                 calls.clear()

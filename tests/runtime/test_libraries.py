@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from tilelang_npu.runtime import libraries
-from tilelang_npu.runtime.libraries import find_by_name, is_fixed, is_library, may_change, name_of
+from tilelang_npu.runtime.cache import libraries
+from tilelang_npu.runtime.cache.libraries import find_by_name, is_fixed, is_library, may_change, name_of
 
 
 @pytest.mark.parametrize(("package", "expected"), [

@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 ROOT = Path(__file__).resolve().parents[2]
 

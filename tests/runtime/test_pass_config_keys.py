@@ -15,8 +15,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey
-from tilelang_npu.runtime.log import TileWarning
-from tilelang_npu.runtime.pass_config_keys import _ELSEWHERE, known_key, unknown_keys
+from tilelang_npu.runtime.settings.log import TileWarning
+from tilelang_npu.runtime.settings.pass_config_keys import _GPU_KEYS, known_key, unknown_keys
 
 
 def told(configs: dict[Any, object]) -> list[str]:
@@ -59,9 +59,9 @@ def test_members_are_found_by_name_and_by_value(key: str) -> None:
     assert told({member: True, member.value: True}) == []
 
 
-@pytest.mark.parametrize("name", _ELSEWHERE)
+@pytest.mark.parametrize("name", _GPU_KEYS)
 def test_keys_of_gpus_say_what_they_do_there(name: str) -> None:
-    value, purpose = _ELSEWHERE[name]
+    value, purpose = _GPU_KEYS[name]
     assert told({value: 1}) == told({getattr(PassConfigKey, name): 1}) == [f"in TileLang for GPUs it {purpose}"]
     assert re.fullmatch(r"[a-z].*[a-z0-9]", purpose)
 
@@ -70,7 +70,7 @@ def test_keys_of_gpus_say_what_they_do_there(name: str) -> None:
     ("tl.ascend_auto_synk", "did you mean 'tl.ascend_auto_sync'?"),
     ("TL_ASCEND_AUTO_SYNC", "did you mean 'tl.ascend_auto_sync'?"),
     ("tirx.disable_vectorize",
-     "newer versions of TVM call 'tir.disable_vectorize' so, which has no effect on an Ascend chip either"),
+     "it is the name of 'tir.disable_vectorize' in newer versions of TVM, which has no effect on an Ascend chip either"),
     ("nothing like it", "the keys with an effect are A, B"),
     (7, "the keys with an effect are A, B"),
 ])

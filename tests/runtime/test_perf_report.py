@@ -11,7 +11,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.runtime.perf_report import Sweep
+from tilelang_npu.runtime.reports.perf_report import Sweep
 from tilelang_npu.testing import Benchmark, perf_report
 
 

@@ -18,7 +18,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.runtime.autotune import AutoTuner
+from tilelang_npu.runtime.tuning.autotune import AutoTuner
 from tilelang_npu.simulator import Launches
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +189,7 @@ def test_a_factory_is_pickled_by_its_name(factory: Any) -> None:
         assert loaded is factory
         assert copy.deepcopy(factory) is copy.copy(factory) is factory
     else:
-        assert (loaded.of, type(loaded.first)) == (factory.of, Layer)
+        assert (loaded.maker, type(loaded.first)) == (factory.maker, Layer)
 
 
 def test_a_factory_without_a_name_is_refused_with_its_reason() -> None:

@@ -14,7 +14,7 @@ from tilelang_npu import TensorSupplyType, TileError, do_bench
 from tilelang_npu import language as T
 from tilelang_npu.compat.testing import set_random_seed
 from tilelang_npu.ops import DType
-from tilelang_npu.runtime.profiler import get_tensor_supply, supply
+from tilelang_npu.runtime.reports.profiler import get_tensor_supply, make_array
 
 
 def test_times_are_those_of_the_model() -> None:
@@ -33,8 +33,8 @@ def test_a_kernel_tells_its_own_time() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    (lambda kernel: kernel.get_profiler("Zero"), "'Zero' is no TensorSupplyType"),
-    (lambda kernel: get_tensor_supply(5), "5 is no TensorSupplyType"),
+    (lambda kernel: kernel.get_profiler("Zero"), "'Zero' is not a TensorSupplyType"),
+    (lambda kernel: get_tensor_supply(5), "5 is not a TensorSupplyType"),
     (lambda kernel: kernel.get_profiler().manual_assert_close(lambda a: a * 3), "compares nothing without a manual_check_prog"),
     (lambda kernel: do_bench(lambda: None, return_mode="best"), "do_bench has no return_mode 'best'"),
 ])
@@ -84,7 +84,7 @@ def test_symbolic_sizes_must_be_given() -> None:
 @pytest.mark.parametrize("kind", list(TensorSupplyType))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "int8", "uint8", "int64", "bool"])
 def test_inputs_of_every_kind(kind: TensorSupplyType, dtype: str) -> None:
-    made = supply(DType(dtype), (50, 40), kind, np.random.default_rng(0))
+    made = make_array(DType(dtype), (50, 40), kind, np.random.default_rng(0))
     assert made.dtype == DType(dtype).numpy
     wide = made.astype(np.float32)
     assert np.isfinite(wide).all()

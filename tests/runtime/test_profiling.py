@@ -8,7 +8,7 @@ import numpy as np
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.runtime.profiling import launch_of, with_arrays
+from tilelang_npu.runtime.reports.launches import arrays_for_shapes, launch_of
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
@@ -44,7 +44,7 @@ def test_without_arguments_the_last_launch_is_taken() -> None:
 def test_arrays_stand_in_for_shapes_and_what_is_too_much_is_left_alone() -> None:
     kernel = doubled()
     given = np.ones((16, 64), np.float32)
-    made = with_arrays(kernel, [(48, 64)], lambda parameter, shape: np.zeros(shape, parameter.dtype.numpy))
+    made = arrays_for_shapes(kernel, [(48, 64)], lambda parameter, shape: np.zeros(shape, parameter.dtype.numpy))
     assert [(one.shape, one.dtype) for one in made] == [((48, 64), np.float32)]
-    assert with_arrays(kernel, [given], lambda *_: given)[0] is given
-    assert len(with_arrays(kernel, [given] * 5, lambda *_: given)) == 5
+    assert arrays_for_shapes(kernel, [given], lambda *_: given)[0] is given
+    assert len(arrays_for_shapes(kernel, [given] * 5, lambda *_: given)) == 5

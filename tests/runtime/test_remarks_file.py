@@ -12,7 +12,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from runtime.test_findings_file import check
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.remarks_file import write_remarks
+from tilelang_npu.runtime.reports.remarks_file import write_remarks
 
 pytestmark = pytest.mark.filterwarnings("ignore:T149")  # of the order of its points
 

@@ -10,7 +10,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.same_memory import same_arrays
+from tilelang_npu.runtime.arguments.aliasing import aliased_parameters
 
 ROWS, COLUMNS = 9, 72
 
@@ -182,11 +182,11 @@ def test_where_the_author_orders_all_it_runs_as_written() -> None:
 def test_which_are_the_same() -> None:
     kernel = tilelang.compile(first_row_again(), target="npuir")
     x, w = whole("float32")
-    assert same_arrays(kernel.params, [x, w, x], [0, 1, 2], [2]) == {2: 0}
-    assert same_arrays(kernel.params, [x, w, x], [0, 1, 2], [0]) == {2: 0}
-    assert same_arrays(kernel.params, [x, w, x], [0, 1, 2], [1]) == {}
-    assert same_arrays(kernel.params, [x, w, x], [1, 2], [2]) == {}
-    assert same_arrays(kernel.params, [x, np.float32(1), x], [0, 1, 2], [2]) == {2: 0}
+    assert aliased_parameters(kernel.params, [x, w, x], [0, 1, 2], [2]) == {2: 0}
+    assert aliased_parameters(kernel.params, [x, w, x], [0, 1, 2], [0]) == {2: 0}
+    assert aliased_parameters(kernel.params, [x, w, x], [0, 1, 2], [1]) == {}
+    assert aliased_parameters(kernel.params, [x, w, x], [1, 2], [2]) == {}
+    assert aliased_parameters(kernel.params, [x, np.float32(1), x], [0, 1, 2], [2]) == {2: 0}
     for other in (x.view(np.int32), x.reshape(-1), x[:4], x[1:]):
         with pytest.raises(TileError, match="T420"):
-            same_arrays(kernel.params, [x, w, other], [0, 1, 2], [2])
+            aliased_parameters(kernel.params, [x, w, other], [0, 1, 2], [2])

@@ -11,8 +11,8 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey, TileError
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.runtime.log import TileWarning
-from tilelang_npu.runtime.switches import disabled, resolve, warn_without_effect
+from tilelang_npu.runtime.settings.log import TileWarning
+from tilelang_npu.runtime.settings.switches import disabled_optimisations, resolve, warn_of_unknown_keys
 
 
 def test_keys_and_their_strings_are_the_same() -> None:
@@ -34,9 +34,9 @@ def test_keys_of_other_machines_are_no_ops(key: str) -> None:
 def test_unknown_keys_are_left_out() -> None:
     switches = {"tl.ascend_auto_sync": True, "tl.ascend_auto_synk": 3, PassConfigKey.TL_NEW_KEY: None}
     assert resolve(switches, "ascendc", None) == {"tl.ascend_auto_sync": True}
-    assert disabled({**switches, "tl.disable": ["banks"]}, None) == ("banks",)
+    assert disabled_optimisations({**switches, "tl.disable": ["banks"]}, None) == ("banks",)
     with pytest.warns(TileWarning, match="T704: unknown key") as told:
-        warn_without_effect(switches, None)
+        warn_of_unknown_keys(switches, None)
     assert len(told) == 2
 
 

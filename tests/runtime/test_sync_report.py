@@ -24,10 +24,10 @@ from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Placed, Waits, module_remarks, remark_of, remarks_of
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.runtime import cache
-from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.runtime.kernel import JITKernel
-from tilelang_npu.runtime.sync_report import SyncReport
+from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.jit.factory import Factory
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.reports.sync_report import SyncReport
 from tilelang_npu.sharing import Kept
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.machine.op_records import Barrier, CrossWait, EventWait
@@ -249,7 +249,7 @@ def test_the_rows_of_random_kernels_are_the_waits_of_their_texts(tmp_path: Path)
 def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TILELANG_DISABLE_CACHE", raising=False)
     monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
-    cache.clear_cache()
+    entries.clear_cache()
 
     def made() -> JITKernel:
         names = runpy.run_path(str(ROOT / "examples" / "flash_attention.py"), run_name="imported")
@@ -258,7 +258,7 @@ def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, 
 
     first = made()
     reports, text = reports_of(first), first.mlir(locations=True)
-    cache._State.memory.clear()  # what is left is the file
+    entries._State.memory.clear()  # what is left is the file
     again = made()
     assert not first._lowering.from_cache and again._lowering.from_cache
 
@@ -286,7 +286,7 @@ def test_each_pass_runs_once_for_a_kernel_and_for_no_report(name: str, monkeypat
         monkeypatch.setattr(kind, "apply", counted)
     for factory in vars(pass_kernels).values():
         if isinstance(factory, Factory):  # another test of this process may have made the kernel
-            monkeypatch.setattr(factory, "_made", Kept())
+            monkeypatch.setattr(factory, "_kernels", Kept())
     made, arrays = CALLS[name]
     kernel = made()
     kernel(*arrays)
@@ -400,7 +400,7 @@ def test_what_the_author_wrote_is_said_to_be_by_hand() -> None:
 def test_the_text_names_lines_bytes_and_price() -> None:
     lines = str(doubled().sync_report()).splitlines()
     assert lines[0] == "main on Ascend910B2: 8 waits and barriers; microseconds of a block"
-    assert sum("behind the loop of line" in line for line in lines) == 2
+    assert sum("after the loop of line" in line for line in lines) == 2
     first = next(line for line in lines if "MTE2 -> V" in line)
     assert "a, 256 B: written at" in first
     assert "(RAW)" in first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilelang_npu import TileError, target
-from tilelang_npu.runtime.targets import determine_platform, dialect_of, select_chip
+from tilelang_npu.runtime.settings.targets import determine_platform, dialect_of, select_chip
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilelang_npu import TileError
-from tilelang_npu.runtime.tensors import as_array, is_tensor, like_caller
+from tilelang_npu.runtime.arguments.tensors import as_array, is_tensor, like_caller
 
 
 class Exporting:

@@ -19,10 +19,12 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
 from tilelang_npu.language.declared import Op
-from tilelang_npu.runtime import cache, listeners
-from tilelang_npu.runtime.log import logger, told
-from tilelang_npu.runtime.profiler import do_bench
-from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.jit import recording
+from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.reports.profiler import do_bench
+from tilelang_npu.runtime.settings.file_writing import replacing
+from tilelang_npu.runtime.settings.log import logger, verbose_log
 from tilelang_npu.sharing import Kept, once
 
 CASES = int(os.environ.get("TILELANG_RANDOM_THREADS", "12"))
@@ -208,7 +210,7 @@ def test_threads_that_compile_different_kernels_at_once_get_the_serial_text() ->
 
     kinds = ("vector", "reduction", "mixed")
     wanted = list(map(text, kinds))
-    cache.clear_cache()
+    entries.clear_cache()
     assert together(3, lambda number: text(kinds[number])) == wanted
 
 
@@ -240,7 +242,7 @@ def test_a_benchmark_counts_the_launches_of_its_own_thread() -> None:
 def test_a_record_of_every_thread_counts_all_launches() -> None:
     kernel = doubled(32, 64)
     clock = listeners.clock_us()
-    with listeners.record(every_thread=True) as done:
+    with recording.record(every_thread=True) as done:
         together(4, lambda _: [kernel(normal(32, 64, dtype="float32")) for _ in range(5)])
     assert done.tallies[0].count == 20
     assert done.tallies[0].total_us == pytest.approx(20 * done.tallies[0].last.time_us)
@@ -259,7 +261,7 @@ def test_what_one_thread_is_told_others_are_not(caplog: pytest.LogCaptureFixture
 
     thread = threading.Thread(target=quiet)
     thread.start()
-    with told(True):
+    with verbose_log(True):
         start.wait()
         logger.info("of this one")
         start.wait()
@@ -273,7 +275,7 @@ def test_files_that_threads_write_at_once_leave_the_umask_alone(tmp_path: Path) 
     try:
         def write(number: int) -> None:
             for _ in range(40):
-                with replaced(tmp_path / str(number % 2)) as file:
+                with replacing(tmp_path / str(number % 2)) as file:
                     file.write(b"whole")
 
         together(4, write)
@@ -284,14 +286,14 @@ def test_files_that_threads_write_at_once_leave_the_umask_alone(tmp_path: Path) 
 
 
 def test_what_is_kept_in_memory_stays_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_IN_MEMORY", 4)
-    cache.disable_cache()
+    monkeypatch.setattr(entries, "_MAX_IN_MEMORY", 4)
+    entries.disable_cache()
     try:
-        together(4, lambda number: [cache.store(f"{number}-{turn}", {"text": ""}) for turn in range(200)])
-        assert len(cache._State.memory) == 4
+        together(4, lambda number: [entries.store(f"{number}-{turn}", {"text": ""}) for turn in range(200)])
+        assert len(entries._State.memory) == 4
     finally:
-        cache.enable_cache()
-        cache.clear_cache()
+        entries.enable_cache()
+        entries.clear_cache()
 
 
 def test_a_value_that_several_threads_ask_for_is_made_once() -> None:

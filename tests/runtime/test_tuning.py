@@ -18,10 +18,10 @@ import pytest
 import tilelang_npu as tilelang
 from runtime.tuned_rows import GRID, SIZE, doubled
 from tilelang_npu import TileError, progress
-from tilelang_npu.runtime import tuning
-from tilelang_npu.runtime.autotune import AutoTuner, AutotuneResult
-from tilelang_npu.runtime.draft import Draft, timed
-from tilelang_npu.runtime.executors import opened
+from tilelang_npu.runtime.kernel.draft import Draft, time_draft
+from tilelang_npu.runtime.tuning import tuning
+from tilelang_npu.runtime.tuning.autotune import AutoTuner, AutotuneResult
+from tilelang_npu.runtime.tuning.executors import open_executor
 
 MANY = int(os.environ.get("TILELANG_TUNED", "0"))
 """Configurations where a worker is killed; the acceptance has 500."""
@@ -46,11 +46,11 @@ def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tuning times all for itself."""
     monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")
-    monkeypatch.setattr("tilelang_npu.runtime.cache.load", lambda _: None)
+    monkeypatch.setattr("tilelang_npu.runtime.cache.entries.load", lambda _: None)
 
 
 def _not_again(*_: object, **__: object) -> Any:
-    raise AssertionError("it is timed once more")
+    raise AssertionError("it is time_draft once more")
 
 
 def test_nothing_is_written_where_nobody_asks(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_tuning_that_was_interrupted_goes_on_with_its_table(tmp_path: Path, mo
     lines = table.read_bytes().splitlines(keepends=True)
     table.write_bytes(b"".join([*lines[:1], *lines[9:12], *lines[2:5]]) + lines[7][:20])
     counted = []
-    monkeypatch.setattr(tuning, "timed", lambda draft, seconds: counted.append(draft.key) or timed(draft, seconds))
+    monkeypatch.setattr(tuning, "time_draft", lambda draft, seconds: counted.append(draft.key) or time_draft(draft, seconds))
     assert _told(_tuned(table=table)) == whole
     assert len(counted) == 18 - 6
     assert table.read_bytes().splitlines(keepends=True) == lines
@@ -122,12 +122,12 @@ def test_ctrl_c_leaves_a_table_to_go_on_with(tmp_path: Path, monkeypatch: pytest
         calls.append(draft)
         if len(calls) == 5:
             raise KeyboardInterrupt
-        return timed(draft, seconds)
+        return time_draft(draft, seconds)
 
     calls: list[Draft] = []
     table = tmp_path / "table.jsonl"
     with monkeypatch.context() as patched:
-        patched.setattr(tuning, "timed", interrupted)
+        patched.setattr(tuning, "time_draft", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _tuned(table=table)
     assert table.read_text().count("\n") == 1 + 4
@@ -151,8 +151,8 @@ def test_a_file_that_is_another_table_is_left_alone(tmp_path: Path) -> None:
 
 def test_what_was_timed_before_is_not_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = _told(_tuned())
-    monkeypatch.setattr(tuning, "timed", _not_again)
-    monkeypatch.setattr(tuning.Check, "measure", _not_again)
+    monkeypatch.setattr(tuning, "time_draft", _not_again)
+    monkeypatch.setattr(tuning.ResultCheck, "measure", _not_again)
     assert _told(_tuned()) == first
     monkeypatch.setenv("TILELANG_NPU_CHIP", "Ascend910B4")
     with pytest.raises(AssertionError, match="once more"):
@@ -270,7 +270,7 @@ def test_ray_gives_the_same_table(tmp_path: Path) -> None:
 def test_a_ray_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     alone = _told(_tuned(table=tmp_path / "alone"))
-    with opened("ray:2") as workers:
+    with open_executor("ray:2") as workers:
         assert workers is not None
         executor = _Killing(workers, workers.submit(os.getpid).result(), 5)
         assert _told(_tuned(executor=executor, table=tmp_path / "ray")) == alone

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tilelang_npu.runtime.tuning_search import Config, Everything, Optimiser
+from tilelang_npu.runtime.tuning.tuning_search import Config, Everything, Optimiser
 
 CONFIGS: list[Config] = [{"tile": tile, "stages": stages, "order": order} for tile in (16, 32, 64, 128, 256, 512)
                          for stages in (1, 2, 3) for order in ("rows", "columns")]

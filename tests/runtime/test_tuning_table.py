@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.draft import Timing
-from tilelang_npu.runtime.tuning_table import Table, TuningRow
+from tilelang_npu.runtime.kernel.draft import Timing
+from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow
 
 TITLE = {"factory": "gemm", "chip": "Ascend910B2"}
 ROWS = [TuningRow({"tile": 64}, "one", Timing(3.5)), TuningRow({"tile": 999}, "two", Timing(None, "T104", "no room")),
@@ -18,23 +18,22 @@ ROWS = [TuningRow({"tile": 64}, "one", Timing(3.5)), TuningRow({"tile": 999}, "t
 def test_a_table_goes_on_with_what_is_known_and_tries_again_what_took_too_long(tmp_path: Path) -> None:
     file = tmp_path / "table.jsonl"
     first = Table(file, TITLE)
-    first.begin([])
+    first.write([])
     for row in ROWS:
         first.add(row)
     with file.open("a") as broken:
         broken.write('{"config": {"ti')  # interrupted while it wrote
     assert Table(file, TITLE).known == {"one": Timing(3.5), "two": Timing(None, "T104", "no room")}
-    assert Table(file, TITLE, restart=True).known == {}
 
 
 def test_the_end_writes_rows_in_order_whatever_came_first(tmp_path: Path) -> None:
     one, other = (tmp_path / name for name in ("one", "other"))
     for file, order in ((one, ROWS), (other, ROWS[::-1])):
         table = Table(file, TITLE)
-        table.begin([])
+        table.write([])
         for row in order:
             table.add(row)
-        table.end(ROWS)
+        table.write(ROWS)
     assert one.read_bytes() == other.read_bytes()
 
 

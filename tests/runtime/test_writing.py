@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from tilelang_npu.runtime.writing import file_name, file_names, write_whole
+from tilelang_npu.runtime.settings.file_writing import file_name, file_names, write_whole
 
 
 def test_it_is_there_with_its_directory_and_nothing_beside_it(tmp_path: Path) -> None:

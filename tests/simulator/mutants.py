@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from simulator.test_random_mixed_hivm import BINARY, BLOCKS, UNARY, Writer
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.jit.factory import Factory
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 SIZES: dict[str, dict[str, int]] = {

@@ -10,7 +10,7 @@ import pytest
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 from tilelang_npu.simulator import Launch, Program, simulate
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 BINARY = {"vadd": np.add, "vsub": np.subtract, "vmul": np.multiply, "vmax": np.maximum, "vmin": np.minimum}
 UNARY = {"vabs": np.abs, "vrelu": lambda a: np.maximum(a, 0)}

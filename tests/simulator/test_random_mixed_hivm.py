@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 
 ROWS, BLOCKS = 32, 2
 """Rows of a block's tile, of which each Vector core takes half; blocks."""

@@ -18,7 +18,7 @@ from simulator.mutants import SIZES, Mutant, blocks_of, mutants, random_text, te
 from tilelang_npu.cli.sim import parameters_of
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.profiler import TensorSupplyType, supply
+from tilelang_npu.runtime.reports.profiler import TensorSupplyType, make_array
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
@@ -44,7 +44,7 @@ def _said(work: Callable[[Program, list[Any]], set[object]], text: str, *, blank
     try:
         program = Program(parse_module(text, "kernel.mlir"))
         rng = np.random.default_rng(SEED)
-        args: list[Any] = [supply(parameter.element, parameter.shape or (), TensorSupplyType.Auto, rng)
+        args: list[Any] = [make_array(parameter.element, parameter.shape or (), TensorSupplyType.Auto, rng)
                            for parameter in parameters_of(program.device_functions[0])]
         return work(program, [np.zeros_like(array) for array in args] if blank else args)
     except TileError as error:

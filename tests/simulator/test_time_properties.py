@@ -17,7 +17,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.runtime.factory import Factory
+from tilelang_npu.runtime.jit.factory import Factory
 from tilelang_npu.simulator import Launch, simulate
 from tilelang_npu.simulator.result import cube_operations
 from tilelang_npu.target import Chip, chip

@@ -10,14 +10,14 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.runtime import listeners
-from tilelang_npu.runtime.sanitizer import Sanitizer
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+from tilelang_npu.runtime.jit import recording
 
 RNG = np.random.default_rng(0)
 
 
 def found(kernel: Any, *arrays: np.ndarray) -> list[str]:
-    with listeners.record(sanitizer=Sanitizer()) as done:
+    with recording.record(sanitizer=Sanitizer()) as done:
         kernel(*arrays)
     return [f"{finding.kernel}: {finding.code}" for tally in done.tallies for finding in tally.findings]
 
@@ -52,7 +52,7 @@ def line_of(mark: str) -> int:
 def test_what_no_launch_wrote_is_found() -> None:
     a = RNG.standard_normal((5, 64)).astype(np.float32)
     kernel = partly(5, 2)
-    with listeners.record(sanitizer=Sanitizer()) as done:
+    with recording.record(sanitizer=Sanitizer()) as done:
         kernel(a)
     ((finding,),) = [tally.findings for tally in done.tallies]
     assert (finding.code, finding.kernel) == ("S221", "main_2")

@@ -43,7 +43,7 @@ def test_what_if_agrees_with_a_chip_that_has_it(name: str, shape: int, monkeypat
     all examples."""
     monkeypatch.syspath_prepend(EXAMPLES)
     module: Any = importlib.import_module(name)
-    factory = next(value for value in vars(module).values() if isinstance(value, tilelang.runtime.factory.Factory))
+    factory = next(value for value in vars(module).values() if isinstance(value, tilelang.runtime.jit.factory.Factory))
     base = target.chip("910B2")
     kernel = factory(*module.SHAPES[shape])
     given = module.inputs(*module.SHAPES[shape])

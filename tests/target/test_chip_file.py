@@ -13,7 +13,7 @@ import pytest
 from samples import doubled
 from tilelang_npu.cli import main
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.settings import environment
 from tilelang_npu.simulator import Launch
 from tilelang_npu.target import chip, chips, known
 from tilelang_npu.target.chip_file import figures

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tilelang_npu.dialects.ir.changes import Rounds
-from tilelang_npu.runtime.edited import changed
-from tilelang_npu.runtime.edits import timed_of
+from tilelang_npu.runtime.reports.edit_trials import make_and_time
+from tilelang_npu.runtime.reports.kernel_edits import edits_of_refusals
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 CASES = [
@@ -58,8 +58,8 @@ def test_the_edit_that_it_says_is_one_that_can_be_tried() -> None:
     (said,) = (remark for remark in kernel.explain().remarks if isinstance(remark.change, Rounds))
     assert said.text.startswith("the cores are one iteration apart, as 4 would be slower: the workspaces of 512 blocks")
     assert "no more blocks than there are cores, 24," in said.edit
-    (edit,) = changed(kernel.explain().source, [said])
-    made, time = timed_of(edit)
+    (edit,) = edits_of_refusals(kernel.explain().source, [said])
+    made, time = make_and_time(edit)
     assert made is not None and time is not None
     assert time < 0.6 * kernel.estimate().time_us
     assert not any(isinstance(remark.change, Rounds) for remark in made.explain().remarks)

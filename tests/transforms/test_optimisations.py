@@ -14,7 +14,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.cli import main as command
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.settings import environment
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked
 
 Arrays = list[np.ndarray[Any, Any]]

@@ -217,7 +217,7 @@ def test_some_rows_at_a_time_where_all_have_no_room() -> None:
     kernel = compiled(main)
     kernel(a, left)
     np.testing.assert_array_equal(left, a.T)
-    assert "rows at a time: copies and fills; brought into order: a by transpose" in loops(kernel)
+    assert "rows at a time: copies and fills; rearranged: a by transpose" in loops(kernel)
     assert kernel.profile(a, left).time_us < 20  # points one by one take 741
 
 

@@ -320,7 +320,7 @@ def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
 
 @pytest.mark.parametrize(("count", "said"), [
     (0, "no iteration: it never runs"), (1, "one iteration: there is none to take turns with"),
-    (2, "iterations take turns with x (UB)")])
+    (2, "multi-buffered: x (UB)")])
 def test_a_pipelined_loop_of_too_few_iterations_says_so(count: int, said: str) -> None:
     @T.prim_func
     def main(X: T.Tensor((4, 16, 256), "float32"), Y: T.Tensor((4, 16, 256), "float32")):

@@ -19,7 +19,7 @@ from captured import KERNELS, Run, captured, copies
 from tilelang_npu import simulator
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module, print_module
-from tilelang_npu.runtime.foreign import runnable
+from tilelang_npu.runtime.kernel.foreign_modules import runnable
 from tilelang_npu.transforms import pipeline
 from transforms.pass_kernels import CALLS
 

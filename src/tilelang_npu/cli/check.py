@@ -19,13 +19,13 @@ from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, p
 from tilelang_npu.cli.watching import watch
 from tilelang_npu.cli.workflow_lines import lines
 from tilelang_npu.errors import TileError, render
-from tilelang_npu.runtime import listeners
-from tilelang_npu.runtime.checking import SIZE, Checker, Look
-from tilelang_npu.runtime.environment import most_ops
-from tilelang_npu.runtime.sanitizer import Sanitizer
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+from tilelang_npu.runtime.jit import recording
+from tilelang_npu.runtime.reports.static_checker import ASSUMED_SIZE, Checker, KernelCheck
+from tilelang_npu.runtime.settings.environment import most_ops
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.simulator.sanitizer.findings import Finding
     from tilelang_npu.target import Chip
@@ -49,7 +49,8 @@ def add_to(commands: Any) -> None:
                         help="github: also a line for each finding, which GitHub's workflows show beside the source")
     parser.add_argument("--watch", action="store_true", help="check again whenever a script beside it changes, until Ctrl-C")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
-                        help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
+                        help=f"value of a symbolic dimension (default {ASSUMED_SIZE}) or of a number (default 1) that no call "
+                             "gives")
     add_choice(parser)
     parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
     add_sanitizer(parser, always=True)
@@ -104,7 +105,8 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
     def run(path: Path, module_name: str) -> Outcome:
         nonlocal checker  # a script that is imported first and then run is looked at once
         chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
-        checker = _checker(args, sizes, lambda kernel: any(kernel is one for one in offered(listeners.kernels(), chosen_only)))
+        checker = _checker(args, sizes, lambda kernel: any(
+            kernel is one for one in offered(recording.kernels_so_far(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
             outcome = execute(path, [], module_name, checker=checker, transform=_without_assertions)
         if outcome.complaint:
@@ -125,7 +127,8 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
     return max(outcome.code, _told(checker.looks, checker.session, args, [*([ended] if ended else []), *idle], idle))
 
 
-def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[JITKernel], bool] | None = None) -> Checker:
+def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[CompiledKernel], bool] | None = None
+             ) -> Checker:
     session = sanitizer_of(args, always=True)
     assert session is not None
     return Checker(session, sizes, wanted)
@@ -179,7 +182,7 @@ def _without_assertions(tree: ast.AST) -> ast.AST:
 def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -> int:
     from tilelang_npu.simulator.result.static_check import check as check_program
 
-    looks: list[Look] = []
+    looks: list[KernelCheck] = []
     used: dict[str, int] = {}
     try:
         programs = programs_of(args.file, args.chip, args.kernel)
@@ -189,7 +192,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
         for program, blocks in zip(programs, blocks_of(programs, args.file, args.blocks), strict=True):
             done = check_program(program, values, blocks, most_ops=most_ops())
             findings = session.judge(done.hazards, program, program.name)
-            looks.append(Look(program.name, program.chip.name, blocks, said, done, findings))
+            looks.append(KernelCheck(program.name, program.chip.name, blocks, said, done, findings))
     except TileError as error:
         conclude(session, args.report, error)
         raise
@@ -206,8 +209,8 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
         return used[name]
 
     if parameter.shape is None:
-        return parameter.element.numpy.type(open_size(parameter.name, SIZE))
-    assumed = _FLAT if len(parameter.shape) == 1 else SIZE
+        return parameter.element.numpy.type(open_size(parameter.name, ASSUMED_SIZE))
+    assumed = _FLAT if len(parameter.shape) == 1 else ASSUMED_SIZE
     shape = [open_size(f"{parameter.name}_{axis}", assumed) if size < 0 else size for axis, size in enumerate(parameter.shape)]
     return filled(parameter, shape, chip, lambda: np.zeros(shape, parameter.element.numpy))
 
@@ -215,7 +218,7 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def _told(looks: Sequence[Look], session: Sanitizer, args: argparse.Namespace, errors: list[TileError],
+def _told(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: list[TileError],
           idle: list[TileError]) -> int:
     """Print what was found, write the report; the exit code."""
     for number, look in enumerate(looks):
@@ -231,7 +234,7 @@ def _told(looks: Sequence[Look], session: Sanitizer, args: argparse.Namespace, e
     return max(conclude(session, args.report, every), int(bool(every)))
 
 
-def _head(look: Look) -> str:
+def _head(look: KernelCheck) -> str:
     found = sum(finding.allowed is None for finding in look.findings) + len(look.done.errors)
     plural = "s" if look.blocks != 1 else ""
     lines = [f"{f'{look.kernel}  {look.blocks} block{plural}':<48}  {look.chip}"]

@@ -14,7 +14,7 @@ from tilelang_npu.cli.script import Outcome, add_without, chosen, execute
 from tilelang_npu.cli.selection import HELP, asked, kernels_of
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 __all__ = ["add_to", "compile_file", "compiled"]
 
@@ -50,10 +50,10 @@ def compile_file(args: argparse.Namespace) -> int:
         return code
     with chosen(chip=args.chip):
         if args.page:
-            from tilelang_npu.runtime.remarks_file import is_for_programs, write_remarks
+            from tilelang_npu.runtime.reports.remarks_file import is_report_name, write_remarks
 
             pages = [kernel.explain() for kernel in kernels]
-            if is_for_programs(args.output):
+            if is_report_name(args.output):
                 write_remarks(args.output, pages)
             else:
                 write_text(args.output, "\n\n".join(map(str, pages)))

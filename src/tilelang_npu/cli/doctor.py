@@ -11,9 +11,10 @@ from typing import Any
 
 from tilelang_npu import __version__, compat
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime import cache, cache_authentication, environment
-from tilelang_npu.runtime.mlir_bindings import bindings
-from tilelang_npu.runtime.targets import select_chip
+from tilelang_npu.runtime.cache import authentication, entries
+from tilelang_npu.runtime.reports.mlir_bindings import installed_bindings
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.targets import select_chip
 
 __all__ = ["add_to", "doctor"]
 
@@ -45,17 +46,17 @@ def _facts() -> Iterator[tuple[str, str, bool]]:
         yield name, found or "missing", found is not None
     for name in _OPTIONAL:
         yield name, _version(name) or "not installed (optional)", True
-    yield "MLIR bindings", bindings() or "none: kernel.mlir_module() needs the mlir extra", True
+    yield "MLIR bindings", installed_bindings() or "none: kernel.mlir_module() needs the mlir extra", True
     try:
         yield "chip", select_chip(None, None, None).name, True
     except TileError as error:
         yield "chip", error.message, False
     for variable in environment.VARIABLES:
         yield variable.name, variable.text() or f"not set ({variable.doc})", True
-    count, size = cache.usage()
-    state = "on" if cache.is_cache_enabled() else "off"
-    yield "kernel cache", f"{state}, {cache.get_cache_dir()}: {count} kernels, {size / 1024:.0f} KiB", True
-    yield "cache key", cache_authentication.reason_without_secret() or str(environment.cache_key_file()), True
+    count, size = entries.usage()
+    state = "on" if entries.is_cache_enabled() else "off"
+    yield "kernel cache", f"{state}, {entries.get_cache_dir()}: {count} kernels, {size / 1024:.0f} KiB", True
+    yield "cache key", authentication.reason_without_secret() or str(environment.cache_key_file()), True
     yield from _blas()
     elsewhere = compat.installed_elsewhere()
     yield "import tilelang", f"hidden inside `run`: {elsewhere}" if elsewhere else "tilelang_npu, inside `run`", True

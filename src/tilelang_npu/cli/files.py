@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.writing import write_whole
+from tilelang_npu.runtime.settings.file_writing import write_whole
 
 __all__ = ["existing", "read_text", "write_text"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.runtime.listeners import Tally
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+    from tilelang_npu.runtime.jit.recording import Tally
 
 __all__ = ["differing_arguments", "fits", "labelled"]
 

@@ -15,8 +15,10 @@ from tilelang_npu.cli.files import read_text, write_text
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
-from tilelang_npu.runtime import factory
-from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.jit import factory
+from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+from tilelang_npu.runtime.settings.jit_settings import Settings
 
 __all__ = ["GROUPS", "MARK", "references", "write"]
 
@@ -73,10 +75,10 @@ def references() -> dict[str, str]:
 def _host() -> Iterator[str]:
     """What makes kernels, what it takes, and what kernels can be asked."""
     yield _described("`tilelang.jit`, `tilelang.compile`", inspect.getdoc(factory.jit))
-    yield _described("Arguments of `jit` and `compile`", inspect.getdoc(factory.Settings))
+    yield _described("Arguments of `jit` and `compile`", inspect.getdoc(Settings))
     yield _described("`JITKernel`", inspect.getdoc(JITKernel))
-    for name, member in vars(JITKernel).items():
-        if not name.startswith("_") or name == "__call__":
+    for name, member in (*vars(CompiledKernel).items(), *vars(JITKernel).items()):
+        if (not name.startswith("_") and not isinstance(member, bool)) or name == "__call__":
             call = "kernel" if name == "__call__" else f"kernel.{name}"
             yield _described(f"`{call}{_given(member)}`", inspect.getdoc(member))
 

@@ -13,11 +13,11 @@ from tilelang_npu.cli.kernel_labels import labelled
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import Outcome, add_interpreter, add_numbers, add_schedule, add_without, chosen, execute
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.writing import file_names
+from tilelang_npu.runtime.settings.file_writing import file_names
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.runtime.listeners import Record, Tally
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+    from tilelang_npu.runtime.jit.recording import Record, Tally
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 __all__ = ["add_to", "own_arguments", "run"]
@@ -131,9 +131,9 @@ def _summary(tally: Tally, label: str) -> str:
 
 def _profiles(record: Record) -> list[Profile]:
     """Where the time of each kernel's last run goes."""
-    from tilelang_npu.runtime.profiling import profile
+    from tilelang_npu.runtime.reports.launches import profile_of
 
-    return [profile(tally.kernel, (), {}, tally.last) for tally in record.tallies]
+    return [profile_of(tally.kernel, tally.last) for tally in record.tallies]
 
 
 def _write_page(args: argparse.Namespace, profiles: Sequence[Profile]) -> None:

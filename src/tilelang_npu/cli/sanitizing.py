@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tilelang_npu.cli.colours import painted
 from tilelang_npu.errors import TileError, render
-from tilelang_npu.runtime.allowances import parse
-from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
+from tilelang_npu.runtime.checks.allowances import parse
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer, unallowed
 from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__ = ["FLAGS", "VALUED", "add_sanitizer", "conclude", "sanitizer_of", "show"]
@@ -47,7 +47,7 @@ def sanitizer_of(args: argparse.Namespace, *, always: bool = False) -> Sanitizer
             raise TileError(f"{idle} does nothing without --sanitize", code="T417", help=f"add --sanitize, or remove {idle}")
         return None
     if args.report is not None:
-        from tilelang_npu.runtime.findings_file import check_name
+        from tilelang_npu.runtime.reports.findings_file import check_name
 
         check_name(args.report)
     return Sanitizer([parse(option) for option in args.allow])
@@ -74,7 +74,7 @@ def conclude(session: Sanitizer, report: str | None, ended: BaseException | Sequ
     errors = [ended] if isinstance(ended, TileError) else list(ended) if isinstance(ended, Sequence) else []
     idle = [] if ended else session.idle()
     if report is not None:
-        from tilelang_npu.runtime.findings_file import write_findings
+        from tilelang_npu.runtime.reports.findings_file import write_findings
 
         write_findings(report, session.findings, [*errors, *idle])
     sys.stdout.flush()

@@ -18,11 +18,11 @@ from typing import Any
 
 from tilelang_npu import compat
 from tilelang_npu.errors import TileError, render
-from tilelang_npu.runtime import environment
-from tilelang_npu.runtime.checking import Checker
-from tilelang_npu.runtime.listeners import Record, record
-from tilelang_npu.runtime.sanitizer import Sanitizer
-from tilelang_npu.runtime.targets import find_chip
+from tilelang_npu.runtime.checks.sanitizer import Sanitizer
+from tilelang_npu.runtime.jit.recording import Record, record
+from tilelang_npu.runtime.reports.static_checker import Checker
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.targets import find_chip
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked
 
 __all__ = ["Outcome", "add_interpreter", "add_numbers", "add_schedule", "add_without", "chosen", "execute"]

@@ -21,7 +21,7 @@ from typing import Any
 
 from tilelang_npu.cli.script import execute
 from tilelang_npu.compat.outcomes import of_error
-from tilelang_npu.runtime import listeners
+from tilelang_npu.runtime.kernel import listeners
 
 __all__ = ["main"]
 

@@ -15,7 +15,7 @@ from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
     from tilelang_npu.cli.script import Outcome
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 __all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "parameters"]
 
@@ -102,8 +102,8 @@ def _factory(kernel: JITKernel) -> str:
 def _bound(outcome: Outcome, name: str) -> JITKernel | None:
     """The kernel of that name at the top level of a script."""
     from tilelang_npu.language.functions import PrimFunc
-    from tilelang_npu.runtime import factory
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit import factory
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
     found = outcome.names.get(name)
     return factory.compile(found) if isinstance(found, PrimFunc) else found if isinstance(found, JITKernel) else None
@@ -111,8 +111,8 @@ def _bound(outcome: Outcome, name: str) -> JITKernel | None:
 
 def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> TileError:
     from tilelang_npu.language.functions import PrimFunc
-    from tilelang_npu.runtime.factory import Factory
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit.factory import Factory
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
     file, name = wanted.file, wanted.name
     assert name is not None

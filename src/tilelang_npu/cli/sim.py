@@ -16,15 +16,15 @@ from tilelang_npu.cli.files import existing, read_text, write_text
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_numbers, add_schedule
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.environment import jobs, most_ops
-from tilelang_npu.runtime.profiler import TensorSupplyType, supply
-from tilelang_npu.runtime.targets import find_chip
-from tilelang_npu.runtime.writing import file_names, replaced
+from tilelang_npu.runtime.reports.profiler import TensorSupplyType, make_array
+from tilelang_npu.runtime.settings.environment import jobs, most_ops
+from tilelang_npu.runtime.settings.file_writing import file_names, replacing
+from tilelang_npu.runtime.settings.targets import find_chip
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
-    from tilelang_npu.runtime.tensors import Array
+    from tilelang_npu.runtime.arguments.tensors import Array
     from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.target import Chip
@@ -97,7 +97,7 @@ def sim(args: argparse.Namespace) -> int:
         names = file_names(parameter.name for parameter in parameters)
         for name, value in zip(names, values, strict=True):
             if isinstance(value, np.ndarray):
-                with replaced(directory / f"{name}.npy") as file:
+                with replacing(directory / f"{name}.npy") as file:
                     np.save(file, value)
     if args.trace is not None:
         write_text(args.trace, json.dumps(launch.trace()))
@@ -120,7 +120,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
             all of them, because they take different arguments.
     """
     from tilelang_npu.dialects.text import parse_module
-    from tilelang_npu.runtime.foreign import runnable
+    from tilelang_npu.runtime.kernel.foreign_modules import runnable
     from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.run.entry_functions import kernels_of
 
@@ -287,4 +287,4 @@ def _made_up(parameter: FunctionParameter, rng: np.random.Generator, sizes: dict
     if parameter.shape is None:
         return parameter.element.numpy.type(size(parameter.name))
     shape = [size(f"{parameter.name}_{axis}") if length < 0 else length for axis, length in enumerate(parameter.shape)]
-    return filled(parameter, shape, chip, lambda: supply(parameter.element, shape, TensorSupplyType.Auto, rng))
+    return filled(parameter, shape, chip, lambda: make_array(parameter.element, shape, TensorSupplyType.Auto, rng))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.autotune import Tuned
-    from tilelang_npu.runtime.factory import Factory
+    from tilelang_npu.runtime.jit.factory import Factory
+    from tilelang_npu.runtime.tuning.autotune import Tuned
 
 __all__ = ["SPACE", "configs_of", "factory_of", "fixed_of"]
 
@@ -34,8 +34,8 @@ def factory_of(names: Mapping[str, Any], file: str, module: str, wanted: str | N
     Raises:
         TileError: T810 there is none, or there are several.
     """
-    from tilelang_npu.runtime.autotune import Tuned
-    from tilelang_npu.runtime.factory import Factory
+    from tilelang_npu.runtime.jit.factory import Factory
+    from tilelang_npu.runtime.tuning.autotune import Tuned
 
     found = {name: value for name, value in names.items() if isinstance(value, (Factory, Tuned))}
     if wanted in found:
@@ -68,7 +68,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
     Raises:
         TileError: T810 there are none, a value is none, a parameter is unknown, or has no value.
     """
-    from tilelang_npu.runtime.autotune import Tuned, listed
+    from tilelang_npu.runtime.tuning.autotune import Tuned, expand_configs
 
     parameters = inspect.signature(_function(factory)).parameters
     open_ones = [name for name, one in parameters.items() if type(one.default) in (int, float, str, bool) and name not in fixed]
@@ -80,7 +80,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
         configs: list[Mapping[str, Any]]
         configs = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     elif isinstance(factory, Tuned):
-        every = listed(factory.configs, ((), tuple(sorted(fixed.items()))))
+        every = expand_configs(factory.configs, ((), tuple(sorted(fixed.items()))))
         kept = [{name: value for name, value in one.items() if name not in fixed} for one in every]
         configs = [one for place, one in enumerate(kept) if one not in kept[:place]]
     else:
@@ -102,7 +102,7 @@ def _function(factory: Factory[..., Any] | Tuned) -> Any:
 
 
 def _eager(factory: Factory[..., Any] | Tuned) -> object:
-    from tilelang_npu.runtime.autotune import Tuned
+    from tilelang_npu.runtime.tuning.autotune import Tuned
 
     return (factory.factory if isinstance(factory, Tuned) else factory).eager
 

@@ -17,7 +17,7 @@ from tilelang_npu.html_sheet import source as listing
 
 if TYPE_CHECKING:
     from tilelang_npu.dialects.ir.remarks import Remark
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
 
 __all__ = ["page"]
 

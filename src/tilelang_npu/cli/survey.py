@@ -27,9 +27,9 @@ from tilelang_npu.cli.files import write_text
 from tilelang_npu.compat.outcomes import Case, Outcome, of_output
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
-from tilelang_npu.runtime import environment
-from tilelang_npu.runtime.executors import HELP, each, opened
-from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.file_writing import replacing
+from tilelang_npu.runtime.tuning.executors import HELP, compute_each, open_executor
 
 __all__ = ["add_to", "survey"]
 
@@ -74,11 +74,11 @@ def survey(args: argparse.Namespace) -> int:
                against=args.against_interpreter)
     done = run.known()
     left = [file for file in files if str(file.relative_to(root)) not in done]
-    with (opened(args.executor or "threads", max(1, args.jobs)) as pool,
+    with (open_executor(args.executor or "threads", max(1, args.jobs)) as pool,
           shown(f"survey of {len(files)} files, {len(files) - len(left)} known" if len(left) < len(files) else "survey",
                 len(left), "files") as step):
         try:
-            for number, cases in each(pool, run.cases_of, left):
+            for number, cases in compute_each(pool, run.cases_of, left):
                 run.finish(left[number], cases if not isinstance(cases, BaseException) else run.lost(left[number], cases))
                 step.done += 1
         except KeyboardInterrupt:
@@ -167,7 +167,7 @@ class _Run:
     def known(self) -> set[str]:
         """Files whose cases are all there. A line that was only half written is taken out of the file."""
         lines = self._lines()
-        with replaced(self.state) as state:
+        with replacing(self.state) as state:
             state.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         return {line["finished"] for line in lines}
 

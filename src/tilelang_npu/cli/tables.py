@@ -40,7 +40,7 @@ def add_to(commands: Any) -> None:
 def chips(args: argparse.Namespace) -> int:
     """Print the chips."""
     from tilelang_npu import target
-    from tilelang_npu.runtime.targets import find_chip
+    from tilelang_npu.runtime.settings.targets import find_chip
 
     for file in args.file:
         find_chip(Path(file), None)

@@ -12,10 +12,10 @@ from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.script import chosen, execute
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
-from tilelang_npu.runtime.executors import HELP
+from tilelang_npu.runtime.tuning.executors import HELP
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.autotune import AutotuneResult
+    from tilelang_npu.runtime.tuning.autotune import AutotuneResult
 
 __all__ = ["add_to", "tune"]
 
@@ -50,7 +50,7 @@ def add_to(commands: Any) -> None:
 
 def tune(args: argparse.Namespace) -> int:
     """Tune, and print the table."""
-    from tilelang_npu.runtime.autotune import AutoTuner, Tuned
+    from tilelang_npu.runtime.tuning.autotune import AutoTuner, Tuned
 
     wanted = asked(args.file)
     module = Path(wanted.file).stem

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.runtime.sanitizer import unallowed
+from tilelang_npu.runtime.checks.sanitizer import unallowed
 from tilelang_npu.simulator.sanitizer.findings import Finding
 
 __all__ = ["lines"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.errors import caller, doors, meant
-from tilelang_npu.runtime.perf_report import Benchmark, perf_report
-from tilelang_npu.runtime.profiler import compare
+from tilelang_npu.runtime.reports.perf_report import Benchmark, perf_report
+from tilelang_npu.runtime.reports.profiler import compare
 
 __all__ = [
     "Benchmark", "main", "perf_report", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version",

@@ -23,7 +23,7 @@ import numpy as np
 
 from tilelang_npu.compat.torch_npu_placement import is_on_host
 from tilelang_npu.ops.products import product
-from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.runtime.settings.log import TileWarning
 
 __all__ = ["install", "uninstall"]
 

@@ -15,7 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilelang_npu.compat import torch_npu_profiler as profiler
-from tilelang_npu.runtime import listeners, targets
+from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.settings import targets
 
 torch: Any = import_module("torch")
 

@@ -22,11 +22,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.runtime import listeners
-from tilelang_npu.runtime.writing import file_name, write_whole
+from tilelang_npu.runtime.jit import recording
+from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.settings.file_writing import file_name, write_whole
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch
 
 torch: Any = import_module("torch")
@@ -206,7 +207,7 @@ class profile:
     def start(self) -> None:
         """Record from now on."""
         if self._open is None:
-            self._open = listeners.record(every_thread=True, each=self._note)
+            self._open = recording.record(every_thread=True, each=self._note)
             self._open.__enter__()
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tilelang_npu.runtime import targets
+from tilelang_npu.runtime.settings import targets
 
 __all__ = ["determine_fp8_type", "determine_platform", "determine_torch_fp8_type", "map_torch_type"]
 

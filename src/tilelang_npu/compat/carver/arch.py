@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilelang_npu.runtime.targets import select_chip
+from tilelang_npu.runtime.settings.targets import select_chip
 from tilelang_npu.target import Chip
 
 __all__ = ["Ascend", "AscendArch", "NPUUtils", "auto_infer_current_arch"]

@@ -1,0 +1,464 @@
+"""Binds the arguments of a call: an array or a number for each parameter, and the values of the symbolic dimensions.
+
+Arrays are bound, not copied: a kernel reads and writes the caller's memory, and two parameters may be the same memory.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.linear import Linear
+from tilelang_npu.runtime.arguments.tensors import Array, as_array, is_tensor, like_caller
+from tilelang_npu.runtime.settings.argument_location import location_of_word
+from tilelang_npu.runtime.settings.log import warn_at
+from tilelang_npu.traced import numbers
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.symbols import Sym
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.ops import DType
+
+
+def positions_of(given: int | Sequence[int] | None, count: int, name: str, call: Location | None) -> tuple[int, ...]:
+    """Returns the positions of parameters, counted from the front, in the order given.
+
+    Args:
+        given: one position or several; a negative one counts from the last parameter.
+        count: the number of parameters.
+        name: the argument of ``jit`` that gives them, for messages.
+        call: location of the ``jit`` or ``compile``.
+
+    Raises:
+        TileError: T709 there is no parameter at a position, or a position is given twice.
+    """
+    if given is None:
+        return ()
+    found: list[int] = []
+    for position in [given] if isinstance(given, int) else given:
+        if not isinstance(position, int) or not -count <= position < count:
+            msg = f"{name}={given!r}: the kernel has {count} parameters, so an index is within {-count}..{count - 1}"
+            raise TileError(msg, code="T709", location=location_of_word(name, call),
+                            help="a negative index counts from the last parameter")
+        found.append(position % count)
+    if len(set(found)) < len(found):
+        msg = f"{name}={given!r} names a parameter twice"
+        raise TileError(msg, code="T709", location=location_of_word(name, call), help="name each parameter once")
+    return tuple(found)
+
+
+@dataclass
+class BoundCall:
+    """The bound arguments of one run.
+
+    Attributes:
+        values: one array or number per parameter, in order.
+        symbols: the value of each symbolic dimension.
+        made: positions of the arrays that the call allocated.
+    """
+
+    values: list[Any]
+    symbols: dict[str, int] = field(default_factory=dict)
+    made: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[object, ...]:
+        """The arrays' shapes and the numbers. Which elements a call writes depends on these alone, unless data decide it."""
+        return tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in self.values)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel, and how calls bind them.
+
+    Attributes:
+        kernel: the kernel's name.
+        parameters: all parameters, in order.
+        symbols: its symbolic dimensions, in the order in which the compiled function takes them.
+        outputs: positions that a call allocates and returns, in the order of the results.
+        workspaces: positions that a call allocates and does not return.
+        written: positions that the kernel writes.
+        flat: whether the kernel has the rules of the ascendc dialect: an array with another number of elements is accepted with
+            a warning. The declared shape is then a view of the caller's memory, and an access after its end is an error of the
+            run.
+        unused: positions that the kernel neither reads nor writes: None may be passed for them.
+    """
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+    symbols: tuple[str, ...]
+    outputs: tuple[int, ...]
+    workspaces: tuple[int, ...]
+    written: frozenset[int]
+    flat: bool = False
+    unused: frozenset[int] = frozenset()
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Positions that the caller passes, in order."""
+        allocated = {*self.outputs, *self.workspaces}
+        return tuple(position for position in range(len(self.parameters)) if position not in allocated)
+
+    def positions_passed(self, count: int) -> tuple[int, ...]:
+        """Returns the positions that a call with ``count`` arguments passes: the inputs, or inputs and outputs, as the caller
+        may pass arrays for the results."""
+        with_outputs = tuple(sorted({*self.inputs, *self.outputs}))
+        return with_outputs if count == len(with_outputs) else self.inputs
+
+    def bind(self, arguments: Sequence[object], overwritten: Callable[[BoundCall], Container[int]] | None = None) -> BoundCall:
+        """Checks the arguments and allocates the other arrays. Arrays for the outputs may be passed at their positions.
+
+        Args:
+            arguments: the arguments in order.
+            overwritten: returns the positions of allocated arrays that the kernel wholly writes and never reads; they get no
+                initial values.
+
+        Raises:
+            TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements or memory that
+                cannot be written, T405 a number for an array or the reverse, T407 memory that cannot be reached.
+        """
+        passed = self.positions_passed(len(arguments))
+        if len(arguments) != len(passed):
+            raise self._wrong_count(arguments)
+        values: list[Any] = [None] * len(self.parameters)
+        allocated = [position for position in (*self.outputs, *self.workspaces) if position not in passed]
+        for position, argument in zip(passed, arguments, strict=True):
+            if argument is None and position in self.unused and self.parameters[position].shape is not None:
+                allocated.append(position)
+            else:
+                values[position] = _checked(self.parameters[position], argument, position in self.written)
+        symbols = self._solve(values)
+        for position in passed:
+            parameter = self.parameters[position]
+            if parameter.shape is not None and position not in allocated:
+                values[position] = _in_declared_shape(parameter, values[position], symbols, flat=self.flat)
+        for position in allocated:
+            parameter = self.parameters[position]
+            assert parameter.shape is not None
+            values[position] = np.empty(tuple(size_of(size, symbols) for size in parameter.shape), parameter.dtype.numpy)
+        call = BoundCall(values, symbols, tuple(allocated))
+        without_initial_values: Container[int] = () if overwritten is None else overwritten(call)
+        for position in allocated:
+            if position not in without_initial_values:
+                _fill_uninitialised(values[position], self.parameters[position].dtype)
+        return call
+
+    def positional(self, arguments: Sequence[object], named: Mapping[str, object]) -> tuple[Any, ...]:
+        """Returns the arguments of a call in the order of the parameters. ``stream`` is left out, unless a parameter has this
+        name.
+
+        Raises:
+            TileError: T401, a name is no parameter's, the call allocates its array, it is given twice, or one is missing.
+        """
+        names = [parameter.name for parameter in self.parameters]
+        named = {name: value for name, value in named.items() if name != "stream" or "stream" in names}
+        if not named:
+            return tuple(arguments)
+        call = user_location()
+        passed = self.inputs
+        if {names[position] for position in self.outputs} <= {*named} and self.outputs:
+            passed = tuple(sorted({*self.inputs, *self.outputs}))  # the caller's own arrays for the results
+        expected = [names[position] for position in passed]
+        for name in named:
+            if name not in names:
+                from difflib import get_close_matches
+
+                near = get_close_matches(name, expected, n=1)
+                raise TileError(
+                    f"{self.kernel} has no parameter {name}", code="T401", location=call,
+                    help=f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(expected) or 'none'}")
+            if name not in expected:
+                raise TileError(f"{self.kernel} got {name}, whose array the call allocates", code="T401", location=call,
+                                help=f"leave it out; call it with {', '.join(expected) or 'nothing'}")
+            if name in expected[:len(arguments)]:
+                raise TileError(f"{self.kernel} got {name} twice, by position and by name", code="T401", location=call,
+                                help="leave one of the two out")
+        missing = [name for name in expected[len(arguments):] if name not in named]
+        if missing:
+            raise TileError(f"{self.kernel} is called without {', '.join(missing)}", code="T401", location=call,
+                            help=f"call it with {', '.join(expected)}")
+        return (*arguments, *(named[name] for name in expected[len(arguments):]))
+
+    def longer_lengths(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """Returns the lengths of first axes that are longer than declared, by parameter, for arrays that fit otherwise."""
+        found = {}
+        if len(arguments) == len(self.inputs):
+            for position, argument in zip(self.inputs, arguments, strict=True):
+                parameter = self.parameters[position]
+                shape = tuple(argument.shape) if is_tensor(argument) else ()
+                declared = [size for size in parameter.shape or () if isinstance(size, int)]
+                is_constant = len(shape) == len(declared) == len(parameter.shape or ()) > 0
+                if is_constant and list(shape[1:]) == declared[1:] and shape[0] > declared[0]:
+                    found[parameter.name] = int(shape[0])
+        return found
+
+    def results(self, call: BoundCall, arguments: tuple[object, ...]) -> Any:
+        """Returns the outputs of a call: a single one as it is, several as a list, as torch tensors if an argument is one.
+        Without outputs: None, or an empty list in the ascendc dialect."""
+        results = [like_caller(call.values[position], arguments) for position in self.outputs]
+        if not results:
+            return [] if self.flat else None
+        return results[0] if len(results) == 1 else results
+
+    def _wrong_count(self, arguments: Sequence[object]) -> TileError:
+        expected = ", ".join(self.parameters[position].name for position in self.inputs) or "nothing"
+        count = "1 argument" if len(self.inputs) == 1 else f"{len(self.inputs)} arguments"
+        msg = f"{self.kernel} takes {count} ({expected}) and got {len(arguments)}"
+        notes = []
+        if self.outputs:
+            names = ", ".join(self.parameters[position].name for position in self.outputs)
+            notes.append(f"{names}: allocated and returned by the call (out_idx), not passed")
+        if self.workspaces:
+            names = ", ".join(self.parameters[position].name for position in self.workspaces)
+            notes.append(f"{names}: allocated by the call (workspace_idx, T.alloc_global), not passed")
+        last = len(self.parameters) - 1
+        lacks_last = not self.outputs and self.inputs and len(arguments) == len(self.inputs) - 1 and self.inputs[-1] == last
+        also = f", or let jit(out_idx=[-1]) make and return {self.parameters[last].name}" if lacks_last else ""
+        return TileError(msg, code="T401", location=user_location(), notes=notes, help=f"call it with {expected}{also}")
+
+    def _solve(self, values: Sequence[Any]) -> dict[str, int]:
+        """Returns the symbolic dimensions, solved from the shapes of the arrays: first the dimensions that are a single symbol,
+        then linear expressions with one unknown. :func:`_in_declared_shape` checks the other dimensions. An array that
+        contradicts an earlier one is accepted if it has as many elements as the shape from the earlier arrays.
+
+        Raises:
+            TileError: T403 two arrays contradict each other, a size fits no value of a symbol, or a symbol has no value.
+        """
+        symbols: dict[str, int] = {}
+        origin: dict[str, str] = {}
+        equations: list[_SizeEquation] = []
+        conflicts: list[tuple[Parameter, Array, TileError]] = []
+        for parameter, array in zip(self.parameters, values, strict=True):
+            if array is None or parameter.shape is None or array.ndim != len(parameter.shape):
+                continue
+            for axis, (dimension, size) in enumerate(zip(parameter.shape, array.shape, strict=True)):
+                if not isinstance(dimension, Sym):
+                    continue
+                name = f"dimension {axis} of {parameter.name}"
+                if dimension.operator != "symbol":
+                    equations.append(_SizeEquation(name, parameter.location, dimension, size))
+                    continue
+                if symbols.setdefault(dimension.name, size) != size:
+                    msg = f"{dimension.name} is {symbols[dimension.name]} by {origin[dimension.name]} and {size} by {name}"
+                    conflicts.append((parameter, array, TileError(
+                        msg, code="T403", location=parameter.location, notes=_call_note(),
+                        help=f"pass arrays whose {dimension.name} is the same")))
+                origin.setdefault(dimension.name, name)
+        unsolvable = _solve_equations(symbols, equations)
+        for parameter, array, conflict in conflicts:
+            is_known = _symbols(parameter) <= symbols.keys()
+            if not is_known or array.size != math.prod(size_of(size, symbols) for size in parameter.shape or ()):
+                raise conflict
+        if unsolvable is not None:
+            raise unsolvable.error(symbols)
+        missing = [name for name in self.symbols if name not in symbols]
+        if missing:
+            where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), None) or user_location()
+            msg = f"no array of the call determines {missing[0]}"
+            raise TileError(msg, code="T403", location=where, notes=_call_note(),
+                            help=f"pass an array whose shape contains {missing[0]} alone, or added to and multiplied with known"
+                                 " sizes")
+        return symbols
+
+
+@dataclass(frozen=True)
+class _SizeEquation:
+    """A dimension that is declared as an expression, and the size of the array there.
+
+    Attributes:
+        name: the dimension in words.
+        location: the parameter's location.
+        dimension: the expression.
+        size: the array's size.
+    """
+
+    name: str
+    location: Location | None
+    dimension: Sym
+    size: int
+
+    def linear_form(self, symbols: Mapping[str, int]) -> tuple[str, int, int] | None:
+        """Returns ``(symbol, a, b)`` if the expression is ``a * symbol + b`` with one unknown symbol; else None."""
+        form = _linear_form(self.dimension, symbols)
+        return None if form is None or form.single is None else (*form.single, form.constant)
+
+    def error(self, symbols: Mapping[str, int]) -> TileError:
+        """Returns the error that no value of the symbol gives this size."""
+        form = self.linear_form(symbols)
+        assert form is not None
+        name, a, b = form
+        fitting = [a * value + b for value in range(4) if a * value + b > 0][:3]
+        known = ", ".join(f"{symbol} = {symbols[symbol]}" for symbol in self.dimension.symbols() if symbol in symbols)
+        msg = f"{self.name} is {self.dimension}" + (f" with {known}" if known else "")
+        return TileError(f"{msg}; the array has {self.size} there, which no {name} gives", code="T403", location=self.location,
+                         notes=_call_note(),
+                         help=f"pass an array of {', '.join(map(str, fitting))}{', ...' if a > 0 else ''} there"
+                         if fitting else "make the kernel for that size")
+
+
+def _solve_equations(symbols: dict[str, int], equations: Sequence[_SizeEquation]) -> _SizeEquation | None:
+    """Adds the symbols that the equations determine. Returns an equation whose symbol has no value from 0 on, if no other
+    equation determines it."""
+    while True:
+        before, unsolvable = len(symbols), None
+        for equation in equations:
+            form = equation.linear_form(symbols)
+            if form is not None:
+                name, a, b = form
+                value, rest = divmod(equation.size - b, a)
+                if rest == 0 and value >= 0:
+                    symbols[name] = value
+                else:
+                    unsolvable = unsolvable or equation
+        if len(symbols) == before:
+            return unsolvable
+
+
+def _linear_form(size: int | Sym, known: Mapping[str, int]) -> Linear[str] | None:
+    """Returns a size as a linear form of the unknown symbols; None if it is not linear."""
+    if not isinstance(size, Sym):
+        return Linear(size)
+    if size.operator == "symbol":
+        return Linear(known[size.name]) if size.name in known else Linear.of(size.name)
+    left, right = (_linear_form(part, known) for part in size.operands)
+    if left is None or right is None:
+        return None
+    if size.operator == "+":
+        return left + right
+    if size.operator == "-":
+        return left - right
+    if size.operator == "*" and (left.known or right.known):
+        return left * right.constant if right.known else right * left.constant
+    if size.operator == "//" and right.known and right.constant and (quotient := left.quotient(right.constant)) is not None:
+        return quotient
+    return Linear(size.evaluate(known)) if set(size.symbols()) <= known.keys() else None
+
+
+def _symbols(parameter: Parameter) -> set[str]:
+    return {name for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()}
+
+
+def _call_note() -> list[str]:
+    """Returns a note with the location of the call. It is looked up for errors only, as that is slow."""
+    call = user_location()
+    return [f"in the call at {call.shown_line}"] if call is not None else []
+
+
+def _checked(parameter: Parameter, argument: object, written: bool) -> Any:
+    """Returns the array or number that an argument is.
+
+    Raises:
+        TileError: T402, T404, T405, T407: it does not fit the parameter.
+    """
+    if parameter.shape is None:
+        return _number(parameter, argument)
+    name, where = parameter.name, parameter.location
+    if not is_tensor(argument):
+        msg = f"{name} is an array of {parameter.dtype}; got {_described(argument)}"
+        raise TileError(msg, code="T405", location=where, notes=_call_note(), help="pass a NumPy array or a torch tensor")
+    masked = sys.modules.get("numpy.ma")  # loading it takes long; if it is not loaded, there are no masked arrays
+    if masked is not None and isinstance(argument, masked.MaskedArray):
+        raise TileError(f"{name} is a masked array, and kernels ignore masks", code="T405", location=where, notes=_call_note(),
+                        help=f"pass {name}.filled() with a number for the masked elements, or {name}.data")
+    try:
+        array = as_array(argument)
+    except TileError as error:
+        error.message = f"{name}: {error.message}"
+        error.notes = tuple(_call_note())
+        raise error.at(where) from None
+    is_torch = hasattr(argument, "contiguous")
+    if array.dtype != parameter.dtype.numpy:
+        dtype = parameter.dtype
+        conversion = f"to(torch.{dtype})" if is_torch else f"astype({dtype.numpy.type.__module__}.{dtype.numpy})"
+        raise TileError(f"{name} has elements of {dtype}; the array has {array.dtype}", code="T402", location=where,
+                        notes=_call_note(), help=f"pass {name}.{conversion}")
+    if not array.flags.c_contiguous:
+        strides = [stride // array.itemsize for stride in array.strides]
+        msg = f"{name} has gaps between its elements: shape {list(array.shape)}, strides {strides} elements"
+        copy = f"{name}.contiguous()" if is_torch else f"numpy.ascontiguousarray({name})"
+        advice = f"pass {copy}" + ("; it is a copy, so read the result from it" if written else "")
+        raise TileError(msg, code="T404", location=where, notes=_call_note(), help=advice)
+    if written and not array.flags.writeable:
+        msg = f"the kernel writes {name}, and the array is read-only"
+        raise TileError(msg, code="T404", location=where, notes=_call_note(), help=f"pass a copy: {name}.copy()")
+    return array
+
+
+def _described(argument: Any) -> str:
+    if argument is None or isinstance(argument, (bool, int, float, str)):
+        return repr(argument)
+    return f"an array of shape {list(argument.shape)}" if is_tensor(argument) else f"a {type(argument).__name__}"
+
+
+def _number(parameter: Parameter, argument: Any) -> Any:
+    dtype = parameter.dtype
+    accepted: tuple[type, ...] = (bool, np.bool_) if dtype.is_bool else (int, np.integer)
+    if dtype.is_float:
+        accepted = (int, float, np.integer, np.floating)
+    fits = isinstance(argument, accepted) and (dtype.is_bool or not isinstance(argument, (bool, np.bool_)))
+    refusal = numbers.refusal(argument.item() if isinstance(argument, np.generic) else argument, dtype, "it") if fits else None
+    if not fits or refusal is not None:
+        msg = f"{parameter.name} is a number of type {dtype}; got {_described(argument)}"
+        kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
+        raise TileError(msg, code="T405", location=parameter.location, notes=_call_note(),
+                        help=refusal.help if refusal is not None and dtype.is_float else f"pass {kind}")
+    return dtype.numpy.type(argument)
+
+
+def _in_declared_shape(parameter: Parameter, array: Array, symbols: Mapping[str, int], *, flat: bool) -> Array:
+    """Returns the array in the shape that the kernel declares.
+
+    A kernel gets the address of an array, so an array with the declared number of elements is the same memory in any shape.
+    With ``flat``, an array with more elements is accepted, of which the kernel sees the first ones, and an array with fewer,
+    which stays one-dimensional. A warning tells of other sizes in the same number of axes: rows and columns may be exchanged.
+    """
+    assert parameter.shape is not None
+    declared = tuple(size_of(size, symbols) for size in parameter.shape)
+    if 0 in array.shape or 0 in declared:
+        msg = f"{parameter.name} has no elements: its shape is {list(array.shape)}"
+        raise TileError(msg, code="T403", location=parameter.location, notes=_call_note(),
+                        help="skip the call where there is nothing to compute")
+    if array.shape == declared:
+        return array
+    count = math.prod(declared)
+    if array.ndim != len(declared) and array.size == count:
+        return array.reshape(declared)
+    spelled = ", ".join(
+        f"{size} = {value}" if isinstance(size, Sym) else str(value)
+        for size, value in zip(parameter.shape, declared, strict=True)
+    )
+    msg = f"{parameter.name} has shape [{spelled}]; the array has {list(array.shape)}"
+    if array.size != count and not flat:
+        raise TileError(msg, code="T403", location=parameter.location, notes=_call_note(),
+                        help="pass an array of this shape, or make the kernel for that one")
+    seen = "the kernel sees the array's memory in its own shape"
+    is_transposed = array.ndim == 2 and array.shape == declared[::-1]
+    also = ": it does not exchange rows and columns" if is_transposed else ""
+    warn_at(TileError(msg, code="T403", location=user_location(), help=seen + also))
+    return array.reshape(-1)[:count].reshape(declared if array.size >= count else -1)
+
+
+def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
+    """Returns a dimension as a number.
+
+    Raises:
+        KeyError: it depends on a symbol that has no value.
+    """
+    return size.evaluate(symbols) if isinstance(size, Sym) else size
+
+
+def _fill_uninitialised(array: Array, dtype: DType) -> None:
+    """Fills memory that nothing was written to: NaN for floats, and for integers bytes that a result is unlikely to have."""
+    if dtype.is_float:
+        array.fill(np.nan)
+    elif dtype.is_bool:
+        array.fill(0)
+    else:
+        array.view(np.uint8)[...] = 0xA5

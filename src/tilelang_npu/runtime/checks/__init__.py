@@ -1,0 +1,1 @@
+"""Checks of a run: hazards, results that are not written, and the comparison with the interpreter."""

@@ -1,0 +1,225 @@
+"""Executes kernels with the interpreter, and compares the results of compiled kernels with the interpreter's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tilelang_npu.errors import TileError, doors
+from tilelang_npu.interpreter import IndexInt, KernelSource, Write, interpret
+from tilelang_npu.runtime.arguments.binding import BoundCall, Signature
+from tilelang_npu.runtime.checks import rounding_spread
+from tilelang_npu.traced import source as sources
+from tilelang_npu.traced.symbols import Sym
+
+if TYPE_CHECKING:
+    from tilelang_npu.language.functions import PrimFunc
+
+
+class InterpretableKernel(Protocol):
+    """The attributes of a compiled kernel that the interpreter needs."""
+
+    name: str
+    dialect: str
+    prim_func: PrimFunc
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """A compiled result that differs from the interpreter's.
+
+    Attributes:
+        tensor: the parameter's name.
+        index: the first element that differs.
+        count, total: the number of elements that differ, and of all elements.
+        compiled, interpreted: the two values of that element.
+        explained: the largest difference that rounding explains there; 0 for integers.
+        wrote: the statement that wrote the element last in the interpreter, with its block and tile; None if none did.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    count: int
+    total: int
+    compiled: Any
+    interpreted: Any
+    explained: float
+    wrote: Write | None
+
+    def __str__(self) -> str:
+        place = f"{self.tensor}[{', '.join(map(str, self.index))}]"
+        wrote = (", which no statement writes" if self.wrote is None else
+                 f", written with {self.wrote.tile} at {self.wrote.line} by block {self.wrote.block}")
+        rounding = f"; rounding explains {self.explained:.3g}" if self.explained else ""
+        return (f"{place} is {self.compiled} compiled and {self.interpreted} interpreted{rounding}{wrote}; "
+                f"{self.count} of {self.total} elements differ")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The comparison of a compiled kernel's results with the interpreter's. It is true if they agree.
+
+    Attributes:
+        kernel: the kernel's name.
+        differences: one for each tensor that differs.
+        rounding: by tensor that is equal within rounding and not bit by bit: the largest difference.
+        undefined: by tensor, the number of elements that differ and depend on uninitialised memory.
+    """
+
+    kernel: str
+    differences: tuple[TensorDifference, ...] = ()
+    rounding: dict[str, float] = field(default_factory=dict)
+    undefined: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        notes = [f"{count} elements of {name} differ, and depend on uninitialised memory"
+                 for name, count in self.undefined.items()]
+        if self.differences:
+            lines = [f"{self.kernel}: the compiled result is not the interpreter's", *map(str, self.differences), *notes]
+        elif self.rounding:
+            most = ", ".join(f"{name} by {value:.3g}" for name, value in self.rounding.items())
+            lines = [f"{self.kernel}: compiled and interpreted are equal within rounding ({most}): sums are added in another "
+                     "order, or a function is rounded otherwise", *notes]
+        elif notes:
+            lines = [f"{self.kernel}: compiled and interpreted are equal but for uninitialised memory", *notes]
+        else:
+            lines = [f"{self.kernel}: compiled and interpreted are equal bit by bit"]
+        return "\n  ".join(lines)
+
+
+def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> None:
+    """Compares the results of a run with the interpreter's.
+
+    Args:
+        kernel: the kernel that has run.
+        before: copies of the values of its arguments before the run.
+        call: its arguments after the run.
+
+    Raises:
+        TileError: S501, they differ.
+    """
+    found = compare_with_interpreter(kernel, before, call)
+    if not found:
+        first, *others = found.differences
+        raise TileError(f"{kernel.name}: {first}", code="S501", location=None if first.wrote is None else first.wrote.line,
+                        notes=list(map(str, others)),
+                        help="kernel.interpret(...) under a debugger shows the interpreter's values; a kernel that has no race "
+                        "and no T.Parallel whose points use each other's results should be reported")
+
+
+def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> Agreement:
+    """Compares the results of a run with the interpreter's; for the arguments see :func:`check_against_interpreter`."""
+    parameters = kernel.signature.parameters
+    # The last parameters may be tensors that the compiler added (T.alloc_global), which the interpreter does not have.
+    count = len(parameters) - len([name for name in parameters if name.name == "tensor" and name.location is None])
+
+    def interpreted() -> list[Any]:
+        values = rounding_spread.copied(before)
+        execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect)
+        return values
+
+    wanted = interpreted()
+    reruns = _Reruns(interpreted, wanted)
+    differences: list[TensorDifference] = []
+    rounding: dict[str, float] = {}
+    undefined: dict[str, int] = {}
+    for position, parameter in enumerate(parameters[:count]):
+        got, expected = call.values[position], wanted[position]
+        if not isinstance(got, np.ndarray) or position in kernel.signature.workspaces:
+            continue
+        differing = rounding_spread.differs(got, expected)
+        if not differing.any():
+            continue
+        explained: Any = 0.0
+        if parameter.dtype.is_float:
+            explained = rounding_spread.allowance(expected, reruns.spreads[position])
+            distance = rounding_spread.distance(got, expected)
+            rounding[parameter.name] = float(np.nanmax(np.where(np.isfinite(distance), distance, 0)))
+            differing = differing & ~(distance <= explained)
+        else:
+            differing = rounding_spread.unexplained(interpreted, position, got, expected, differing)
+            rounding[parameter.name] = 1.0
+        if not differing.any():
+            continue
+        del rounding[parameter.name]
+        if (uninitialised := differing & reruns.undefined[position]).any():
+            undefined[parameter.name] = int(uninitialised.sum())
+            differing = differing & ~uninitialised
+            if not differing.any():
+                continue
+        index = tuple(int(part) for part in np.argwhere(differing)[0])
+        wrote = rounding_spread.writer(interpreted, parameter.name, index)
+        differences.append(TensorDifference(
+            parameter.name, index, int(differing.sum()), got.size, got[index], expected[index],
+            float(np.broadcast_to(explained, got.shape)[index]), wrote))
+    return Agreement(kernel.name, tuple(differences), rounding, undefined)
+
+
+class _Reruns:
+    """Further executions by the interpreter, which are made only if a difference needs them."""
+
+    def __init__(self, run: Callable[[], list[object]], wanted: list[object]) -> None:
+        self._run, self._wanted = run, wanted
+
+    @cached_property
+    def spreads(self) -> list[Any]:
+        """By parameter, how far rounding moves each element."""
+        return rounding_spread.spread(self._run, self._wanted)
+
+    @cached_property
+    def undefined(self) -> list[Any]:
+        """By parameter, which elements depend on uninitialised memory."""
+        return rounding_spread.undefined(self._run, self._wanted)
+
+
+def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: str) -> None:
+    """Executes a kernel with the interpreter on the arguments of a call.
+
+    Args:
+        func: its function.
+        signature: its parameters; tensors that the compiler added are left out.
+        call: the arguments.
+        dialect: the dialect of its source.
+
+    Raises:
+        TileError: T734, the kernel comes from a pickle, which has no function; errors of the kernel.
+    """
+    function = func.function
+    found, names = func.definition or (sources.find(function), {})
+    given = {parameter.name: (value, parameter.dtype)
+             for parameter, value in zip(signature.parameters, call.values, strict=True)
+             if parameter.name in {argument.arg for argument in found.node.args.args + found.node.args.posonlyargs}}
+
+    def source_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
+        source = sources.find(function)
+        return source.node, source.file
+
+    source = KernelSource(function, found.node, found.file, source_of, dict(names),
+                          lambda value: _with_sizes(value, call.symbols))
+    interpret(source, given, dialect)
+
+
+def _with_sizes(value: Any, symbols: Mapping[str, int]) -> Any:
+    """Returns a closure's value with numbers in place of symbolic dimensions; the value itself if it contains none."""
+    if isinstance(value, Sym):
+        return IndexInt(value.evaluate(symbols))
+    if type(value) in (tuple, list):
+        parts = [_with_sizes(part, symbols) for part in value]
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
+    if type(value) is dict:
+        replaced = {key: _with_sizes(part, symbols) for key, part in value.items()}
+        return value if all(replaced[key] is part for key, part in value.items()) else replaced
+    return value
+
+
+doors(globals())

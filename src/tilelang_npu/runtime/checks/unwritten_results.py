@@ -1,0 +1,319 @@
+"""Finds the elements of results that a call does not write.
+
+A grid that is computed with ``//`` although the tile does not divide the size leaves a strip of the result unwritten, and
+nothing else shows it: the strip holds the values that the memory had before. So the written elements of each result are checked
+after a run, or a static check.
+
+- A call must store to each element of an array that it allocates and returns (``out_idx``); else it is an error, T410. Adding
+  to an element (``T.atomic_add``) does not count as storing.
+- If data decide which elements are stored (by an index, a branch or a loop), only the caller knows which elements are meant:
+  then unwritten elements are a warning.
+- The caller's own array holds values in unwritten elements, which may be meant. Only a strip at the end that is narrower than
+  the tiles, and that does not depend on data, is a warning.
+- A kernel that reads arrays, stores to none and prints nothing is a warning: a copy is missing, or has the wrong direction.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops import DType
+from tilelang_npu.runtime.arguments.tensors import Array
+from tilelang_npu.runtime.settings.log import TileWarning
+from tilelang_npu.traced.author import user_location
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation, SSAValue
+
+    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.runtime.arguments.binding import BoundCall
+    from tilelang_npu.simulator import AnyLaunch, Program
+
+Shape = tuple[int, ...]
+_MAX_RANGES = 4
+"""Ranges of indices that a message lists."""
+_LARGE = 1 << 20
+"""Bytes from which on :func:`overwritten` considers a result."""
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+"""Types of which NaN marks unwritten elements."""
+_OUTPUTS_START_EMPTY = (
+    "the call allocates the arrays of out_idx, without values: write all of the array, or leave it out of out_idx and pass an"
+    " array, which keeps its values where the kernel writes nothing")
+
+
+@dataclass
+class ParameterEffect:
+    """The accesses of a kernel to one parameter.
+
+    Attributes:
+        reads: whether the kernel reads elements.
+        writes: whether it writes elements.
+        tile: the largest store, per axis; None if a size is known at run time only, or elements are stored one by one.
+    """
+
+    reads: bool = False
+    writes: bool = False
+    tile: Shape | None = None
+
+
+def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
+    """Returns the accesses of a kernel to its parameters, by position.
+
+    Args:
+        kernel: its function in the tile dialect, or one of the launches in it.
+    """
+    from xdsl.dialects import func
+    from xdsl.ir import BlockArgument
+
+    from tilelang_npu.dialects.ir.effects import effects_of
+    from tilelang_npu.transforms.ir.buffers import root_of
+
+    found: dict[int, ParameterEffect] = {}
+    stores: dict[int, list[Shape | None]] = {}
+    for op in kernel.walk():
+        for use in effects_of(op):
+            root = root_of(use.value)
+            if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp):
+                effect = found.setdefault(root.index, ParameterEffect())
+                effect.reads |= use.reads
+                effect.writes |= use.writes
+                if use.writes:
+                    stores.setdefault(root.index, []).append(None if use.role == "scalar" else _constant_sizes(use.value))
+    for position, shapes in stores.items():
+        known = [shape for shape in shapes if shape is not None]
+        if len(known) == len(shapes):
+            found[position].tile = tuple(max(axis) for axis in zip(*known, strict=True))
+    return found
+
+
+def warn_without_result(name: str, parameters: Sequence[Parameter], kernel: Callable[[], Operation],
+                        effects: Mapping[int, ParameterEffect]) -> None:
+    """Warns of a kernel that reads arrays, and whose results cannot be observed.
+
+    Args:
+        name, parameters: name and parameters of the kernel.
+        kernel: returns its function in the tile dialect.
+        effects: its accesses to the parameters.
+    """
+    if any(effect.writes for effect in effects.values()) or not any(effect.reads for effect in effects.values()):
+        return
+    from tilelang_npu.dialects import hivm, tile
+
+    # Flags between the cores are an observable result: some kernels only try out their order.
+    observable = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
+    if not any(isinstance(op, observable) for op in kernel().walk()):
+        place = user_location() or parameters[0].location
+        warnings.warn_explicit(
+            f"{name} stores to none of {', '.join(parameter.name for parameter in parameters)}: its results cannot be seen; "
+            "T.copy(tile, tensor) stores a tile, with the destination last", TileWarning, place.file, place.line)
+
+
+def _constant_sizes(value: SSAValue) -> Shape | None:
+    """Returns the sizes of a region of a parameter, in the parameter's axes; None if one is known at run time only."""
+    from xdsl.ir import BlockArgument
+
+    from tilelang_npu.dialects import tile
+
+    owner = value.owner
+    if isinstance(value, BlockArgument):
+        sizes: Sequence[object] = tile.shape_of(value)
+    elif isinstance(owner, tile.RegionOp) and isinstance(owner.source, BlockArgument):
+        sizes = owner.mixed_sizes()
+    else:
+        return None
+    known = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
+    return known if len(known) == len(sizes) else None
+
+
+def has_nan(array: Array) -> bool:
+    """Whether an element of an array is NaN, as uninitialised elements of on-chip memory are."""
+    with np.errstate(invalid="ignore"):
+        if array.dtype == np.float32 and array.size:
+            return bool(np.isnan(array.min()))  # min() propagates NaN, and allocates nothing
+        return bool(DType(array.dtype).is_float and np.isnan(array).any())
+
+
+@dataclass(frozen=True)
+class UnwrittenResult:
+    """A parameter of which a call leaves elements unwritten.
+
+    Attributes:
+        parameter: the parameter.
+        tile: the kernel's largest store to it, per axis; None if a size is known at run time only.
+        missing: a mask of the unwritten elements, in the parameter's shape.
+        allocated: whether the call allocates the array and returns it, so that it has no values before.
+        data_dependent: whether data decide which elements are written.
+        added: whether the kernel adds to elements of it, which does not count as writing.
+    """
+
+    parameter: Parameter
+    tile: Shape | None
+    missing: Array
+    allocated: bool
+    data_dependent: bool = False
+    added: bool = False
+
+    def error(self) -> TileError | None:
+        """Returns the error T410 for an allocated result whose unwritten elements do not depend on data; else None."""
+        if not self.missing.any() or not self.allocated or self.data_dependent:
+            return None
+        shape, box = self.missing.shape, _written_box(self.missing)
+        axes = self._short_axes(box)
+        if self.tile is not None and self._is_strip(box, axes) and any(shape[axis] % self.tile[axis] for axis in axes):
+            axis, rank = axes[0], len(shape)
+            noun = _noun(axis, rank)
+            msg = (f"{noun} {box[axis]}..{shape[axis] - 1} of {self.parameter.name} are never written:"
+                   f" the grid's tiles cover {box[axis]} of {shape[axis]} {noun}")
+            notes = [f"likewise {_noun(other, rank)} {box[other]}..{shape[other] - 1}" for other in axes[1:]]
+            advice = "count the tiles with T.ceildiv instead of //; a tile may reach beyond the tensor"
+        else:
+            msg = describe(self.parameter.name, self.missing)
+            notes = ["T.atomic_add adds to an element, which does not initialise it"] if self.added else []
+            advice = _OUTPUTS_START_EMPTY
+        return TileError(msg, code="T410", location=self.parameter.location, notes=notes, help=advice)
+
+    def warning(self) -> str:
+        """Returns a warning of unwritten elements that may be meant: elements of a result that depend on data, and a strip of
+        the caller's array; an empty string if there is nothing to warn of."""
+        box = _written_box(self.missing)
+        is_suspicious = self.data_dependent if self.allocated else (
+            not self.data_dependent and self._is_strip(box, self._short_axes(box)))
+        if not self.missing.any() or not is_suspicious:
+            return ""
+        reason = "; data decide which elements are written" if self.data_dependent else ""
+        return f"{describe(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
+
+    def _short_axes(self, box: Shape) -> list[int]:
+        """Returns the axes at whose end all elements outside of the written box are missing."""
+        return [axis for axis, end in enumerate(box) if end < self.missing.shape[axis]]
+
+    def _is_strip(self, box: Shape, axes: Sequence[int]) -> bool:
+        """Whether the missing elements are those that a rounded-down grid leaves: less than a block at the end of axes. A block
+        is one tile, or two if it has one for each Vector core."""
+        if self.tile is None or not axes or self.missing[tuple(slice(end) for end in box)].any():
+            return False
+        return all(box[axis] > 0 and box[axis] % self.tile[axis] == 0
+                   and self.missing.shape[axis] - box[axis] < 2 * self.tile[axis] for axis in axes)
+
+
+def report(unwritten: Iterable[UnwrittenResult]) -> None:
+    """Raises the first error among unwritten results, and warns of the others at the call.
+
+    Raises:
+        TileError: T410, a part of a result is never written.
+    """
+    for result in unwritten:
+        error = result.error()
+        if error is not None:
+            raise error
+        if warning := result.warning():
+            place = user_location() or result.parameter.location
+            warnings.warn_explicit(warning, TileWarning, place.file, place.line)
+
+
+def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Mapping[int, ParameterEffect],
+         effects_of_launches: Sequence[Mapping[int, ParameterEffect]], launch: AnyLaunch, call: BoundCall
+         ) -> Iterator[UnwrittenResult]:
+    """Yields the results of a call with unwritten elements, and other arrays that it writes before it reads them.
+
+    Args:
+        parameters, outputs: the kernel's parameters, and the positions that it returns.
+        effects, effects_of_launches: the accesses of the kernel, and of each of its launches, to the parameters.
+        launch: a run or a trace of the call. A trace that left blocks out yields nothing.
+        call: the arguments.
+    """
+    from tilelang_npu.simulator.result.call_launches import written
+
+    if any(len(part.recorded.blocks) < part.recorded.count for part in launch.parts):
+        return
+    count = len(effects_of_launches)
+    for position in sorted({*outputs, *effects}):
+        allocated = position in outputs and position in call.made
+        array, effect = call.values[position], effects.get(position, ParameterEffect())
+        if not isinstance(array, np.ndarray):
+            continue
+        if allocated and DType(array.dtype).is_float and not np.isnan(array).any():
+            continue  # it was allocated with NaN in all elements, so all are written; this is faster than asking the machine
+        # The first launch that reads the array: only the launches before it are expected to write all of it.
+        reader = next((number for number, one in enumerate(effects_of_launches)
+                       if position in one and one[position].reads), count)
+        if not allocated:
+            if effect.reads and reader == count:
+                continue  # it is read outside of the launches
+            if not any(position in one and one[position].writes for one in effects_of_launches[:reader]):
+                continue
+        parts = launch.parts if allocated else launch.parts[:reader]
+        missing = ~written(parts, position)
+        if missing.any():
+            yield UnwrittenResult(parameters[position], effect.tile, missing, allocated,
+                                  any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts))
+
+
+def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects: Mapping[int, ParameterEffect],
+                programs: Iterable[Program], call: BoundCall) -> frozenset[int]:
+    """Returns the positions of large results that a call allocated and did not read. Another call of these sizes writes all of
+    their elements, too, so they need no initial values; nothing is returned if data decide which elements are written.
+
+    Args:
+        parameters, outputs: the kernel's parameters, and the positions that it returns.
+        effects: its accesses to the parameters.
+        programs: its launches.
+        call: a call that wrote all elements of its results.
+    """
+    large = [position for position in outputs if position in call.made and call.values[position].nbytes >= _LARGE
+             and parameters[position].dtype in _FLOATS and not effects[position].reads]
+    return frozenset(large) if large and all(program.data_free for program in programs) else frozenset()
+
+
+def describe(name: str, missing: Array) -> str:
+    """Returns a text of the unwritten part of a tensor: whole rows and columns if only such are missing."""
+    if missing.all():
+        return f"{name} is never written: nothing is stored to any of its {missing.size} elements"
+    whole = [np.flatnonzero(missing.all(axis=_others(missing, axis))) for axis in range(missing.ndim)]
+    rest = missing.copy()
+    for axis, indices in enumerate(whole):
+        rest[(slice(None),) * axis + (indices,)] = False
+    count = f"{missing.sum()} of {missing.size} elements"
+    if not rest.any():
+        parts = [f"{_noun(axis, missing.ndim)} {_ranges(indices)}" for axis, indices in enumerate(whole) if indices.size]
+        return f"{' and '.join(parts)} of {name} are never written" + (f": {count}" if missing.ndim > 1 else "")
+    within = [f"{_noun(axis, missing.ndim)} {_ranges(np.flatnonzero(missing.any(axis=_others(missing, axis))))}"
+              for axis in range(missing.ndim)]
+    first = [int(index[0]) for index in np.nonzero(missing)]
+    return f"{count} of {name} are never written, in {' and '.join(within)}; the first at {first}"
+
+
+def _others(array: Array, axis: int) -> tuple[int, ...]:
+    return tuple(other for other in range(array.ndim) if other != axis)
+
+
+def _ranges(indices: NDArray[np.intp]) -> str:
+    """Returns a text of sorted indices as ranges, of which the first are listed."""
+    runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
+    listed = [f"{run[0]}..{run[-1]}" if run.size > 1 or len(runs) == 1 else f"{run[0]}" for run in runs[:_MAX_RANGES]]
+    more = sum(run.size for run in runs[_MAX_RANGES:])
+    return ", ".join(listed) + (f" and {more} more" if more else "")
+
+
+def _written_box(missing: Array) -> Shape:
+    """Returns the sizes of the smallest box at the origin that contains all written elements."""
+    box = []
+    for axis in range(missing.ndim):
+        indices = np.flatnonzero((~missing).any(axis=_others(missing, axis)))
+        box.append(int(indices[-1]) + 1 if indices.size else 0)
+    return tuple(box)
+
+
+def _noun(axis: int, rank: int) -> str:
+    if rank == 1:
+        return "elements"
+    if rank == 2:
+        return ("rows", "columns")[axis]
+    return f"indices of axis {axis}"

@@ -1,0 +1,1 @@
+"""``jit`` and ``compile``: the objects that users hold."""

@@ -1,0 +1,516 @@
+"""A compiled kernel: how it is traced and lowered, bound to the arguments of a call, run and checked.
+
+:class:`tilelang_npu.runtime.jit.jit_kernel.JITKernel`, which users hold, adds the reports.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from typing_extensions import Self
+
+from tilelang_npu import frontend
+from tilelang_npu.errors import TileError, doors
+from tilelang_npu.language.functions import AbsentFunc
+from tilelang_npu.runtime.arguments.aliasing import aliased_parameters
+from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, positions_of, size_of
+from tilelang_npu.runtime.checks import unwritten_results
+from tilelang_npu.runtime.checks.unwritten_results import ParameterEffect, UnwrittenResult
+from tilelang_npu.runtime.kernel import listeners
+from tilelang_npu.runtime.kernel.lowering import Lowering
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.argument_location import location_of_word
+from tilelang_npu.runtime.settings.log import TileWarning, is_silenced, verbose_log, warn_at
+from tilelang_npu.runtime.settings.switches import check_switches, disabled_optimisations, resolve, warn_of_unknown_keys
+from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
+from tilelang_npu.sharing import Kept, once, state_of
+from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.transforms.ir.launch_names import names_of
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter, Traced
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
+    from tilelang_npu.simulator import AnyLaunch, Program
+
+
+class _ProcessState:
+    """The state of a kernel that belongs to this process, and that a pickle leaves out.
+
+    Attributes:
+        threads: the last launch of each thread.
+        overwritten: by the sizes of a call (:attr:`BoundCall.sizes`) that was checked for unwritten results: the positions of
+            large results that such a call writes wholly and never reads.
+        warned_of_stale: whether a result of uninitialised memory was reported.
+        searched_for_stale: the sizes of the calls that were searched for such results.
+        lock: guards the other attributes.
+    """
+
+    def __init__(self) -> None:
+        self.threads = threading.local()
+        self.overwritten: dict[object, frozenset[int]] = {}
+        self.warned_of_stale = False
+        self.searched_for_stale: set[object] = set()
+        self.lock = threading.RLock()
+
+
+class CompiledKernel:
+    """One kernel for fixed sizes, types and switches, compiled for one chip; see :class:`JITKernel`.
+
+    Args:
+        func: the function under ``@T.prim_func``.
+        settings: target, switches, outputs.
+        lengths: by parameter name, lengths of first axes that replace the declared ones.
+        aliases: by position, parameters that get the same array as an earlier one, with the position of the earlier one.
+        traced: the function's trace, if there is one already.
+        trial: whether the kernel is only timed and then dropped, see :class:`Lowering`.
+
+    Raises:
+        TileError: the kernel or its settings are wrong.
+    """
+
+    is_interpreted = False
+
+    def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
+                 aliases: Mapping[int, int] | None = None, traced: Traced | None = None, *, trial: bool = False) -> None:
+        environment.check()
+        self.chip = select_chip(settings.chip, settings.platform, settings.at)
+        if traced is None:
+            traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
+            for remark in traced.remarks:
+                warn_at(remark)
+        self.name = traced.name
+        self.dialect = traced.dialect
+        self.remarks = (*traced.remarks, *warn_of_unknown_keys(settings.pass_configs, settings.at))
+        self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
+        self.without = disabled_optimisations(settings.pass_configs, settings.at)
+        self.idle = check_switches(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
+        if self.idle is not None:
+            warn_at(self.idle)
+        # The parameters that the compiler added (traced.own of them, T.alloc_global) come last and are workspaces.
+        count = len(traced.parameters) - traced.own
+        outputs = positions_of(settings.out_idx, count, "out_idx", settings.at)
+        workspaces = (*positions_of(settings.workspace_idx, count, "workspace_idx", settings.at),
+                      *range(count, count + traced.own))
+        if aliases:
+            traced = traced.as_one(aliases)
+        traced.mark_scratch(outputs, workspaces)
+        with verbose_log(settings.verbose):
+            self._lowering = Lowering(traced, self.chip, self.switches, self.without, trial=trial)
+        self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
+                                   frozenset(position for position, effect in self._effects.items() if effect.writes),
+                                   flat=self.dialect == "ascendc",
+                                   unused=frozenset(range(count)) - frozenset(self._effects))
+        self._begin(func, settings, lengths)
+        self._check_allocated(settings)
+        if settings.debug_root_path is not None:
+            with verbose_log(settings.verbose):
+                self._lowering.write_texts(Path(settings.debug_root_path))
+
+    def _begin(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
+        """Sets the attributes that are not compiled: also those of a kernel that was found in the cache."""
+        self.prim_func, self._settings, self._lengths, self.sanitize = func, settings, lengths, settings.sanitize
+        self._by_lengths: Kept[tuple[tuple[str, int], ...], Self] = Kept()
+        self._by_aliases: Kept[tuple[tuple[int, int], ...], Self] = Kept()
+        self.out_idx, self.workspace_idx = list(self.signature.outputs), list(self.signature.workspaces)
+        self.latency: float | None = None
+        self.config: dict[str, Any] | None = None
+        self.ref_latency: float | None = None
+        self.made_by: MadeBy | None = None
+        self._store: Callable[[CompiledKernel], None] | None = None
+        self._process = _ProcessState()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in state_of(self).items() if name != "_process"}
+        return state | {"made_by": None, "_store": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        environment.check()
+        vars(self).update(state, _process=_ProcessState())
+
+    def _check_allocated(self, settings: Settings) -> None:
+        """Checks that ``out_idx`` and ``workspace_idx`` name arrays, each once, and that the kernel writes its outputs.
+
+        Raises:
+            TileError: T709, they do not.
+        """
+        for name, positions in (("out_idx", self.out_idx), ("workspace_idx", self.workspace_idx)):
+            for position in positions:
+                parameter = self.params[position]
+                twice = name == "workspace_idx" and position in self.out_idx
+                effect = self._effects.get(position)
+                if name == "out_idx" and effect is not None and effect.reads and not effect.writes:
+                    msg = f"out_idx names parameter {position}, {parameter.name}, which the kernel reads and never writes"
+                    raise TileError(msg, code="T709", location=location_of_word(name, settings.at),
+                                    help="name the parameters that the kernel writes: an output has no values before a call")
+                if parameter.shape is None or twice:
+                    problem = "is in out_idx too" if twice else "is a number and cannot be allocated"
+                    msg = f"{name} names parameter {position}, {parameter.name}, which {problem}"
+                    raise TileError(msg, code="T709", location=location_of_word(name, settings.at),
+                                    help="name a parameter that is an array")
+
+    # -- what was compiled -------------------------------------------------------------------------------------------
+
+    @once
+    def _effects(self) -> Mapping[int, ParameterEffect]:
+        return unwritten_results.parameter_effects(self._lowering.traced.module)
+
+    @once
+    def _effects_of_launches(self) -> list[Mapping[int, ParameterEffect]]:
+        return [unwritten_results.parameter_effects(launch) for launch in self._lowering.traced.launches]
+
+    @once
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that the simulator runs: the launches of a call in order, one for each ``T.Kernel``."""
+        from tilelang_npu.simulator import Program
+
+        return tuple(Program(self._lowering.final, self.chip, entry=name, computes=not self._lowering.trial)
+                     for name in self._lowering.names)
+
+    @once
+    def program(self) -> Program:
+        """The program of a kernel with one ``T.Kernel``.
+
+        Raises:
+            TileError: T508, the kernel has several.
+        """
+        from tilelang_npu.simulator import Program
+
+        return self.programs[0] if len(self.programs) == 1 else Program(self._lowering.final, self.chip)
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """The parameters: name, element type, shape, location in the source."""
+        return self.signature.parameters
+
+    def stages(self) -> list[str]:
+        """Returns the names of the stages in order: ``tile`` as traced, the name of each pass, ``hivm-auto``, ``hivm``."""
+        return self._lowering.stages()
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: object, **named: object) -> Any:
+        """Runs the kernel.
+
+        Args:
+            args: arrays (NumPy, or torch on the CPU) and numbers for all parameters that are in neither ``out_idx`` nor
+                ``workspace_idx``, in order. Arrays are used in place.
+            named: arguments by the names of their parameters. ``stream`` is ignored, unless a parameter has this name.
+
+        Returns:
+            The arrays of ``out_idx``: a single one as it is, several as a list. Without ``out_idx``: None, or an empty list in
+            the ascendc dialect, as in TileLang-Ascend. They are torch tensors if an argument is one, else NumPy arrays.
+
+        Raises:
+            TileError: T401 to T407 an argument does not fit (in the npuir dialect an array may be longer than declared), T420
+                two arrays overlap in memory, T410 a part of a result is never written, and what the machine finds in the run.
+            SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
+        """
+        args = self.positional(args, named)
+        if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
+            return self._call_variant(self._with_lengths(lengths), args)
+        self.last_launch = None  # the last launch holds as many arrays as this call allocates
+        call = self.signature.bind(args, self._overwritten)
+        if aliases := self._aliases(call):
+            return self._call_variant(self._with_aliases(aliases), args)
+        checker = listeners.active_checker()
+        if checker is None and environment.AGAINST.is_on():
+            from tilelang_npu.runtime.checks.interpreter_check import check_against_interpreter
+            from tilelang_npu.runtime.checks.rounding_spread import copied
+
+            before = copied(call.values)
+            self._run(call)
+            check_against_interpreter(self, before, call)
+        elif checker is None:
+            self._run(call)
+        else:
+            self.last_launch = checker.look_at(self, call)
+        return self.signature.results(call, args)
+
+    def __getitem__(self, grid: object) -> NoReturn:
+        """Refuses a grid in brackets, as Triton's kernels take one: T401."""
+        names = ", ".join(parameter.name for parameter in self.params)
+        raise TileError(f"{self.name} is launched without a grid in brackets", code="T401", location=user_location(),
+                        help=f"call it with ({names}): T.Kernel(...) in it says how many blocks there are")
+
+    def positional(self, args: tuple[object, ...], named: dict[str, object]) -> tuple[Any, ...]:
+        """Returns the arguments of a call in the order of the parameters, named arguments included."""
+        return self.signature.positional(args, named)
+
+    @property
+    def last_launch(self) -> AnyLaunch | Any:  # None before the first call, which scripts do not ask about
+        """The times, hazards and trace of the calling thread's last run; None before its first run, and after a run that
+        failed. For a kernel with several ``T.Kernel`` it is a ``Launches``, whose ``parts`` are the launches in order."""
+        return getattr(self._process.threads, "last", None)
+
+    @last_launch.setter
+    def last_launch(self, launch: AnyLaunch | None) -> None:
+        self._process.threads.last = launch
+
+    def _run(self, call: BoundCall) -> None:
+        """Runs a bound call, and checks its results."""
+        from tilelang_npu.simulator import Launch, Numbers
+        from tilelang_npu.simulator.result.call_launches import joined
+
+        schedule = environment.SCHEDULE.text() or None
+        arguments, blocks = self.machine_arguments(call), self.blocks(call)
+        parts: list[Launch] = []
+        for program, count in zip(self.programs, blocks, strict=True):
+            for part in parts:
+                part.keep(program.changed)
+            watch = Numbers() if environment.NUMBERS.is_on() else None
+            recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch,
+                                   most_ops=environment.most_ops(), jobs=environment.jobs())
+            numbers = watch.findings if watch is not None else ()
+            parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
+        launch = self.last_launch = joined(self.name, parts)
+        listeners.tell_launched(self, launch)
+        self._check_written(launch, call)
+        if (environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize) and not listeners.are_sanitized():
+            from tilelang_npu.runtime.checks.sanitizer import process_sanitizer, raise_findings
+
+            raise_findings(process_sanitizer().judge_all(launch, self.prim_func))
+        self._warn_of_stale_results(launch, call)
+        if self._store is not None:
+            self._store(self)
+
+    def trace(self, *args: object, **named: object) -> AnyLaunch | None:
+        """Returns a launch without computing values, which is much faster than a run. No array is written.
+
+        Args:
+            args, named: as for a call. Without any, arrays of the declared shapes are taken, if these are constants.
+
+        Returns:
+            The launch, whose times, traffic and hazards equal those of a run; None if data decide what the kernel does, or if
+            there are no arguments and a size or a number is needed.
+
+        Raises:
+            TileError: what a call raises, as far as it does not depend on values.
+        """
+        from tilelang_npu.simulator import Launch
+        from tilelang_npu.simulator.result.call_launches import joined
+
+        args = self.positional(args, named)
+        if args and self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
+            return self._with_lengths(lengths).trace(*args)
+        if args:
+            call = self.signature.bind(args)
+            if aliases := self._aliases(call):
+                return self._with_aliases(aliases).trace(*args)
+        elif self.signature.symbols or any(parameter.shape is None for parameter in self.params):
+            return None
+        else:
+            call = BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
+                              for parameter in self.params], {})
+        if not all(program.data_free for program in self.programs):
+            return None
+        arguments, most = self.machine_arguments(call), environment.most_ops()
+        parts: list[Launch] = []
+        for program, blocks in zip(self.programs, self.blocks(call), strict=True):
+            parts.append(Launch(program.trace(arguments, blocks=blocks, most_ops=most), made=call.made, before=parts))
+        return joined(self.name, parts)
+
+    def machine_arguments(self, call: BoundCall) -> list[Any]:
+        """Returns the arguments of the compiled function: the values of a call, then those of the symbolic dimensions."""
+        return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
+
+    def blocks(self, call: BoundCall) -> tuple[int, ...]:
+        """Returns the number of blocks that a call launches, for each ``T.Kernel``.
+
+        Raises:
+            TileError: T406 the grid is empty for the sizes and numbers among the arguments, or has too many blocks.
+        """
+        numbers = {parameter.name: int(value) for parameter, value in zip(self.params, call.values, strict=True)
+                   if parameter.shape is None and not parameter.dtype.is_float}
+        found = []
+        names = names_of(self.name, len(self._lowering.grids))
+        for number, (name, sizes, per_point) in enumerate(
+                zip(names, self._lowering.grids, self._blocks_per_point, strict=True)):
+            grid = [size_of(size, {**numbers, **call.symbols}) for size in sizes]
+            text = f"the grid of {name} is {' x '.join(map(str, grid))}"
+            if min(grid) <= 0:
+                raise TileError(f"{text}: there is no block to run", code="T406", location=user_location(),
+                                help="skip the call where there is nothing to compute")
+            points = math.prod(grid)
+            if points > MAX_BLOCKS:  # the limit is on points: the Vector cores of a point are one block of the launch
+                called = user_location()
+                raise TileError(f"{text}: {points} blocks, and a launch has at most {MAX_BLOCKS}", code="T406",
+                                location=self._lowering.location_of_launch(number),
+                                notes=(f"in the call at {called}",) if called else (),
+                                help="take larger tiles, or let each block loop over several of them (T.Persistent)")
+            found.append(points * per_point)
+        return tuple(found)
+
+    @once
+    def _blocks_per_point(self) -> tuple[int, ...]:
+        """For each ``T.Kernel``, the blocks that run a point of the grid: two if only Vector cores work and they share a
+        point."""
+        found = []
+        for launch, program in zip(self._lowering.traced.launches, self.programs, strict=True):
+            vector_only = all(function.core == "AIV" for function in program.functions)
+            divided = launch.explicit_sub_block is not None or launch.spread is not None
+            found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
+        return tuple(found)
+
+    def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
+        """Yields the parameters that a call passes, each with its shape (None for a number).
+
+        Args:
+            symbols: values of the symbolic dimensions.
+
+        Raises:
+            TileError: T403 a symbolic dimension has no value.
+        """
+        for position in self.signature.inputs:
+            parameter = self.params[position]
+            try:
+                shape = None if parameter.shape is None else tuple(size_of(size, symbols) for size in parameter.shape)
+            except KeyError as error:
+                raise TileError(f"{parameter.name}: {error.args[0]}", code="T403", location=parameter.location,
+                                help="pass the inputs, or the values of the symbolic dimensions") from None
+            yield parameter, shape
+
+    # -- variants: kernels that run in place of this one for some calls ---------------------------------------------------
+
+    def for_arguments(self, *args: object) -> Self:
+        """Returns the kernel that a call with these arguments runs. It is another one if arrays are longer than declared (in
+        the npuir dialect), or if one array is passed for several parameters.
+
+        Raises:
+            TileError: T401 to T407, T420: an argument does not fit.
+        """
+        if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
+            return self._with_lengths(lengths).for_arguments(*args)
+        aliases = self._aliases(self.signature.bind(args))
+        return self._with_aliases(aliases) if aliases else self
+
+    def _call_variant(self, variant: CompiledKernel, args: tuple[object, ...]) -> Any:
+        try:
+            return variant(*args)
+        finally:
+            self.last_launch = variant.last_launch
+
+    def _with_lengths(self, lengths: Mapping[str, int]) -> Self:
+        """Returns the kernel for arrays with more rows than declared: in the npuir dialect, a tensor's first size does not bind
+        the caller.
+
+        Raises:
+            TileError: T403, the kernel is wrong for these lengths; T734, it comes from a pickle.
+        """
+        kernel = self._by_lengths.get(tuple(lengths.items()), lambda: self._compile_with_lengths(lengths))
+        kernel.sanitize = self.sanitize
+        return kernel
+
+    def _compile_with_lengths(self, lengths: Mapping[str, int]) -> Self:
+        try:
+            made = type(self)(self.prim_func, self._settings, lengths)
+        except TileError as error:
+            if isinstance(self.prim_func, AbsentFunc):
+                raise
+            parameter = next(parameter for parameter in self.params if parameter.name in lengths)
+            called = user_location()
+            raise TileError(
+                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, and "
+                "the kernel cannot take them all", code="T403", location=parameter.location,
+                notes=(*([f"in the call at {called}"] if called else ()), f"at {error.location}: {error.message}"),
+                help="pass an array of this shape, or make the kernel for the array's shape") from None
+        for parameter in self.params:
+            rows = lengths.get(parameter.name)
+            if rows is not None:
+                warn_at(TileError(
+                    f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the "
+                    "kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+        return made
+
+    def _aliases(self, call: BoundCall) -> dict[int, int]:
+        """Returns the parameters that get the array of an earlier one, see :func:`aliased_parameters`; nothing if the author
+        orders all accesses by hand, as the compiler then relies on no parameter being a different array."""
+        if not self._lowering.options.orders:
+            return {}
+        return aliased_parameters(self.params, call.values, self._effects, self.signature.written)
+
+    def _with_aliases(self, aliases: Mapping[int, int]) -> Self:
+        """Returns the kernel in which the parameters that get one array are one tensor."""
+        kernel = self._by_aliases.get(tuple(aliases.items()), lambda: self._compile_with_aliases(aliases))
+        kernel.sanitize = self.sanitize
+        return kernel
+
+    def _compile_with_aliases(self, aliases: Mapping[int, int]) -> Self:
+        try:
+            return type(self)(self.prim_func, self._settings, self._lengths, aliases, self._lowering.traced)
+        except TileError as error:
+            pairs = ", ".join(f"{self.params[later].name} is {self.params[first].name}" for later, first in aliases.items())
+            error.notes = (*error.notes, f"in a call with one array for several parameters: {pairs}")
+            raise
+
+    # -- checks of results -------------------------------------------------------------------------------------------
+
+    def unwritten_results(self, launch: AnyLaunch, call: BoundCall) -> Iterator[UnwrittenResult]:
+        """Yields the results of which a call, or a trace of it, leaves elements unwritten."""
+        return unwritten_results.find(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
+
+    def _check_written(self, launch: AnyLaunch, call: BoundCall) -> None:
+        """Checks for unwritten results, once for each set of sizes. That is enough: where data decide which elements are
+        written, there is only a warning.
+
+        Raises:
+            TileError: T410, a part of a result is never written.
+        """
+        if (sizes := call.sizes) in self._process.overwritten or is_silenced():
+            return
+        with self._process.lock:
+            unwritten = [] if sizes in self._process.overwritten else list(self.unwritten_results(launch, call))
+            unwritten_results.report(unwritten)
+            if not self._process.overwritten:
+                unwritten_results.warn_without_result(
+                    self.name, self.params, lambda: self._lowering.traced.module, self._effects)
+            self._process.overwritten.setdefault(sizes, frozenset() if unwritten else unwritten_results.overwritten(
+                self.params, self.out_idx, self._effects, self.programs, call))
+
+    def _overwritten(self, call: BoundCall) -> frozenset[int]:
+        """Returns the results that an earlier call of these sizes wrote wholly and did not read: they need no initial
+        values."""
+        return self._process.overwritten.get(call.sizes, frozenset()).intersection(call.made)
+
+    def _warn_of_stale_results(self, launch: AnyLaunch, call: BoundCall) -> None:
+        """Warns of a result that depends on uninitialised memory, at most once per kernel; also if the sanitizer is off.
+
+        On-chip memory is filled with NaN when a block starts, so a NaN in a result is a reason to search for such a read. A
+        tile in the bytes of an earlier tile reads ordinary numbers, and integers are never NaN: so a kernel whose first access
+        to some tile is a read is searched once for each set of sizes. The sanitizer's rule decides whether a result depends on
+        the read.
+        """
+        process = self._process
+        if process.warned_of_stale or listeners.are_sanitized():
+            return
+        is_new = False
+        if any(part.recorded.program.reads_first for part in launch.parts) and not is_silenced():
+            with process.lock:
+                is_new = call.sizes not in process.searched_for_stale
+                process.searched_for_stale.add(call.sizes)
+        written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
+        nans = (unwritten_results.has_nan(value) for value in written if isinstance(value, np.ndarray))
+        if not is_new and not (launch.may_be_stale and any(nans)):
+            return
+        hazard = launch.stale()
+        if hazard is None:
+            return
+        with process.lock:
+            is_first, process.warned_of_stale = not process.warned_of_stale, True
+        if is_first:
+            place = hazard.first.location
+            warnings.warn_explicit(str(hazard), TileWarning, place.file if place else self.name, place.line if place else 1)
+
+    def __repr__(self) -> str:
+        names = ", ".join(parameter.name for parameter in self.params)
+        return f"<tilelang_npu kernel {self.name}({names}) for {self.chip.name}>"
+
+
+doors(globals())

@@ -1,0 +1,159 @@
+"""Kernels that are stored whole on disk: a process that finds one neither traces the kernel nor loads the IR framework.
+
+An entry contains the compiled Python and the facts that the first run found; the IR is in it as text, which is parsed when it
+is asked for. The key is a digest of all that tracing and lowering read: the text of the files of the kernel and of the
+functions that it calls, the values of its closure and of the globals that it names, its annotations, the settings, chip and
+environment, and the versions of this package, xDSL, NumPy and Python. A kernel that reads something else (a library that is not
+known here, a file, the time) has no key. It is traced in each process, and the cache of
+:mod:`tilelang_npu.runtime.cache.entries` saves its passes.
+
+An entry holds pickled objects and compiled code, both of which can make a process do anything. So it is decoded only after
+:mod:`tilelang_npu.runtime.cache.authentication` has found that this user wrote it under this name, and that it was not changed
+since. If that check fails, the kernel is compiled again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+import pickle
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops.recipes import made, recipe_of
+from tilelang_npu.runtime.cache import authentication, entries
+from tilelang_npu.runtime.cache.disk_key import disk_key
+from tilelang_npu.runtime.settings import environment
+from tilelang_npu.runtime.settings.log import logger, verbose_log, warn_at
+from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.runtime.settings.jit_settings import Settings
+    from tilelang_npu.simulator import Program
+
+KernelT = TypeVar("KernelT", bound="CompiledKernel")
+
+_COMPRESSION = 1  # the fastest level: entries are read more often than written
+_WITHOUT_EFFECT_ON_CODE = {
+    environment.CACHE_DIR.name, environment.CACHE_KEY.name, environment.JOBS.name, environment.MAX_OPS.name,
+    environment.SCHEDULE.name, environment.NUMBERS.name, environment.SANITIZE.name, environment.TRACEBACK.name}
+"""Environment variables on which the compiled kernel does not depend."""
+_FACTS = ("name", "dialect", "remarks", "idle", "switches", "without", "signature", "_lowering", "_effects",
+          "_effects_of_launches", "_blocks_per_point")
+"""The attributes of a kernel that an entry contains."""
+
+
+def key_of(func: PrimFunc, settings: Settings) -> str:
+    """Returns the key of a kernel: calls with equal keys compile the same kernel. It is empty if no key can be computed, or if
+    kernels are not to be stored."""
+    if (not entries.is_cache_enabled() or environment.CLEAR_CACHE.is_on() or settings.debug_root_path is not None
+            or authentication.secret() is None):
+        return ""
+    import numpy as np
+
+    try:
+        read = disk_key(func)
+    except (TypeError, RecursionError) as reason:
+        logger.info("%s is not stored for other processes: %s", func.__name__, reason)
+        return ""
+    chip = select_chip(settings.chip, settings.platform, settings.at)
+    variables = sorted((name, value) for name, value in os.environ.items()
+                       if name.startswith(("TILELANG_", "TL_")) and name not in _WITHOUT_EFFECT_ON_CODE)
+    configs = sorted(map(repr, settings.pass_configs.items())) if isinstance(settings.pass_configs, Mapping) else None
+    known = (entries.versions(), sys.version, np.__version__, read, dialect_of(settings.target, settings.at), repr(chip),
+             repr(settings.out_idx), repr(settings.workspace_idx), repr(configs), repr(settings.at), variables)
+    return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def load(kind: type[KernelT], key: str, func: PrimFunc, settings: Settings) -> KernelT | None:
+    """Returns the stored kernel of a key, as an object of the class ``kind``; None if there is none that can be read."""
+    try:
+        data: dict[str, Any] = pickle.loads(zlib.decompress(entries.read_entry(key, entries.WHOLE_KERNEL)))
+        return _restored(kind, data, key, func, settings)
+    except FileNotFoundError:
+        return None
+    except TileError:
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever is wrong with the entry, the kernel is compiled again)
+        logger.info("stored kernel %s cannot be read and is compiled again: %s", key, error)
+        return None
+
+
+def _restored(kind: type[KernelT], data: Mapping[str, Any], key: str, func: PrimFunc, settings: Settings) -> KernelT:
+    from tilelang_npu.simulator import Program
+
+    chip = select_chip(settings.chip, settings.platform, settings.at)
+    lowering = data["_lowering"]
+    forms = (None if one is None else functools.cache(functools.partial(pickle.loads, one)) for one in data["forms"])
+    programs = tuple(Program.restored(one, chip, lambda: lowering.final, form)
+                     for one, form in zip(data["programs"], forms, strict=True))
+    kernel = kind.__new__(kind)
+    vars(kernel).update({name: data[name] for name in _FACTS}, programs=programs, chip=chip)
+    kernel._begin(func, settings)
+    kernel._store = _storer_of_forms(key, kernel)
+    for remark in (*kernel.remarks, *([kernel.idle] if kernel.idle is not None else ())):
+        warn_at(remark)
+    with verbose_log(settings.verbose):
+        lowering.log(0.0)
+    return kernel
+
+
+def store(key: str, kernel: CompiledKernel) -> None:
+    """Stores a kernel that has run, if it can be pickled; and stores it again when code for many of its blocks was
+    generated."""
+    kernel._store = _storer_of_forms(key, kernel)
+    try:
+        data = {name: getattr(kernel, name) for name in _FACTS} | {
+            "programs": [program.as_data() for program in kernel.programs], "forms": list(map(_pickled_forms, kernel.programs))}
+        packed = zlib.compress(_pickled(data), _COMPRESSION)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:  # its code refers to objects of this process
+        logger.info("%s is not stored for other processes: %s", kernel.name, error)
+        kernel._store = None
+        return
+    try:
+        entries.write_entry(key, entries.WHOLE_KERNEL, packed)
+    except OSError as error:
+        logger.info("the kernel is not stored on disk: %s", error)
+        kernel._store = None
+
+
+def _storer_of_forms(key: str, kernel: CompiledKernel) -> Callable[[CompiledKernel], None] | None:
+    """Returns a function that stores the kernel again once one of its programs has forms (the code that runs many blocks at
+    once) that it does not have now; None if all programs have theirs."""
+    missing = [program for program in kernel.programs if not program.has_forms]
+
+    def store_forms(kernel: CompiledKernel) -> None:
+        if any(program.has_forms for program in missing):
+            store(key, kernel)
+
+    return store_forms if missing else None
+
+
+def _pickled_forms(program: Program) -> bytes | None:
+    """Returns a program's forms (the code that runs many blocks at once) as a pickle of their own, which is decoded when many
+    blocks run; None if they were not made yet or cannot be pickled."""
+    try:
+        return _pickled(program.forms()) if program.has_forms else None
+    except (TypeError, AttributeError, pickle.PicklingError):
+        return None
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles functions that other functions made for generated code, by the maker and its arguments."""
+
+    def reducer_override(self, value: object) -> Any:
+        recipe = recipe_of(value)
+        return NotImplemented if recipe is None else (made, (recipe[0], *recipe[1]))
+
+
+def _pickled(value: object) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()

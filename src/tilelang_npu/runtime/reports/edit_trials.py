@@ -1,0 +1,236 @@
+"""Tries edits of a kernel: compiles and times the edited kernels, and compares their values with the kernel's.
+
+The edits are those that refusals of passes contain as data (``reports/kernel_edits.py``); other values of ``num_stages`` for a
+loop; other numbers for the factory, such as tile sizes, if the kernel's parameters stay the same; optimisations that are
+switched off; and the author's barriers left out, if waits are inserted anyway. Other edits are only texts in the refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remarks
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime.reports.kernel_edits import (
+    Edit,
+    EditableKernel,
+    edits_of_refusals,
+    loops,
+    number_edits,
+    stages_edit,
+    switched_on,
+)
+from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.transforms.ir.buffers import space_of
+from tilelang_npu.transforms.ir.options import Options
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+
+_RESOLVED_WITHOUT_REMARK = ("banks", "hoist-loads", "keep-apart", "sink-buffers")
+"""Optimisations that need not be done if they are no longer refused: then no banks conflict, no load is repeated, no buffers
+share bytes, and no buffer outlives an iteration."""
+_DONE_FOR_WHOLE_LAUNCH = ("bind-sub-blocks",)
+"""Optimisations whose remark that they are done has no line, but whose refusals have one."""
+_MAX_WINNING = 3
+"""The number of winning edits."""
+_LEAST_GAIN = 0.01
+"""The share of its time that a kernel must save for an edit to win."""
+_MAX_TRIALS = 16
+"""The number of edits of one kernel that are tried."""
+_MAX_EVENTS = 300_000
+"""The number of instructions, in all blocks, above which a kernel takes too long to be timed for each edit."""
+_MAX_STAGES = 4
+"""The largest ``num_stages`` that is tried."""
+
+
+@dataclass(frozen=True)
+class TriedEdit:
+    """An edit that was tried.
+
+    Attributes:
+        text: the edit.
+        place: the edited line, if there is one.
+        before: modelled microseconds of the kernel.
+        after: modelled microseconds of the edited kernel.
+        cause: the reason for the lost time, in a few words.
+        gone: refusals of the kernel that the edit resolves.
+        wins: whether it is one of the best edits: it saves time, and the edited kernel computes the same values.
+    """
+
+    text: str
+    place: Location | None
+    before: float
+    after: float
+    cause: str = ""
+    gone: tuple[Remark, ...] = ()
+    wins: bool = True
+
+    @property
+    def gain(self) -> float:
+        """The share of the time that it saves."""
+        return 1 - self.after / self.before
+
+    def __str__(self) -> str:
+        where = f"line {self.place.line}: " if self.place is not None else ""
+        return f"{where}{self.text}  {self.before:.1f} us become {self.after:.1f} ({-self.gain:+.0%})"
+
+
+class _TimedEdit(NamedTuple):
+    """An edit, its kernel, and the kernel's modelled microseconds."""
+
+    after: float
+    edit: Edit
+    made: CompiledKernel
+
+
+def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MAX_TRIALS) -> list[TriedEdit]:
+    """Tries edits of a kernel. Returns them, the best one first; none if sizes or data decide what the kernel does.
+
+    Args:
+        source: the kernel.
+        refused: the refusals of passes in it.
+        most: the number of edits that are tried.
+    """
+    kernel = source.kernel
+    before = time_of(kernel)
+    if before is None:
+        return []
+    timed: list[_TimedEdit] = []
+    tried: set[tuple[str, Location | None]] = set()
+    for edit in _candidates(source, refused):
+        if len(tried) == most:
+            break
+        if (edit.text, edit.place) in tried:
+            continue
+        made, after = make_and_time(edit)
+        if made is not None:
+            tried.add((edit.text, edit.place))
+        if made is not None and after is not None:
+            timed.append(_TimedEdit(after, edit, made))
+    winning = {id(one) for one in islice(_winning(kernel, before, timed), _MAX_WINNING)}
+    found = []
+    for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
+        gone = resolved_refusals(refused, one.made) if refused else ()
+        found.append(TriedEdit(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning))
+    return found
+
+
+def resolved_refusals(refused: Sequence[Remark], made: CompiledKernel) -> tuple[Remark, ...]:
+    """Returns the refusals of a kernel whose optimisations an edited kernel ``made`` has. It is not enough that the refusal is
+    gone: the optimisation may have no occasion any more."""
+    remarks = list(module_remarks(made._lowering.final))
+    still_refused = {(remark.about, remark.place) for remark in remarks if remark.kind == REFUSED}
+    done = {(remark.about, place) for remark in remarks if remark.kind == DONE for place in (remark.place, None)}
+    return tuple(
+        remark for remark in refused if (remark.about, remark.place) not in still_refused and (
+            remark.about in _RESOLVED_WITHOUT_REMARK
+            or (remark.about, None if remark.about in _DONE_FOR_WHOLE_LAUNCH else remark.place) in done))
+
+
+def _candidates(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[Edit]:
+    yield from _without_barriers(source)
+    yield from edits_of_refusals(source, refused)
+    yield from _other_stages(source)
+    for name in source.kernel.without:
+        yield switched_on(source, name)
+    yield from number_edits(source)
+
+
+def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
+    """Returns the edited kernel and its modelled microseconds; None for a kernel that does not exist or a time that is not
+    known."""
+    try:
+        with silenced():
+            made = edit.make()
+            return made, time_of(made) if made is not None else None
+    except TileError:  # for example, the edited kernel does not fit into UB
+        return None, None
+
+
+def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]) -> Iterator[_TimedEdit]:
+    """Yields the edits that win, the best one first. Of several edits of one subject, only the best may win."""
+    found: dict[str, _TimedEdit] = {}
+    for one in timed:
+        best = found[one.edit.subject].after if one.edit.subject in found else before
+        if one.after < best * (1 - _LEAST_GAIN):
+            found[one.edit.subject] = one
+    # The stages of a loop may be one of the factory's numbers: an edit of the same time is then the same edit.
+    times_of_unsafe = {one.after for one in found.values() if not one.edit.safe}
+    for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
+        if (one.after not in times_of_unsafe if one.edit.safe else computes_the_same(kernel, one.made)):
+            yield one
+
+
+def _other_stages(source: EditableKernel) -> Iterator[Edit]:
+    """Yields other values of ``num_stages``, and ``num_stages=2`` for innermost loops that load tiles without it."""
+    for position, loop in enumerate(loops(source.traced.module)):
+        if NUM_STAGES in loop.attributes:
+            for stages in range(1, _MAX_STAGES + 1):
+                if stages != stages_of(loop):
+                    yield stages_edit(source, position, stages)
+        elif (any(isinstance(op, CopyOp) and space_of(op.source) == "gm" for op in loop.body.walk())
+              and not any(isinstance(inner, scf.ForOp) for inner in loop.body.walk())):
+            yield stages_edit(source, position, 2)
+
+
+def _without_barriers(source: EditableKernel) -> Iterator[Edit]:
+    """Yields the edit that leaves out the author's barriers, if the compiler inserts waits."""
+
+    def barriers(module: ModuleOp) -> list[hivm.PipeBarrierOp]:
+        return [op for op in module.walk() if isinstance(op, hivm.PipeBarrierOp)]
+
+    def erase_barriers(module: ModuleOp) -> None:
+        for op in barriers(module):
+            Rewriter.erase_op(op)
+
+    lines = sorted({place.line for op in barriers(source.traced.module) if (place := location_of(op)) is not None})
+    kernel = source.kernel
+    options = Options.from_switches(kernel.chip, kernel.dialect, kernel.switches, kernel.without)
+    if lines and options.synchronise:
+        place = location_of(barriers(source.traced.module)[0])
+        yield Edit("barriers", f"no barriers (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})", place,
+                   partial(source.rewritten, erase_barriers), safe=False, cause="redundant barrier")
+
+
+def time_of(kernel: CompiledKernel) -> float | None:
+    """Returns the modelled microseconds of a kernel; None if data or sizes decide them, or timing takes too long."""
+    launch = kernel.trace()
+    if launch is None:
+        return None
+    events = sum(len(stream) for part in launch.parts for run in part.recorded.blocks for stream in run.streams)
+    return launch.time_us if events <= _MAX_EVENTS else None
+
+
+def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
+    """Whether the results of two kernels are equal for random arrays, apart from rounding."""
+    rng = np.random.default_rng(0)
+    arrays = [(rng.standard_normal(parameter.shape) if parameter.dtype.is_float else rng.integers(0, 4, size=parameter.shape))
+              .astype(parameter.dtype.numpy) for parameter in (one.params[position] for position in one.signature.inputs)]
+    try:
+        results = [results_of(kernel, [array.copy() for array in arrays]) for kernel in (one, other)]
+    except TileError:
+        return False
+    return all(np.allclose(np.asarray(first, np.float64), np.asarray(second, np.float64), rtol=2e-2, atol=2e-2, equal_nan=True)
+               for first, second in zip(*results, strict=True))
+
+
+def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndarray[Any, Any]]:
+    """Runs a kernel without telling the listeners. Returns the arrays that it writes, in the order of the parameters."""
+    call = kernel.signature.bind(arrays)
+    arguments = kernel.machine_arguments(call)
+    for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
+        program.run(arguments, blocks=blocks)
+    return [call.values[position] for position in sorted(kernel.signature.written) if position not in kernel.workspace_idx]

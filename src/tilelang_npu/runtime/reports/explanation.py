@@ -1,0 +1,265 @@
+"""``kernel.explain()``: the decisions of the compiler for a kernel, on a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, module_remarks
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.display import Report
+from tilelang_npu.errors import Location
+from tilelang_npu.runtime.reports.memory_report import memory_report
+from tilelang_npu.runtime.reports.sync_report import wait_remarks
+from tilelang_npu.sharing import once, state_of
+from tilelang_npu.target import name_of
+from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel.lowering import Lowering
+    from tilelang_npu.runtime.reports.edit_trials import TriedEdit
+    from tilelang_npu.runtime.reports.kernel_edits import EditableKernel
+    from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator.result.profile.refusal_costs import RefusalCost
+    from tilelang_npu.transforms.ir.options import Options
+
+
+@dataclass(frozen=True)
+class Explanation(Report):
+    """The page of a kernel.
+
+    Attributes:
+        kernel: its name.
+        chip: the chip that it is compiled for.
+        sections: title and lines of each part: ``arguments``, ``buffers``, ``loops``, ``pipelines``, ``hand-overs``,
+            ``memory``, ``waits``, ``optimisations``, ``refused``. Empty parts are left out.
+        remarks: the remarks of the passes, in their order. ``kind`` is ``done`` or ``refused``, ``about`` the optimisation,
+            ``place`` the line, ``text`` the words, ``edit`` the edit that would change a refusal, ``facts`` the data,
+            ``change`` the edit as data.
+        source: the kernel and its trace, from which edited kernels are compiled.
+        find_launch: returns the launch whose time is shown.
+    """
+
+    kernel: str
+    chip: str
+    sections: dict[str, tuple[str, ...]]
+    remarks: tuple[Remark, ...] = ()
+    source: EditableKernel | None = field(default=None, compare=False, repr=False)
+    find_launch: Callable[[], AnyLaunch | None] = field(default=lambda: None, compare=False, repr=False)
+
+    @once
+    def time(self) -> str:
+        """The modelled time, its error and its parts; empty if they depend on the sizes of a call, or on data."""
+        from tilelang_npu.simulator.result.report import time_text
+
+        launch = self.find_launch()
+        return "" if launch is None else f"{time_text(launch.time_us, launch.error)}: {launch.split}"
+
+    @once
+    def tried(self) -> tuple[TriedEdit, ...]:
+        """The edits that save most time, at most three, the best one first. They are tried when this is first read: each is a
+        kernel that is compiled, timed and compared in values."""
+        return tuple(one for one in self.trials if one.wins)
+
+    @once
+    def trials(self) -> tuple[TriedEdit, ...]:
+        """All edits that were tried, the best one first, with the refusals that each resolves; also edits that save no time.
+        Values are compared only for the edits in ``tried``."""
+        from tilelang_npu.runtime.reports.edit_trials import best_edits
+
+        return tuple(best_edits(self.source, self.refused)) if self.source is not None else ()
+
+    @once
+    def costs(self) -> dict[Remark, RefusalCost]:
+        """An upper bound of each refusal's cost: the launch is timed again without the work that remains because of it.
+        Refusals for which this is not possible are left out."""
+        from tilelang_npu.simulator.result.profile.refusal_costs import cost_of
+
+        launch = self.find_launch()
+        if launch is None:
+            return {}
+        found = {remark: cost_of(remark, self.refused, launch) for remark in dict.fromkeys(self.refused)}
+        return {remark: cost for remark, cost in found.items() if cost is not None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    @property
+    def refused(self) -> tuple[Remark, ...]:
+        """The remarks on optimisations that passes considered and refused."""
+        return tuple(remark for remark in self.remarks if remark.kind == REFUSED)
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel} on {self.chip}"]
+        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": self.tried}
+        first = {title: entries for title, entries in first.items() if any(entries)}
+        for title, entries in {**first, **self.sections}.items():
+            shown = entries if title != "refused" else self._with_costs(entries)
+            lines += ["", title, *(f"  {entry}" for entry in shown)]
+        return "\n".join(lines)
+
+    def _with_costs(self, lines: Sequence[object]) -> Iterator[object]:
+        """Yields the lines of refusals, the most expensive ones first, each with its cost, and the result of its edit if that
+        was tried. A refusal without cost is shown without its edit."""
+        by_line = {_refusal_line(remark): remark for remark in dict.fromkeys(self.refused)}
+        pairs = list(zip(lines[::2], lines[1::2], strict=True))
+        costs = self.costs
+        savings = {remark: cost.before - cost.after for remark, cost in costs.items()}
+        for line, edit in sorted(pairs, key=lambda pair: -savings.get(by_line[str(pair[0])], 0.0)):
+            remark = by_line[str(line)]
+            cost = costs.get(remark)
+            yield line
+            if cost is not None:
+                yield f"  {cost}"
+            if cost is None or not cost.nothing:
+                yield edit
+                best = next((trial for trial in self.trials if remark in trial.gone and (trial.wins or trial.gain <= 0)), None)
+                if best is not None:
+                    yield f"  tried: {best}"
+
+
+def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
+    """Returns the page of a kernel.
+
+    Args:
+        source: the kernel and its trace.
+        lowering: the kernel in its stages.
+        find_launch: returns a launch of the kernel, or None if there is none.
+    """
+    name, chip = source.kernel.name, source.kernel.chip.name
+    waits, memory = _inserted_waits(lowering.final), memory_report(name, chip, lowering.final)
+    remarks = tuple(module_remarks(lowering.final))
+    names = [parameter.name for parameter in lowering.traced.parameters]
+    parts = {
+        "arguments": (f"{names[later]} is {names[first]}: one array is passed for both"
+                      for later, first in lowering.traced.same.items()),
+        "buffers": _buffers(lowering.traced.module, remarks),
+        "loops": _loops(remarks),
+        "pipelines": _pipelines(remarks),
+        "hand-overs": _hand_overs(waits),
+        "memory": (f"{one.name:<4} of {one.core}{memory.launch_of(one)}  {one.used:>7} of {one.room} bytes, "
+                   f"{one.alive} alive together at most" for one in memory.memories),
+        "waits": _waits(waits),
+        "optimisations": _optimisations(remarks, lowering.options),
+        "refused": _refused(remarks, lowering.options),
+    }
+    made = {title: tuple(lines) for title, lines in parts.items()}
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, source, find_launch)
+
+
+def _line(where: Location | None) -> str:
+    return f"line {where.line}" if where is not None else "no line"
+
+
+def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
+    """Yields the author's buffers with their memories; a buffer may be in several."""
+    found: dict[tuple[str, Location | None], list[str]] = {}
+    for remark in remarks:
+        if isinstance(remark.facts, Scoped) and remark.kind == DONE:
+            found.setdefault((remark.facts.label, remark.place), []).extend(map(_memory_name, remark.facts.spaces))
+    rows = []
+    for op in traced.walk():
+        if isinstance(op, tile.AllocOp):
+            label, where = op.label.data, location_of(op)
+            kind = op.result.type
+            assert isinstance(kind, MemRefType)
+            shape = "x".join(map(str, kind.get_shape()))
+            places = ", ".join(dict.fromkeys(found.get((label, where), []))) or "not used"
+            rows.append((label, f"{kind.element_type} {shape}", places, _line(where)))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    yield from ("  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)) for row in rows)
+
+
+def _memory_name(space: str) -> str:
+    return "a workspace in GM" if space == "gm" else name_of(space)
+
+
+def _points(points: Points) -> str:
+    """Returns the words for a ``T.Parallel``."""
+    extents = "x".join("?" if extent is None else str(extent) for extent in points.extents)
+    return f"T.Parallel {extents}" + (f" from {list(points.starts)}" if points.starts else "")
+
+
+def _loops(remarks: Sequence[Remark]) -> Iterator[str]:
+    for remark in remarks:
+        if isinstance(points := remark.facts, Points):
+            notes = f"; not aligned to a block of UB: {', '.join(points.unaligned)}" if points.unaligned else ""
+            notes += f"; rearranged: {', '.join(points.rearranged)}" if points.rearranged else ""
+            rows = f", {points.rows} rows at a time" if points.rows > 1 else ", row by row" if points.rows else ""
+            how = f"point by point: {remark.text}" if remark.kind == REFUSED else f"vector{rows}: {remark.text}{notes}"
+            yield f"{_line(remark.place)}  {_points(points)}  {how}"
+
+
+def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
+    one_slot = {(remark.facts.label, remark.place) for remark in remarks
+                if remark.kind == REFUSED and isinstance(remark.facts, Scoped)}
+    for remark in remarks:
+        if isinstance(turns := remark.facts, Turns):
+            buffers = (f"{label} ({_memory_name(space)})" for label, space, where in zip(
+                turns.labels, turns.spaces, turns.places, strict=True) if (label, where) not in one_slot)
+            how = remark.text or f"multi-buffered: {', '.join(buffers) or 'nothing'}"
+            yield f"{_line(remark.place)}  num_stages={turns.stages}  {how}"
+
+
+def _inserted_waits(final: ModuleOp) -> list[Waits]:
+    """Returns the facts of the waits that passes inserted, without those after loops, which belong to a wait in the loop."""
+    remarks = [remark for op in final.walk() for remark in wait_remarks(op)]
+    return [remark.facts for remark in remarks
+            if isinstance(remark.facts, Waits) and remark.facts.reasons and not remark.facts.behind]
+
+
+def _hand_overs(waits: list[Waits]) -> Iterator[str]:
+    for one in waits:
+        (reason, *_) = one.reasons
+        if "." in one.source and reason.kind == "RAW":
+            lines = f"from {_line(reason.first.line)} to {_line(reason.second.line)}"
+            yield f"{one.source} -> {one.target}  {reason.first.name}, {lines}"
+
+
+def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
+    """Yields for each optimisation what it did, or that it refused all cases, had no occasion, or is off."""
+    width = max(map(len, OPTIMISATIONS))
+    for name in OPTIMISATIONS:
+        own = [remark for remark in remarks if remark.about == name]
+        found = [f"{_line(remark.place)}: {remark.text}" if remark.place is not None else remark.text
+                 for remark in own if remark.kind == DONE]
+        if not found:
+            found = [f"refused, see below: {len(dict.fromkeys(own))}" if own else "no occasion"]
+        if not options.does(name):
+            found = ["switched off" if not options.has(name) else f"off: {options.off(name)}"]
+        for position, text in enumerate(dict.fromkeys(found)):
+            yield f"{name if position == 0 else '':<{width}}  {text}"
+
+
+def _refused(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
+    """Yields two lines for each refusal: the source line with the reason, and the edit that would allow the optimisation."""
+    for name in OPTIMISATIONS:
+        if options.does(name):
+            for remark in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED):
+                yield _refusal_line(remark)
+                yield f"  to have it: {remark.edit}"
+
+
+def _refusal_line(remark: Remark) -> str:
+    loop = f"{_points(remark.facts)} point by point: " if isinstance(remark.facts, Points) else ""
+    return f"{remark.about}  {_line(remark.place)}: {loop}{remark.text}"
+
+
+def _waits(waits: list[Waits]) -> Iterator[str]:
+    # The source of a flag between cores is CORE.PIPE; that of an event within a core is the pipe alone.
+    flags = sum("." in one.source for one in waits)
+    events = Counter(f"{one.source} -> {one.target}" for one in waits if "." not in one.source and one.numbers)
+    barriers = Counter(one.source for one in waits if "." not in one.source and not one.numbers)
+    if flags:
+        yield f"{flags} flags between the cores"
+    if events:
+        yield "events " + ", ".join(f"{pipes} {count}" for pipes, count in sorted(events.items()))
+    if barriers:
+        yield "barriers " + ", ".join(f"{pipe} {count}" for pipe, count in sorted(barriers.items()))
+    if waits:
+        yield "their reasons and stalls: kernel.sync_report()"

@@ -1,0 +1,346 @@
+"""Edits of a kernel, and the compilation of the edited kernels.
+
+Most edits rewrite a copy of the kernel's trace, which has the author's statements with their lines: a loop gets other stages, a
+statement another buffer, a load another place. Numbers are passed to the factory again. :func:`edits_of_refusals` makes the
+edits that passes have as data in their refusals (``dialects/ir/changes.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu import frontend
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.ir.constants import constant_value
+from tilelang_npu.dialects.ir.effects import effects_of
+from tilelang_npu.dialects.ir.remarks import Remark
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
+from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
+from tilelang_npu.transforms.ir.buffers import root_of
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
+from tilelang_npu.transforms.ir.sizes import nbytes_of
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter, Traced
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
+
+_MAX_COUNT = 4
+"""Numbers up to this one are changed by one, larger numbers are doubled and halved."""
+_MAX_DIVISOR = 8
+"""Numbers are made smaller at most by this factor, if a refusal asks for smaller tiles."""
+
+
+class Edit(NamedTuple):
+    """An edit of a kernel.
+
+    Attributes:
+        subject: the edited object, such as a loop; of several edits of one subject, only the best is reported.
+        text: the edit in words.
+        place: the edited line, if there is one.
+        make: returns the edited kernel; None if there is none, or its parameters differ.
+        safe: whether the edit cannot change values, so that they need not be compared.
+        cause: the reason for the lost time, in a few words.
+    """
+
+    subject: str
+    text: str
+    place: Location | None
+    make: Callable[[], CompiledKernel | None]
+    safe: bool = True
+    cause: str = "no overlap"
+
+
+@dataclass(frozen=True)
+class EditableKernel:
+    """A kernel with all that is needed to compile it again with an edit.
+
+    Attributes:
+        kernel: the kernel.
+        traced: its trace.
+        settings: its settings.
+        made_by: the factory that made it, and the factory's arguments; None for a kernel without a factory.
+    """
+
+    kernel: CompiledKernel
+    traced: Traced
+    settings: Settings
+    made_by: MadeBy | None
+
+    def rewritten(self, rewrite: Callable[[ModuleOp], object]) -> CompiledKernel | None:
+        """Compiles the kernel with a rewritten copy of its trace; None if ``rewrite`` returns False, as it changed nothing."""
+        module = self.traced.module.clone()
+        if rewrite(module) is False:
+            return None
+        made = replace(self.traced, module=module)
+        sizes = [_grid_sizes(launch) for launch in made.launches]
+        grids = tuple(grid if size is None else tuple(size) for grid, size in zip(made.grids, sizes, strict=True))
+        return type(self.kernel)(self.kernel.prim_func, self.settings, traced=replace(made, grids=grids))
+
+    def numbers(self) -> dict[str, int]:
+        """Returns the positive integers among the factory's arguments and defaults."""
+        return {name: value for name, value in self._arguments().items() if type(value) is int and value > 0}
+
+    def retraced(self, numbers: Mapping[str, int]) -> tuple[Any, Traced] | None:
+        """Returns the function that the factory makes for other numbers, and its trace; None if the factory refuses the
+        numbers, or the parameters of the kernel differ."""
+        assert self.made_by is not None
+        try:
+            func = self.made_by.function(**{**self._arguments(), **numbers})
+            traced = frontend.trace(func, dialect=self.kernel.dialect)
+        except Exception:  # noqa: BLE001  (the author's own checks may raise any error)
+            return None
+        if parameters_for_callers(traced.parameters, self.kernel) != parameters_for_callers(self.kernel.params, self.kernel):
+            return None
+        return func, traced
+
+    def with_numbers(self, numbers: Mapping[str, int]) -> CompiledKernel | None:
+        """Compiles the kernel for other numbers; None as for :meth:`retraced`."""
+        made = self.retraced(numbers)
+        return None if made is None else type(self.kernel)(made[0], self.settings, traced=made[1])
+
+    def _arguments(self) -> dict[str, Any]:
+        if self.made_by is None:
+            return {}
+        function, args, kwargs = self.made_by
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+
+def parameters_for_callers(parameters: Sequence[Parameter], kernel: CompiledKernel) -> list[Parameter]:
+    """Returns the parameters without the kernel's workspaces."""
+    return [parameter for position, parameter in enumerate(parameters) if position not in kernel.workspace_idx]
+
+
+def number_edits(source: EditableKernel) -> Iterator[Edit]:
+    """Yields the edits that double or halve a number of the factory; a small number is increased or decreased by one."""
+    for name, value in source.numbers().items():
+        others = (value + 1, value - 1) if value <= _MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
+        for number in filter(None, others):
+            yield _number_edit(source, name, value, number)
+
+
+def _number_edit(source: EditableKernel, name: str, value: int, number: int) -> Edit:
+    return Edit(name, f"{name}={number} in place of {value}", None, partial(source.with_numbers, {name: number}), safe=False,
+                cause="other numbers")
+
+
+def loops(module: ModuleOp) -> list[scf.ForOp]:
+    """Returns the loops of a trace, in order."""
+    return [op for op in module.walk() if isinstance(op, scf.ForOp)]
+
+
+def stages_edit(source: EditableKernel, position: int, stages: int) -> Edit:
+    """Returns the edit that gives a loop another ``num_stages``.
+
+    Args:
+        source: the kernel.
+        position: the loop's index in :func:`loops`.
+        stages: the number of stages.
+    """
+    loop = loops(source.traced.module)[position]
+
+    def set_stages(module: ModuleOp) -> None:
+        loops(module)[position].attributes[tile.NUM_STAGES] = IntegerAttr(stages, i64)
+
+    text = f"num_stages={stages} in place of {tile.stages_of(loop)}" if tile.NUM_STAGES in loop.attributes else (
+        f"T.Pipelined with num_stages={stages} in place of T.serial")
+    return Edit(f"loop {position}", text, location_of(loop), partial(source.rewritten, set_stages))
+
+
+def switched_on(source: EditableKernel, name: str) -> Edit:
+    """Returns the edit that switches an optimisation on again."""
+    key, kernel = PassConfigKey.TL_DISABLE, source.kernel
+    configs = {one: value for one, value in (source.settings.pass_configs or {}).items() if one not in (key, key.value)}
+    settings = replace(source.settings, pass_configs={**configs, key: [other for other in kernel.without if other != name]})
+    return Edit(name, f"{name} out of {key.value}", None, partial(type(kernel), kernel.prim_func, settings),
+                cause="switched off")
+
+
+# -- edits that refusals have as data ------------------------------------------------------------------------------------------
+
+
+def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[Edit]:
+    """Yields the edits that refusals have as data."""
+    traces = cache(lambda name, number: source.retraced({name: number}))
+    for refusal in refused:
+        change = refusal.change
+        if isinstance(change, Stages):
+            for position, loop in enumerate(loops(source.traced.module)):
+                if location_of(loop) == change.loop:
+                    yield stages_edit(source, position, change.stages)
+        elif isinstance(change, Smaller):
+            yield from _smaller_tiles(source, change, traces)
+        elif isinstance(change, SwitchedOn):
+            yield switched_on(source, change.name)
+        elif isinstance(change, OwnBuffer):
+            at = f" from line {change.at.line} on" if change.at is not None else ""
+            yield Edit(f"own {change.label}", f"a buffer of its own for {change.label}{at}", change.place,
+                       partial(source.rewritten, partial(_add_own_buffer, change)), safe=False, cause="one buffer for several")
+        elif isinstance(change, Unpinned):
+            yield Edit("address", "no address of the author's", change.place,
+                       partial(source.rewritten, partial(_remove_address, change)), safe=False, cause="fixed address")
+        elif isinstance(change, Rounds):
+            yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of what all blocks do", refusal.place,
+                       partial(source.rewritten, partial(_add_persistent_loop, change)), safe=False,
+                       cause="more blocks than cores")
+        elif isinstance(change, InFront) and change.load is not None and change.loop is not None:
+            yield Edit(f"load {change.load.line}", f"the load before the loop at line {change.loop.line}", change.load,
+                       partial(source.rewritten, partial(_hoist_load, change)), safe=False, cause="loaded again")
+
+
+def _smaller_tiles(source: EditableKernel, change: Smaller, traces: Callable[[str, int], tuple[object, Traced] | None]
+                   ) -> Iterator[Edit]:
+    """Yields, for each number of the factory, the edit with the largest smaller number for which the tiles are small enough.
+
+    Args:
+        source: the kernel.
+        change: the lines that allocate the tiles, and the percentage of their bytes that is wanted.
+        traces: returns the factory's function for another value of a number, and its trace.
+    """
+    most_bytes = _bytes_at(source.traced.module, change.places) * change.percent // 100
+    for name, value in source.numbers().items():
+        number = value - 1 if value <= _MAX_COUNT else value // 2
+        while number and _MAX_DIVISOR * number >= value:
+            made = traces(name, number)
+            if made is not None and 0 < _bytes_at(made[1].module, change.places) <= most_bytes:
+                yield _number_edit(source, name, value, number)
+                break
+            number = number - 1 if value <= _MAX_COUNT else number // 2
+
+
+def _allocations(module: ModuleOp, places: Sequence[Location | None]) -> list[tile.AllocOp]:
+    return [op for op in module.walk() if isinstance(op, tile.AllocOp) and location_of(op) in places]
+
+
+def _bytes_at(module: ModuleOp, places: Sequence[Location | None]) -> int:
+    """Returns the bytes that are allocated at some lines."""
+    return sum(nbytes_of(op.result) for op in _allocations(module, places))
+
+
+def _remove_address(change: Unpinned, module: ModuleOp) -> bool:
+    removed = [op.properties.pop("address", None) for op in _allocations(module, [change.place])]
+    return any(address is not None for address in removed)
+
+
+def _add_own_buffer(change: OwnBuffer, module: ModuleOp) -> bool:
+    """Gives the writes of a line a buffer of its own, which all later lines use."""
+    made = False
+    for allocation in _allocations(module, [change.place]):
+        if allocation.label.data != change.label:
+            continue
+        own = allocation.clone()
+        Rewriter.insert_op(own, InsertPoint.after(allocation))
+        for op in list(module.walk()):
+            where = location_of(op)
+            if isinstance(op, _VIEWS) or where is None or change.at is None or (
+                    where.file != change.at.file or where.line < change.at.line):
+                continue
+            first = where.line == change.at.line
+            uses = {use.index for use in effects_of(op) if not first or (use.writes and not use.reads)}
+            for number in sorted(uses):
+                if root_of(op.operands[number]) is allocation.result:
+                    op.operands[number] = _same_view_of(op.operands[number], own.result, op)
+                    made = True
+    return made
+
+
+_VIEWS = (tile.RegionOp, tile.ViewOp)
+
+
+def _same_view_of(value: SSAValue, root: SSAValue, user: Operation) -> SSAValue:
+    """Returns the view of the buffer ``root`` that equals ``value``, a view of another buffer; it is made before ``user``."""
+    view = value.owner
+    if not isinstance(view, _VIEWS):
+        return root
+    copy = view.clone()
+    copy.operands[0] = _same_view_of(view.operands[0], root, user)
+    Rewriter.insert_op(copy, InsertPoint.before(user))
+    return copy.results[0]
+
+
+def _grid_sizes(launch: tile.LaunchOp) -> list[int] | None:
+    """Returns the blocks of a launch along each axis; None if they depend on the arguments of a call."""
+    sizes = [constant_value(size) for size in launch.grid]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else None
+
+
+def _add_persistent_loop(change: Rounds, module: ModuleOp) -> bool:
+    """Launches ``change.blocks`` blocks, each with a loop around all statements but its allocations. Block b of n executes the
+    original blocks b, b + n, b + 2n and so on."""
+    def has_loop(launch: tile.LaunchOp) -> bool:
+        return any(isinstance(op, scf.ForOp) and location_of(op) == change.loop for op in launch.walk())
+
+    made = False
+    for launch in [op for op in module.walk() if isinstance(op, tile.LaunchOp)]:
+        counts = _grid_sizes(launch)
+        if not has_loop(launch) or launch.panel is not None or counts is None:
+            continue
+        body, inner = launch.body.block, Block(arg_types=[IndexType()])
+        for op in list(body.ops):
+            if not isinstance(op, tile.AllocOp):
+                op.detach()
+                inner.add_op(op)
+        inner.add_op(scf.YieldOp())
+        first, (original_block,), head = body.insert_arg(IndexType(), 0), inner.args, inner.first_op
+        assert head is not None
+        with (emit := OpBuilder(inner)).before(head):
+            rest: Value = original_block
+            for axis, count in enumerate(counts, 1):  # the block's index along each axis of the original grid
+                body.args[1].replace_all_uses_with(emit.value(rest if axis == len(counts) else emit.modulo(rest, count)))
+                body.erase_arg(body.args[1])
+                rest = emit.floordiv(rest, count)
+        with (emit := OpBuilder(body)).inside(body):
+            emit.location = launch.location
+            step, end = emit.constant(change.blocks), emit.constant(prod(counts))
+            emit.insert(scf.ForOp(first, end, step, [], Region(inner)))
+        blocks = arith.ConstantOp(IntegerAttr(change.blocks, IndexType()))
+        Rewriter.insert_op(blocks, InsertPoint.before(launch))
+        launch.operands = [blocks.result]
+        made = True
+    return made
+
+
+def _hoist_load(change: InFront, module: ModuleOp) -> bool:
+    """Moves a load, with the operations that compute its operands, before its loop."""
+    for load in [op for op in module.walk() if isinstance(op, tile.CopyOp) and location_of(op) == change.load]:
+        loop: Operation | None = load
+        while loop is not None and not (isinstance(loop, scf.ForOp) and location_of(loop) == change.loop):
+            loop = loop.parent_op()
+        if loop is None:
+            continue
+        moved: list[Operation] = []
+
+        def gather(op: Operation, loop: Operation = loop, moved: list[Operation] = moved) -> bool:
+            """Appends an operation and its operands' operations in the loop to ``moved``; False if it is not loop-invariant."""
+            for operand in op.operands:
+                owner = operand.owner
+                if not isinstance(owner, Operation):
+                    if (parent := owner.parent_op()) is loop or (parent is not None and loop.is_ancestor(parent)):
+                        return False
+                elif loop.is_ancestor(owner) and owner not in moved and not gather(owner):
+                    return False
+            moved.append(op)
+            return True
+
+        if not gather(load):
+            continue
+        for op in moved:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(loop))
+        return True
+    return False

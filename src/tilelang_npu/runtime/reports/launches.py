@@ -1,0 +1,113 @@
+"""Launches that reports describe: of a call's arguments, of shapes, or of made-up inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType, make_array
+from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.traced.author import user_location
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.runtime.reports.explanation import Explanation
+    from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator.result.profile.advice import Advice
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
+
+_DECIDED_BY_DATA = {
+    "branch": "which way a branch goes", "trips": "how often a loop runs", "place": "what is read or written",
+    "flag": "which flag is meant", "extent": "how much an op works on"}
+"""By kind of data dependence, the words for an error."""
+
+
+class ExplainedKernel(Protocol):
+    """A kernel that explains the decisions of the compiler."""
+
+    name: str
+
+    def explain(self) -> Explanation:
+        """Returns the decisions, and the edits that save most time."""
+
+
+def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
+    """Returns the profile of a kernel's launch. Its advice includes the edits that :meth:`explain` has tried."""
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
+
+    def edits() -> list[Advice]:
+        from tilelang_npu.simulator.result.profile.advice import Advice
+
+        return [Advice(one.cause, one.text, one.place, one.before, one.after, "compiled") for one in kernel.explain().tried]
+
+    return Profile(launch, kernel.name, edits)
+
+
+def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mapping[str, object] | None = None) -> AnyLaunch:
+    """Returns a launch of a kernel: a trace, or a run if data decide what the kernel does.
+
+    Args:
+        kernel: the kernel.
+        args, named: as for a call, or tuples of sizes in place of arrays. Without any, the last launch is returned if there was
+            one.
+    """
+    if not args and not named and kernel.last_launch is not None:
+        last: AnyLaunch = kernel.last_launch
+        return last
+    passed = kernel.positional(tuple(args), dict(named or {}))
+    launch = kernel.trace(*arrays_for_shapes(kernel, passed, _empty))
+    if launch is None:
+        rng = np.random.default_rng(0)
+        made_up = not passed or any(map(_is_shape, passed))
+        with silenced() if made_up else contextlib.nullcontext():  # warnings of made-up inputs do not concern the user
+            kernel(*arrays_for_shapes(kernel, passed, lambda parameter, shape: make_array(
+                parameter.dtype, shape, TensorSupplyType.Auto, rng)) or Profiler(kernel).inputs())
+        launch = kernel.last_launch
+    assert launch is not None
+    return launch
+
+
+def estimate(kernel: CompiledKernel, args: Sequence[object]) -> AnyLaunch:
+    """Returns the launch that a call would make, without computing values.
+
+    Args:
+        kernel: the kernel.
+        args: as for a call, or tuples of sizes in place of arrays. Without any, arrays have the declared shapes.
+
+    Raises:
+        TileError: T421 data decide what the kernel does; T401 to T407 an argument does not fit.
+    """
+    called = user_location()
+    if not args and (kernel.signature.symbols or any(parameter.shape is None for parameter in kernel.params)):
+        kernel.signature.bind(args)  # raises an error that names the missing arguments
+    launch = kernel.trace(*arrays_for_shapes(kernel, args, _empty))
+    if launch is not None:
+        return launch
+    use = next(use for program in kernel.programs for function in program.traced for use in function.data.uses)
+    raise TileError(f"{kernel.name} cannot be estimated without data: they decide {_DECIDED_BY_DATA[use.what]}", code="T421",
+                    location=use.location, notes=(f"in the call at {called}",) if called else (),
+                    help="call the kernel on arrays and read kernel.last_launch")
+
+
+def arrays_for_shapes(kernel: CompiledKernel, passed: Sequence[Any], make: Callable[[Parameter, Sequence[int]], Any]
+                      ) -> list[Any]:
+    """Returns the arguments with arrays in place of shapes. A wrong number of arguments is returned as it is, and is refused by
+    the call."""
+    positions = kernel.signature.positions_passed(len(passed))
+    if len(positions) != len(passed):
+        return list(passed)
+    return [make(kernel.params[position], one) if _is_shape(one) else one
+            for position, one in zip(positions, passed, strict=True)]
+
+
+def _empty(parameter: Parameter, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    return np.empty(shape, parameter.dtype.numpy)
+
+
+def _is_shape(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(isinstance(size, int) for size in value)

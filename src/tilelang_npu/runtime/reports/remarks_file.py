@@ -1,0 +1,63 @@
+"""Writes the remarks of passes for other programs: as JSON of this package, or as SARIF 2.1.0, in which editors show refusals.
+
+The file's name decides, as for findings. JSON contains every remark of the kernels; SARIF contains the refusals, each as a note
+at its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilelang_npu import __version__
+from tilelang_npu.dialects.ir.remarks import REFUSED, Remark, remark_as_data
+from tilelang_npu.runtime.reports.findings_file import Json, sarif_location, sarif_log, write_report
+from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.reports.explanation import Explanation
+
+
+def is_report_name(path: str | None) -> bool:
+    """Whether a file's name is that of a report for other programs."""
+    return path is not None and path.endswith((".json", ".sarif"))
+
+
+def write_remarks(path: str, pages: Sequence[Explanation]) -> None:
+    """Writes the remarks on kernels, see :func:`write_report`.
+
+    Args:
+        path: the file.
+        pages: the pages of the kernels.
+    """
+    write_report(path, lambda: _json(pages), lambda: _sarif(pages))
+
+
+def _json(pages: Sequence[Explanation]) -> Json:
+    return {"version": 1, "tool": "tilelang_npu", "tool_version": __version__,
+            "kernels": [{"kernel": page.kernel, "chip": page.chip,
+                         "remarks": [remark_as_data(remark) | _cost(page, remark) for remark in page.remarks]}
+                        for page in pages]}
+
+
+def _cost(page: Explanation, remark: Remark) -> Json:
+    """Returns the upper bound of a refusal's cost, if it is known."""
+    cost = page.costs.get(remark) if remark.kind == REFUSED else None
+    return {} if cost is None else {"costs_us": cost.before - cost.after, "of_us": cost.before}
+
+
+def _sarif(pages: Sequence[Explanation]) -> Json:
+    refused = {(page.kernel, page.chip, remark): page for page in pages for remark in page.refused}
+    names = [name for name in OPTIMISATIONS if any(remark.about == name for _, _, remark in refused)]
+    rules = [{"id": name, "shortDescription": {"text": OPTIMISATIONS[name]}, "defaultConfiguration": {"level": "note"}}
+             for name in names]
+    results = []
+    for (_, _, remark), page in refused.items():
+        cost = page.costs.get(remark)
+        advice = f"to have it: {remark.edit}" if cost is None or not cost.nothing else str(cost)
+        result: Json = {"ruleId": remark.about, "ruleIndex": names.index(remark.about), "level": "note",
+                        "message": {"text": f"{remark.text}\n{advice}"},
+                        "properties": {"kernel": page.kernel, "chip": page.chip, **_cost(page, remark)}}
+        place = sarif_location(remark.place)
+        results.append(result if place is None else {**result, "locations": [place]})
+    return sarif_log(rules, results)

@@ -1,0 +1,106 @@
+"""The package's log, and warnings about kernels that compile and run but are probably not what their author meant."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+
+from tilelang_npu.errors import Location, TileError
+
+logger = logging.getLogger("tilelang_npu")
+
+_SILENCED: ContextVar[bool] = ContextVar("tilelang_npu_silenced", default=False)
+_VERBOSE: ContextVar[bool] = ContextVar("tilelang_npu_verbose", default=False)
+
+
+class TileWarning(UserWarning):
+    """Something about a kernel is probably not what its author meant."""
+
+
+def warn_at(remark: TileError) -> None:
+    """Issues a warning at the location of ``remark``, with its code, message and help."""
+    if is_silenced():
+        return
+    place = remark.location or Location("<kernel>", 1)
+    text = remark.message + (f"; {remark.help}" if remark.help else "")
+    warnings.warn_explicit(f"{remark.code}: {text}", TileWarning, place.file, place.line)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Suppresses warnings and log messages of the calling thread inside the ``with``: it compiles and runs kernels for the
+    package's own purposes, such as trials of edits."""
+    token = _SILENCED.set(True)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(token)
+
+
+def is_silenced() -> bool:
+    """Whether the calling thread is inside :func:`silenced`."""
+    return _SILENCED.get()
+
+
+class _VerboseThreads:
+    """The logger's level belongs to the process. While some threads log verbosely, the level is INFO for all of them, and
+    :func:`_is_logged` drops what the other threads would not have logged.
+
+    Attributes:
+        count: the number of verbose threads.
+        level: the logger's own level, which is restored after the last of them.
+        threshold: the level from which on messages of all threads are logged.
+    """
+
+    lock = Lock()
+    count = 0
+    level = logging.NOTSET
+    threshold = logging.NOTSET
+
+
+def _is_logged(record: logging.LogRecord) -> bool:
+    return not is_silenced() and (
+        _VerboseThreads.count == 0 or record.levelno >= _VerboseThreads.threshold or _VERBOSE.get())
+
+
+logger.addFilter(_is_logged)
+
+
+@contextmanager
+def verbose_log(verbose: bool) -> Iterator[None]:
+    """Shows the calling thread's log messages from INFO on inside the ``with``, if ``verbose``."""
+    if not verbose:
+        yield
+        return
+    with _VerboseThreads.lock:
+        if _VerboseThreads.count == 0:
+            _VerboseThreads.level, _VerboseThreads.threshold = logger.level, logger.getEffectiveLevel()
+            if not logger.isEnabledFor(logging.INFO):
+                set_log_level(logging.INFO)
+        _VerboseThreads.count += 1
+    token = _VERBOSE.set(True)
+    try:
+        yield
+    finally:
+        _VERBOSE.reset(token)
+        with _VerboseThreads.lock:
+            _VerboseThreads.count -= 1
+            if _VerboseThreads.count == 0:
+                logger.setLevel(_VerboseThreads.level)
+
+
+def set_log_level(level: int | str) -> None:
+    """Shows the package's log messages from ``level`` on: a name such as ``"INFO"``, or a number of :mod:`logging`.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    logger.setLevel(level.upper() if isinstance(level, str) else level)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        logger.addHandler(handler)

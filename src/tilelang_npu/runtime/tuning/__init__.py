@@ -1,0 +1,1 @@
+"""Choosing a kernel's parameters by modelled time."""

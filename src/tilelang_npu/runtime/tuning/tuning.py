@@ -1,0 +1,209 @@
+"""One tuning: times configurations on an executor, and chooses the best one.
+
+Each configuration is traced in this process; its draft is compiled and timed on the executor. The fastest configuration is then
+run. If its results are wrong, it is rejected, and the next one is run. Times are modelled, so the same configurations always
+give the same winner and the same table, wherever and in whichever order they are timed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.errors import doors
+from tilelang_npu.progress import shown
+from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.kernel.draft import Draft, Timing, failure, time_draft, time_limit
+from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.runtime.tuning.executors import compute_each
+from tilelang_npu.runtime.tuning.tuning_check import ResultCheck, TuningProfile
+from tilelang_npu.runtime.tuning.tuning_search import Config, Search
+from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow, load_outcomes, store_outcomes
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.jit.factory import Factory
+    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+    from tilelang_npu.runtime.jit.methods import Method
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A rejected configuration.
+
+    Attributes:
+        config: its parameters.
+        reason: the reason in one line; for a diagnostic, its code comes first.
+        code: the code of the diagnostic; empty for other reasons.
+    """
+
+    config: dict[str, Any]
+    reason: str
+    code: str = ""
+
+
+@dataclass
+class Candidate:
+    """A configuration that compiles.
+
+    Attributes:
+        number: its index among the configurations that were tried.
+        config: its parameters.
+        key: the key of its draft.
+        estimate: milliseconds without values; None if data decide them.
+        latency: the milliseconds of its run if it was run; else the estimate.
+    """
+
+    number: int
+    config: Config
+    key: str
+    estimate: float | None
+    latency: float = math.inf
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A tuning.
+
+    Attributes:
+        factory: makes the kernels.
+        args, kwargs: its arguments apart from the parameters of a configuration.
+        profile: how configurations are run and compared.
+        timeout: seconds for a configuration to compile, and again to run.
+        executor: compiles and times the drafts; None: this thread does.
+        table: the file for the outcomes; None: no file is written.
+        rejected: the rejected configurations.
+        rows: the outcomes of all configurations that were tried.
+    """
+
+    factory: Factory[..., Any] | Method
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    profile: TuningProfile
+    timeout: float
+    executor: Executor | None = None
+    table: Table | None = None
+    rejected: list[Rejected] = field(default_factory=list)
+    rows: list[TuningRow] = field(default_factory=list)
+
+    def run(self, search: Search, total: int) -> tuple[list[Candidate], ResultCheck]:
+        """Returns the configurations that work, best first, and the check that the best one has passed.
+
+        Args:
+            search: asks for configurations.
+            total: the number of configurations that it can ask for.
+        """
+        with shown(f"tuning {total} configurations"):
+            while asked := search.ask():
+                outcomes = self._outcomes(asked)
+                search.tell([outcome.us for outcome in outcomes])
+            for row in self.rows:
+                if not row.outcome.works:
+                    self.rejected.append(Rejected(dict(row.config), str(row.outcome), row.outcome.code))
+            candidates = [Candidate(number, row.config, row.key, None if row.outcome.us is None else row.outcome.us / 1000)
+                          for number, row in enumerate(self.rows) if row.outcome.works]
+            standard = self._standard(candidates)
+            check = ResultCheck(self.profile, functools.cache(
+                lambda: None if standard is None else (standard.config, self.kernel(standard.config))))
+            ranked = self._ranked(candidates, standard, check)
+        if self.table is not None:
+            self.table.write(self.rows)
+        return ranked, check
+
+    def kernel(self, config: Config) -> JITKernel:
+        """Returns the kernel of a configuration."""
+        return self.factory.compile(*self.args, **self.kwargs, **config)
+
+    def _outcomes(self, configs: Sequence[Config]) -> list[Timing]:
+        """Returns the outcomes of configurations, in their order: known ones, and others after timing them."""
+        first = len(self.rows)
+        drafts: list[Draft | None] = []
+        with shown("traced", len(configs)) as step:
+            for config in configs:
+                try:
+                    with silenced(), time_limit(self.timeout):
+                        drafts.append(self.factory.draft(*self.args, **self.kwargs, **config))
+                    self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
+                except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
+                    drafts.append(None)
+                    self.rows.append(TuningRow(config, "", failure(error)))
+                step.done += 1
+        keys = [draft.key for draft in drafts if draft is not None]
+        known = dict(zip(keys, load_outcomes(keys) or (), strict=False)) | (self.table.known if self.table is not None else {})
+        for number, row in enumerate(self.rows[first:], first):
+            if row.key in known:
+                self.rows[number] = row._replace(outcome=known[row.key])
+        asked = {draft.key: draft for draft in drafts if draft is not None and draft.key not in known}
+        if self.table is not None:
+            self.table.write([row for row in self.rows if row.key not in asked])
+        self._time(list(asked.values()), first)
+        outcomes = [row.outcome for row in self.rows[first:]]
+        if asked and all(row.outcome.works or row.outcome.code for row in self.rows[first:]):
+            store_outcomes(keys, [row.outcome for row in self.rows[first:] if row.key])
+        return outcomes
+
+    def _time(self, drafts: Sequence[Draft], first: int) -> None:
+        """Times drafts, and sets the outcomes of their rows, which are among the rows from ``first`` on."""
+        numbers: dict[str, list[int]] = {}  # by key, as two configurations may be the same kernel
+        for number, row in enumerate(self.rows[first:], first):
+            numbers.setdefault(row.key, []).append(number)
+        work = functools.partial(time_draft, seconds=self.timeout)
+        with shown("timed", len(drafts)) as step:
+            for index, made in compute_each(self.executor, work, drafts, None if self.executor is None else self.timeout):
+                outcome = failure(made) if isinstance(made, BaseException) else made
+                for number in numbers[drafts[index].key]:
+                    self.rows[number] = self.rows[number]._replace(outcome=outcome)
+                    if self.table is not None:
+                        self.table.add(self.rows[number])
+                step.done += 1
+
+    def _standard(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """Returns the candidate with which the others are compared: the one with the factory's defaults, or else the first."""
+        defaults = {name: parameter.default for name, parameter in inspect.signature(self.factory.function).parameters.items()}
+        with_defaults = (one for one in candidates if all(defaults.get(name) == value for name, value in one.config.items()))
+        return next(with_defaults, None) or next(iter(candidates), None)
+
+    def _ranked(self, candidates: Sequence[Candidate], standard: Candidate | None, check: ResultCheck) -> list[Candidate]:
+        """Returns the candidates that work, best first. Those without an estimate are run; then the fastest is run, and the
+        next one while results are wrong. Once results are right and the time equals the estimate, slower candidates are not
+        run."""
+        working: list[Candidate] = []
+        trusted = True
+        for one in sorted(candidates, key=lambda one: (one.estimate is not None, one.estimate, one.number)):
+            if one.estimate is not None and trusted and any(other.latency <= one.estimate for other in working):
+                one.latency = one.estimate
+            else:
+                try:
+                    with time_limit(self.timeout):
+                        one.latency = self._checked(one, standard, check)
+                except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
+                    outcome = failure(error)
+                    self.rejected.append(Rejected(dict(one.config), str(outcome), outcome.code))
+                    self.rows[one.number] = self.rows[one.number]._replace(outcome=outcome)
+                    continue
+                trusted &= one.estimate in (None, one.latency)
+                if one.estimate is None:
+                    self.rows[one.number] = self.rows[one.number]._replace(outcome=Timing(one.latency * 1000))
+            working.append(one)
+        return sorted(working, key=lambda one: (one.latency, one.number))
+
+    def _checked(self, one: Candidate, standard: Candidate | None, check: ResultCheck) -> float:
+        """Returns the milliseconds of a run whose results are right. A pair of kernels that was compared before is not run
+        again."""
+        if one.estimate is None or not check.depends_on_kernels_alone() or standard is None:
+            return check.measure(self.kernel(one.config), one.config)
+        facts = {"what": "a check", "profile": replace(self.profile, manual_check_prog=None)}
+        key = entries.digest(f"{one.key}\n{standard.key}", facts)
+        if entries.load(key) is None:
+            latency = check.measure(self.kernel(one.config), one.config)
+            if latency != one.estimate:
+                return latency
+            entries.store(key, {"right": "yes"})
+        return one.estimate
+
+
+doors(globals())

@@ -1,0 +1,168 @@
+"""Checks the results of configurations: runs them, and compares them with a reference or with another configuration."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.errors import TileError, doors
+from tilelang_npu.runtime.arguments.tensors import as_array, is_tensor
+from tilelang_npu.runtime.reports.edit_trials import results_of
+from tilelang_npu.runtime.reports.kernel_edits import parameters_for_callers
+from tilelang_npu.runtime.reports.profiler import Profiler, TensorSupplyType, compare
+from tilelang_npu.runtime.settings.log import warn_at
+from tilelang_npu.runtime.tuning.tuning_search import Config
+from tilelang_npu.traced.author import user_location
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+
+
+@dataclass(frozen=True)
+class TuningProfile:
+    """How configurations are run and compared, see :meth:`AutoTuner.set_profile_args`."""
+
+    supply_type: TensorSupplyType = TensorSupplyType.Auto
+    ref_prog: Callable[..., Any] | None = None
+    supply_prog: Callable[..., Any] | None = None
+    rtol: float = 1e-2
+    atol: float = 1e-2
+    max_mismatched_ratio: float = 0.01
+    skip_check: bool = False
+    manual_check_prog: Callable[..., Any] | None = None
+    cache_input_tensors: bool = False
+
+
+_INPUTS = threading.local()
+
+
+@contextmanager
+def set_autotune_inputs(*tensors: object) -> Iterator[None]:
+    """Sets the inputs of tunings inside the ``with``: one list, or the tensors one by one."""
+    listed = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    before, _INPUTS.tensors = getattr(_INPUTS, "tensors", None), listed
+    try:
+        yield
+    finally:
+        _INPUTS.tensors = before
+
+
+class ResultCheck:
+    """Runs configurations on inputs and checks their results.
+
+    Args:
+        profile: how configurations are run and compared.
+        standard: returns the configuration with which others are compared if there is no reference, and its kernel.
+
+    Attributes:
+        latency: milliseconds of the reference on the host; None without a reference.
+    """
+
+    def __init__(self, profile: TuningProfile, standard: Callable[[], tuple[Config, CompiledKernel] | None]) -> None:
+        self.profile = profile
+        self.latency: float | None = None
+        self._standard = standard
+        self._inputs: list[Any] | None = None
+        self._warned = False
+
+    def depends_on_kernels_alone(self) -> bool:
+        """Whether the result depends on the kernels alone: they run on made-up inputs, and are compared with each other."""
+        profile = self.profile
+        return profile.ref_prog is None and profile.supply_prog is None and getattr(_INPUTS, "tensors", None) is None
+
+    def _inputs_for(self, kernel: CompiledKernel, config: Config) -> list[Any]:
+        given = getattr(_INPUTS, "tensors", None)
+        if given is not None:
+            return list(given)
+        if self.profile.cache_input_tensors and self._inputs is not None:
+            return self._inputs
+        supply = self.profile.supply_prog
+        if supply is None:
+            self._inputs = Profiler(kernel, self.profile.supply_type).inputs()
+        else:
+            count = len(inspect.signature(supply).parameters)
+            self._inputs = list(supply(list(kernel.params), dict(config)) if count > 1 else supply(list(kernel.params)))
+        return self._inputs
+
+    def measure(self, kernel: CompiledKernel, config: Config) -> float:
+        """Runs a configuration and checks its results. Returns the modelled milliseconds.
+
+        Raises:
+            AssertionError: the results are wrong.
+            TileError: what the run raises.
+        """
+        inputs = self._inputs_for(kernel, config)
+        profiler, profile = Profiler(kernel), self.profile
+        checked = profile.ref_prog is not None and not profile.skip_check
+        if checked and not kernel.out_idx:
+            checked = False
+            self._warn(f"ref_prog is compared with nothing: {kernel.name} returns nothing",
+                       "name its results in out_idx, or pass skip_check=True")
+        if checked and profile.manual_check_prog is not None:
+            profiler.manual_assert_close(self._timed_reference, inputs, profile.manual_check_prog)
+        elif checked:
+            profiler.assert_allclose(self._timed_reference, inputs, profile.atol, profile.rtol, profile.max_mismatched_ratio)
+        elif profile.ref_prog is None and not profile.skip_check:
+            self._compare_with_standard(kernel, inputs)
+        else:
+            kernel(*inputs)
+        assert kernel.last_launch is not None
+        return kernel.last_launch.time_us / 1000
+
+    def _compare_with_standard(self, kernel: CompiledKernel, inputs: Sequence[object]) -> None:
+        """Runs the kernel, and compares the arrays that it writes with those of the standard configuration's kernel.
+
+        Raises:
+            AssertionError: they differ.
+        """
+        standard = self._standard()
+        if standard is None or standard[1] is kernel:
+            kernel(*inputs)
+            return
+        config, other = standard
+        if parameters_for_callers(other.params, other) != parameters_for_callers(kernel.params, kernel):
+            self._warn(f"{kernel.name} is compared with nothing: with {dict(config)} it has other parameters",
+                       "give a ref_prog, or pass skip_check=True")
+            kernel(*inputs)
+            return
+        try:
+            wanted = results_of(other, [as_array(one).copy() if is_tensor(one) else one for one in inputs])
+        except TileError as error:
+            self._warn(f"{kernel.name} is compared with nothing: with {dict(config)} it fails: {error.code}: {error.message}",
+                       "give a ref_prog, or pass skip_check=True")
+            kernel(*inputs)
+            return
+        results = kernel(*inputs)
+        returned = dict(zip(kernel.out_idx, results if isinstance(results, list) else [results], strict=True)
+                        ) if kernel.out_idx else {}
+        found = {**dict(zip(kernel.signature.inputs, inputs, strict=True)), **returned}
+        written = [position for position in sorted(kernel.signature.written) if position not in kernel.workspace_idx]
+        profile = self.profile
+        try:
+            for position, result in zip(written, wanted, strict=True):
+                compare(kernel.params[position].name, found[position], result, profile.atol, profile.rtol,
+                        profile.max_mismatched_ratio)
+        except AssertionError as error:
+            msg = f"{error}, from what it is with {dict(config)}"
+            raise AssertionError(msg) from None
+
+    def _warn(self, message: str, advice: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warn_at(TileError(message, code="T732", location=user_location(), help=advice))
+
+    def _timed_reference(self, *inputs: object) -> Any:
+        assert self.profile.ref_prog is not None
+        started = time.perf_counter()
+        results = self.profile.ref_prog(*inputs)
+        elapsed = (time.perf_counter() - started) * 1000
+        self.latency = elapsed if self.latency is None else min(self.latency, elapsed)
+        return results
+
+
+doors(globals())
