@@ -78,7 +78,7 @@ ALIKE = {
     "rules.py": "the rules of dialects: those that all share, and HFusion's",
     "scalar.py": "scalar operations: HIVM's ops, the functions of the language, the interpreter's",
     "structured.py": "structured operations: the op table, ops of HIVM and HFusion, the language, the interpreter",
-    "sync.py": "synchronisation: HIVM's ops, the functions of the language, and how the ops run",
+    "sync.py": "synchronisation: HIVM's ops, the functions of the language, how the ops run, the interpreter's",
     "vector.py": "vector operations: the op table's entries, HIVM's ops, functions, how they run; and MLIR's dialect",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}

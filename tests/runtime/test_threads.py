@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
-from tilelang_npu.language.declared import Op
+from tilelang_npu.language.declared_buffers import Op
 from tilelang_npu.runtime import cache, listeners
 from tilelang_npu.runtime.log import logger, told
 from tilelang_npu.runtime.profiler import do_bench

@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "structured": ("structured",),
     "repeats": ("repeats",),
     "scalars": ("scalar", "logical", "elements"),
-    "order": ("sync", "blocks"),
+    "order": ("sync", "swizzle"),
     "looking": ("debug", "structured.npuir_print"),
     "host": (),
 }

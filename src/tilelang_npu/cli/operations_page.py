@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilelang_npu import language, target
-from tilelang_npu.language.missing import Unsupported
+from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.ops import Composite, Elementwise, Operation, Reduce, Structured, operations
 
 __all__ = ["names", "page"]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.declared import Call, Op, decl_buffer
+from tilelang_npu.language.declared_buffers import Call, Op, decl_buffer
 from tilelang_npu.target.dtypes import DType as DataType
 
 __all__ = ["DataType", "TVMError", "error", "tir"]

@@ -19,6 +19,7 @@ from typing import Any
 
 from tilelang_npu import language, ops
 from tilelang_npu.errors import TileError
+from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 from tilelang_npu.traced import source
 
@@ -206,7 +207,7 @@ def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
     if function is _UNKNOWN:
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "Kernel":
             return False
-    elif function is not language.Kernel:
+    elif function is not launch.Kernel:
         return False
     for keyword in call.keywords:
         value: Any = names.value(keyword.value)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language.elements import element_type
 from tilelang_npu.language.functions import PrimFunc, Unresolved
-from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import source
 from tilelang_npu.traced.locations import span

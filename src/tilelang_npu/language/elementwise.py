@@ -1,4 +1,4 @@
-"""What an elementwise operation takes: its operands checked against its entry in the op table, and the operation emitted."""
+"""Elementwise operations: the operands are checked against the op table's entry, and the operation is emitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.flat import over_the_row
+from tilelang_npu.language.flat_memory import over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -40,10 +40,10 @@ def _role(entry: Elementwise, position: int) -> str:
 
 def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: object,
           clauses: Mapping[str, str | bool] | None = None) -> None:
-    """Check an elementwise operation against its entry and emit it.
+    """Checks an elementwise operation against its entry and emits it.
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 operands that share elements, T201 operands that are not in UB.
+        TileError: T110, element types; T111, shapes; T112, operands share elements; T201, an operand is not in UB.
     """
     builder = Builder.running(what)
     destination = as_memory(what, "the destination", target)
@@ -69,14 +69,14 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
 
 
 def _operand(what: str, entry: Elementwise, position: int, value: object) -> object:
-    """A buffer, or a scalar where the entry takes one."""
+    """The operand as a buffer, or as a scalar where the entry takes one."""
     if is_scalar(value) and position in entry.scalar:
         return value
     return as_memory(what, _role(entry, position), value)
 
 
 def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Addressable) -> DType:
-    """The element type of the inputs."""
+    """Checks the element types and returns that of the inputs."""
     buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Addressable)]
     typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
     element = typed[0][1].dtype if typed else destination.dtype
@@ -97,8 +97,9 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[object], dest
 
 
 def _computes(entry: Elementwise, element: DType) -> bool:
-    """Whether the operation takes the element type: itself, unsigned elements as signed ones, or on the npuir branch by way of
-    a wider one."""
+    """Whether the operation works on an element type: on the type itself, on unsigned elements as signed ones, or in npuir by
+    way of a wider type.
+    """
     if ops.seen_as(entry, element) is not None:
         return True
     if Builder.running(entry.name).dialect == "npuir" or isinstance(entry, Composite):
@@ -121,13 +122,13 @@ def _described(entry: Elementwise, operands: Sequence[object], destination: Addr
 
 def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[object],
                   destination: Addressable) -> tuple[Addressable, list[object]]:
-    """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
+    """The operands with shapes that match the destination's; axes of size 1 are removed or added where that helps."""
     sources = list(operands)
     for position, operand in enumerate(sources):
         if not isinstance(operand, Addressable) or _fits(builder, entry, operand, destination):
             continue
         if builder.dialect == "npuir" and entry.broadcast and operand.ndim < destination.ndim:
-            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row there
+            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row of shape (1, n) in npuir
             if broadcasts(whole.extents, destination.extents):
                 sources[position] = whole
                 continue
@@ -159,7 +160,7 @@ def _without_units(memory: Addressable) -> list[object]:
 
 
 def _shape_for(operand: Addressable, destination: Addressable) -> Sequence[Extent]:
-    """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
+    """The shape with which an operand is used: its own where it broadcasts, else the destination's."""
     return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
 
 
@@ -169,7 +170,7 @@ def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], des
             continue
         how = overlap(operand, destination)
         late = position > 0 and isinstance(entry, Composite)
-        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding: each element in its place
+        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding works in place
         if how == "partial" or (how == "same" and ((not entry.in_place and not same_type) or late)):
             reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
             raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",

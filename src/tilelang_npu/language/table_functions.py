@@ -1,46 +1,67 @@
-"""Docstrings of the functions that come from the op table: what is written, shapes, element types, an example."""
+"""Functions of ``T`` for entries of the op table: their docstrings, and one implementation under several names."""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilelang_npu import ops
 from tilelang_npu.ops import Composite, Elementwise, Operation
 
-__all__ = ["elementwise", "from_table", "plain"]
+__all__ = ["elementwise", "from_table", "function_of", "plain"]
 
 _SAMPLES: Mapping[str, str] = {
     "scalar_value": "0.5", "scalarValue": "2", "min_scalar": "0.0", "max_scalar": "6.0", "min_val": "0.0", "max_val": "6.0",
     "Cond": "mask", "cmp_mod": '"lt"', "count": "64"}
-"""What an example gives a parameter that is no buffer, or no buffer like the others."""
+"""The arguments of an example, for parameters that are not buffers or have a usual name."""
 
 
 def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> str:
-    """The docstring of a function that computes each element of its destination from the same one of its inputs."""
+    """The docstring of a function that computes each element of its destination from the elements at the same index of its
+    inputs.
+    """
     letter = "" if entry.condition else "ABCDE"[entry.inputs]
     target = next(key for key in signature.parameters if key in ("dst", "out", "Out", letter))
     inputs = [key for key, parameter in signature.parameters.items() if parameter.default is inspect.Parameter.empty
               and key not in (target, "cmp_mod")]
     buffers = [key for key in inputs if signature.parameters[key].annotation == "Tile"]
     scalars = [key for key in inputs if key not in buffers]
-    # the destination has a word of its own in one dialect, in the other the letter behind those of the inputs
+    # ascendc calls the destination dst or out; npuir gives it the letter after those of the inputs
     lines = [f"Writes ``{target}``, reads {_listed(inputs + [target] * _accumulates(entry))}."]
-    lines.append("Buffers have one shape." if not entry.broadcast else
-                 f"Buffers have one shape; an input may have size 1 where ``{target}`` has not.")
+    lines.append("All buffers have the same shape." if not entry.broadcast else
+                 "All buffers have the same shape; an input with size 1 along an axis is repeated along it.")
     if scalars:
         lines.append(f"{_listed(scalars)} may be {'scalars' if len(scalars) > 1 else 'a scalar'}.")
     if entry.in_place:
-        lines.append(f"``{target}`` may be {'the first input' if isinstance(entry, Composite) else 'an input'}.")
-    others = {"same": "", "bool": f"; ``{target}`` has bool or int8", "any": f"; ``{target}`` has another one"}[entry.result]
-    others += f"; ``{inputs[0]}`` has bool or int8" if entry.condition else ""
+        lines.append(f"``{target}`` may be {'the first input' if isinstance(entry, Composite) else 'an input'} itself.")
+    others = {"same": "", "bool": f"; ``{target}`` is bool or int8", "any": f"; ``{target}`` may differ"}[entry.result]
+    others += f"; ``{inputs[0]}`` is bool or int8" if entry.condition else ""
     example = f"Example: ``T.{name}({_sample(signature, target)})``"
     return "\n\n".join((entry.doc, textwrap.fill(" ".join(lines), 100), _types(entry, others), example))
 
 
 def _accumulates(entry: Elementwise) -> bool:
     return isinstance(entry, Composite) and entry.accumulates
+
+
+def function_of(name: str, body: Callable[..., None], doc: str | None = None) -> Callable[..., None]:
+    """Returns the function ``T.<name>``, which calls ``body`` with ``what="T.<name>"``, the name of the call in messages.
+
+    Args:
+        name: the name under ``T``, such as ``vgather`` or ``tile.gather``.
+        body: the implementation, with a keyword-only parameter ``what``.
+        doc: the docstring; without it the one of ``body``, see :func:`from_table`.
+    """
+    def call(*arguments: object, **keywords: object) -> None:
+        body(*arguments, what=f"T.{name}", **keywords)
+
+    signature = inspect.signature(body)
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]  # read by help() and by messages
+        parameters=[parameter for parameter in signature.parameters.values() if parameter.name != "what"])
+    call.__name__, call.__qualname__, call.__module__ = name.rsplit(".", 1)[-1], f"T.{name}", body.__module__
+    call.__doc__ = from_table(name, name, body.__doc__ or "") if doc is None else doc
+    return call
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -59,8 +80,9 @@ def _sample(signature: inspect.Signature, target: str) -> str:
 
 
 def from_table(name: str, entry: str, doc: str) -> str:
-    """A docstring as it stands at a function that several names share: ``NAME`` is the name, and the entry's element types
-    stand behind the description."""
+    """The docstring of a function with several names: ``doc`` with the name in place of ``NAME``, and the element types of the
+    op table's entry after the description.
+    """
     text = inspect.cleandoc(doc).replace("NAME", f"T.{name}")
     try:
         found = ops.operation(entry)
@@ -71,6 +93,6 @@ def from_table(name: str, entry: str, doc: str) -> str:
 
 
 def plain(signature: inspect.Signature) -> str:
-    """A signature as a message has it: names and defaults."""
+    """A signature as a message shows it: names and defaults."""
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
