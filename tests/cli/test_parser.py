@@ -14,8 +14,8 @@ import pytest
 
 from tilelang_npu import target
 from tilelang_npu.cli import parser_of_all
-from tilelang_npu.cli.colours import painted
 from tilelang_npu.cli.parser import EXAMPLES, commands_of, parse
+from tilelang_npu.display import painted
 
 COMMANDS = sorted(commands_of(parser_of_all()))
 

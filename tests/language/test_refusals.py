@@ -71,7 +71,7 @@ ROWS = [
     ("ascendc", "T.copy(A[0, 0], a, transpose='no')", "T145", "T.copy(A[0, 0], a, transpose='no')", "transpose is 'no'"),
     ("ascendc", "T.copy(a, A[0, 0], pad_value=1.0)", "T231", "T.copy(a, A[0, 0], pad_value=1.0)",
      r"a \[8, 128\] float32 is on the chip"),
-    ("npuir", "T.copy(a, b, pad_value=0.0)", "T231", "T.copy(a, b, pad_value=0.0)", "is for elements past the end of a global tensor"),
+    ("npuir", "T.copy(a, b, pad_value=0.0)", "T231", "T.copy(a, b, pad_value=0.0)", "past the end of a global tensor"),
     ("ascendc", "T.reduce_sum(a, col, clear='no')", "T145", "T.reduce_sum(a, col, clear='no')", "clear is 'no'"),
     ("ascendc", "T.reduce_sum(a, col, -1, True, False)", "T145", "T.reduce_sum(a, col, -1, True, False)", "are given twice"),
     ("ascendc", "T.reduce_sum(a, col, -1, [8, 3], real_shape=[8, 4])", "T145",

@@ -247,7 +247,7 @@ def test_scalars_that_the_type_does_not_have(refusal: Any, entry: ops.Elementwis
             place = "abc"[position]
             rest = [line for line in call.allocations() if not line.startswith(f"{place} =")]
             statement = substituted(call.statement, {place: value})
-            refusal(rest, statement, dialect, codes=["T110"], mentions=[kind, "is no value of"])
+            refusal(rest, statement, dialect, codes=["T110"], mentions=[kind, "does not have"])
 
 
 BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32')", "d = T.alloc_ub((4, 8), 'float32')",
@@ -277,7 +277,7 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
     ("T.npuir_pad(a, wide, 0, [0, 0.5], [0, 7.5])", "T145", "0.5, not an integer"),
     ("T.npuir_pad(a, wide, 0, [0], [8])", "T111", "widths for 2 axes"),
     ("T.npuir_pad(i, d, 0, [0, 4], [0, 4])", "T110", "element types differ"),
-    ("T.npuir_pad(i, i, 0.5, [0, 0], [0, 0])", "T110", "0.5, which is no value of int32"),
+    ("T.npuir_pad(i, i, 0.5, [0, 0], [0, 0])", "T110", "0.5, which int32 does not have"),
     ("T.tile.topk(pairs, line, 0, 8)", "T145", "k is 0"),
     ("T.tile.topk(pairs, line, 1000, 8)", "T111", "needs 2000 elements"),
     ("T.tile.topk(pairs, line, 8, 33)", "T111", "33 of 32 elements"),

@@ -25,8 +25,8 @@ class Parameter:
     Attributes:
         name: its name.
         kind: ``tensor`` or ``scalar``.
-        dtype: element type.
-        shape: sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
+        dtype: its element type.
+        shape: the sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
         location: where it is declared.
     """
 
@@ -43,16 +43,16 @@ def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int
     Args:
         function: the kernel.
         found: its definition.
-        lengths: of the first axis of tensors, by parameter, in place of those declared.
+        lengths: sizes of the first axis of tensors that replace the declared ones, by parameter.
 
     Raises:
-        TileError: T140, T150, T151, a parameter without an annotation, or with one that is no tensor's and no number's.
+        TileError: T140, T150, T151, a parameter has no annotation, or one that is neither a tensor nor a number.
     """
     return tuple(_lengthened(_parameter(function, found, argument), lengths) for argument in _arguments(found))
 
 
 def symbols_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    """Names of the symbolic dimensions that the parameters have, each once, in order."""
+    """The names of the symbolic dimensions of the parameters, each once, in order."""
     return tuple(dict.fromkeys(
         name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
 
@@ -107,7 +107,7 @@ def shape_of(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
     """A declared shape as sizes.
 
     Raises:
-        TileError: T150, T151, a size that is no positive integer.
+        TileError: T150, T151, a size that is not a positive integer.
     """
     sizes: list[Dimension] = []
     for axis, size in enumerate(shape):

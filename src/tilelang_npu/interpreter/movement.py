@@ -273,7 +273,7 @@ def _enter_product(*names: str, parameters: Sequence[str]) -> None:
         condition = next((start for start in starts if not isinstance(start, _PLAIN)), any(starts))
         transposed = [bool(given.get(first)) or bool(given.get(second))
                       for first, second in (("a_transpose", "transpose_A"), ("b_transpose", "transpose_B"))]
-        product(A, B, C, condition, *transposed, given.get("size"))
+        product(A, B, C, condition, transposed[0], transposed[1], given.get("size"))
 
     tiles(*names)(call)
 

@@ -16,11 +16,11 @@ from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.operands import bits_of, element_count
 from tilelang_npu.target import BLOCK
+from tilelang_npu.traced.active_trace import TracedValue, active
 from tilelang_npu.traced.buffers import Addressable, Buffer, Variable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.ir_types import buffer_type
 from tilelang_npu.traced.locations import location_attribute
-from tilelang_npu.traced.running import TracedValue, active
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Number, Sym
 

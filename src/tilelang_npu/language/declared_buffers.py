@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.active_trace import enter, leave
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import enter, leave
 
 __all__ = ["Call", "Declared", "Op", "decl_buffer", "describe"]
 

@@ -11,7 +11,7 @@ from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.running import Scalar, active
+from tilelang_npu.traced.active_trace import Scalar, active
 from tilelang_npu.traced.symbols import Sym
 
 SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32",

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, overload
 
 from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import Location, TileError, caller, door
+from tilelang_npu.traced.active_trace import Trace
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import Trace
 from tilelang_npu.traced.source import Source
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeGuard, Ty
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.loop_schedule import Schedule, schedule
+from tilelang_npu.traced.active_trace import Trace, TracedValue
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import Trace, TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, convert
 from tilelang_npu.traced.kinds import BOOL
-from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",

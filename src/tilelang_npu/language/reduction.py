@@ -23,11 +23,11 @@ from tilelang_npu.language.operands import (
 )
 from tilelang_npu.language.structured import call
 from tilelang_npu.ops import Reduce
+from tilelang_npu.traced.active_trace import active
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
-from tilelang_npu.traced.running import active
 
 _INDEXED = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
 _SUM = {"float16": "float32"}

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language.elements import ElementType, Whole, element_type
 from tilelang_npu.traced import numbers
+from tilelang_npu.traced.active_trace import Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.forms import bounds_of
-from tilelang_npu.traced.running import Scalar, Trace, TracedValue, active
+from tilelang_npu.traced.linear_forms import bounds_of
 from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
 
 if TYPE_CHECKING:
