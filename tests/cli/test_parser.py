@@ -115,7 +115,7 @@ def test_a_new_kernel_runs_passes_its_test_and_its_check(tool: Any, tmp_path: Pa
     before = (folder / "row_scale.py").read_text()
     (folder / "test_row_scale.py").unlink()
     again = tool("new", "row_scale", "--dir", str(folder))
-    assert (again.code, "is there already" in again.err) == (1, True)
+    assert (again.code, "exists" in again.err) == (1, True)
     assert (folder / "row_scale.py").read_text() == before
     assert not (folder / "test_row_scale.py").exists()
 

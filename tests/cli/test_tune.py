@@ -105,7 +105,7 @@ def test_the_chip_is_the_one_that_is_asked_for(tool, one: Path) -> None:
     (["--arg", "rows=1", "--space", "tile=1"], "doubled has no parameter 'rows'", "its parameters are M, tile, unused"),
     (["--space", "tile=512"], "doubled needs M", "say which: --arg M=..."),
     (["--arg", "M=64"], "there is nothing to choose from", "such as --space tile=1024 unused=1,..."),
-    (["--arg", "M", "--space", "tile=1"], "--arg M is no NAME=VALUE", "for example --arg M=4096"),
+    (["--arg", "M", "--space", "tile=1"], "--arg M is not NAME=VALUE", "for example --arg M=4096"),
     (["--arg", "M=1", "tile=2", "--space", "tile=1"], "tile is fixed by --arg and varied by --space", "leave out one"),
     (["--space", "tile=1", "tile=2"], "--space has tile twice", "tile=64,128"),
     (["--space", "tile=3..1"], "--space tile=3..1 has no value", "64..256..64"),

@@ -107,7 +107,7 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
         chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
         checker = _checker(args, sizes, lambda kernel: any(kernel is one for one in offered(listeners.kernels(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
-            outcome = execute(path, [], module_name, checker=checker, transform=_without_assertions)
+            outcome = execute(path, [], module_name, checker=checker, transform=_WithoutAssertions().visit)
         if outcome.complaint:
             print(outcome.complaint, file=sys.stderr)
             if checker.looks and not isinstance(outcome.error, TileError):
@@ -167,11 +167,6 @@ class _WithoutAssertions(ast.NodeTransformer):
             ast.copy_location(part, node)
         tried.body = [ast.copy_location(ast.Expr(compared), node)]
         return ast.fix_missing_locations(tried)
-
-
-def _without_assertions(tree: ast.AST) -> ast.AST:
-    made: ast.AST = _WithoutAssertions().visit(tree)
-    return made
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

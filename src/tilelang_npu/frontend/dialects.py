@@ -22,6 +22,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 from tilelang_npu.traced import source
+from tilelang_npu.traced.active_trace import Dialect
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
                     "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
@@ -40,7 +41,7 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> str:
+def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> Dialect:
     """Returns ``npuir`` or ``ascendc``. A launch without ``is_npu`` is a kernel for GPUs, which npuir takes; a kernel without
     any sign is ascendc, the default target.
 

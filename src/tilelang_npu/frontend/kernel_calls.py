@@ -65,7 +65,8 @@ class Calls(Expressions):
             raise TileError(f"a kernel cannot call the kernel {function.function.__name__!r}", code="T141",
                             help="make it a @T.macro")
         if not callable(function):
-            raise TileError(f"{text} is {_kind_of(function)} and cannot be called", code="T146",
+            value = f"the {function.describe()}" if isinstance(function, (Buffer, Element)) else f"a {type(function).__name__}"
+            raise TileError(f"{text} is {value} and cannot be called", code="T146",
                             help="call a function, a macro or a name of T")
         if _is_debugger(function):
             if function is not builtins.breakpoint or os.environ.get("PYTHONBREAKPOINT") != "0":
@@ -138,16 +139,6 @@ def _library(function: Any) -> str:
     return root if root in ("math", "cmath", "numpy", "torch", "scipy") else ""
 
 
-def _kind_of(value: Any) -> str:
-    if isinstance(value, (Buffer, Element)):
-        return f"the {value.describe()}"
-    return f"a {type(value).__name__}"
-
-
-def _is_ours(function: Any) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("tilelang_npu.")
-
-
 def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str,
                  problem: Exception) -> Exception:
     """The error for an exception of a call: wrong arguments, a fault of this package, or an error of the user's helper."""
@@ -161,7 +152,8 @@ def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, An
         except TypeError as wrong:
             return TileError(f"{text}: {wrong}", code="T145",
                              help=f"{_meant(signature, keywords)}it is called as {text}{plain(signature)}")
-    if _is_ours(function) and not isinstance(function, type(Tensor)):
+    is_ours = str(getattr(function, "__module__", "")).startswith("tilelang_npu.")
+    if is_ours and not isinstance(function, type(Tensor)):
         what = f"{type(problem).__name__}: {problem}"
         if not isinstance(problem, _OF_A_WRONG_KIND):
             return InternalError(f"{text} failed: {what}")

@@ -48,7 +48,13 @@ def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int
     Raises:
         TileError: T140, T150, T151, a parameter has no annotation, or one that is neither a tensor nor a number.
     """
-    return tuple(_lengthened(_parameter(function, found, argument), lengths) for argument in _arguments(found))
+    parameters = []
+    for argument in _arguments(found):
+        parameter = _parameter(function, found, argument)
+        if parameter.name in lengths and parameter.shape is not None:
+            parameter = replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
+        parameters.append(parameter)
+    return tuple(parameters)
 
 
 def symbols_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
@@ -95,12 +101,6 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
         return Parameter(name, "scalar", element_type(spelling, f"parameter {name!r}"), None, location)
     except TileError as error:
         raise error.at(location) from None
-
-
-def _lengthened(parameter: Parameter, lengths: Mapping[str, int]) -> Parameter:
-    if parameter.name not in lengths or parameter.shape is None:
-        return parameter
-    return replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
 
 
 def shape_of(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:

@@ -105,7 +105,8 @@ def _other_point(block: Block, sizes: Sequence[int], stored: Sequence[Linear[SSA
         return None
     places: list[tuple[Linear[SSAValue], Linear[SSAValue]]] = []
     for one, other in zip(stored, read, strict=True):
-        rests = [{atom: factor for atom, factor in side.terms.items() if not _is_index(block, atom)} for side in (one, other)]
+        rests = [{atom: factor for atom, factor in side.terms.items()
+                  if not (isinstance(atom, BlockArgument) and atom.block is block)} for side in (one, other)]
         if rests[0] != rests[1] or any(_varies(block, atom) for atom in rests[0]):
             return None
         places.append((one, other))
@@ -118,10 +119,6 @@ def _other_point(block: Block, sizes: Sequence[int], stored: Sequence[Linear[SSA
         if writer is not None and writer != point:
             return point, writer
     return None
-
-
-def _is_index(block: Block, atom: SSAValue) -> bool:
-    return isinstance(atom, BlockArgument) and atom.block is block
 
 
 def _varies(block: Block, atom: SSAValue) -> bool:

@@ -23,7 +23,7 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import source
-from tilelang_npu.traced.active_trace import enter, leave
+from tilelang_npu.traced.active_trace import Dialect, enter, leave
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.ir_types import buffer_type, scalar_type
@@ -57,7 +57,7 @@ class Traced:
     parameters: tuple[Parameter, ...]
     symbols: tuple[str, ...]
     grids: tuple[tuple[Dimension, ...], ...]
-    dialect: str
+    dialect: Dialect
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
     same: Mapping[int, int] = field(default_factory=dict)
@@ -128,8 +128,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     if dialect not in ("npuir", "ascendc", "gpu", "auto"):
         raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
     found, names = function.definition or (source.find(function.function), {})
-    chosen = (detect(found.node, function.function, names) if dialect == "auto" else
-              "npuir" if dialect == "gpu" else dialect)
+    chosen: Dialect = (detect(found.node, function.function, names) if dialect == "auto" else
+                       "ascendc" if dialect == "ascendc" else "npuir")
     location = span(found.node, found.file, found.lines)
     parameters = declared(function, found, lengths or {})
     symbols = symbols_of(parameters)
@@ -156,7 +156,10 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         entry.add_op(_located(func.ReturnOp(), location))
     finally:
         leave(token)
-    module = _module(function.function.__name__, entry, chosen, location)
+    made = func.FuncOp(written(function.function.__name__) or "kernel", ([argument.type for argument in entry.args], []),
+                       Region([entry]))
+    made.attributes[tile.DIALECT] = StringAttr(chosen)
+    module = ModuleOp([_located(made, location)])
     return Traced(module, function.function.__name__, (*parameters, *own.parameters()), symbols, tuple(builder.grids), chosen,
                   location, tuple(builder.remarks), own=len(own.made))
 
@@ -247,9 +250,3 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
     made.name_hint = written(parameter.name)
     return made
-
-
-def _module(name: str, entry: Block, dialect: str, location: Location) -> ModuleOp:
-    made = func.FuncOp(written(name) or "kernel", ([argument.type for argument in entry.args], []), Region([entry]))
-    made.attributes[tile.DIALECT] = StringAttr(dialect)
-    return ModuleOp([_located(made, location)])

@@ -27,7 +27,6 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.ops import Composite, DType, Elementwise
 from tilelang_npu.traced.buffers import Addressable, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent
 
 _SIGNED = ("is_signed", "isSigned")
 
@@ -47,7 +46,8 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     """
     builder = Builder.running(what)
     destination = as_memory(what, "the destination", target)
-    operands = [_operand(what, entry, position, value) for position, value in enumerate(inputs)]
+    operands = [value if is_scalar(value) and position in entry.scalar else as_memory(what, _role(entry, position), value)
+                for position, value in enumerate(inputs)]
     if what.startswith("T.tile."):
         destination = over_the_row(builder, what, destination)
         operands = [over_the_row(builder, what, one) if isinstance(one, Addressable) else one for one in operands]
@@ -59,20 +59,14 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     for position, operand in enumerate(sources):
         if isinstance(operand, Addressable):
             require_vector_memory(what, _role(entry, position), operand)
-            values.append(seen_as(builder, operand, _shape_for(operand, destination)))
+            repeated = broadcasts(operand.extents, destination.extents)  # else only axes of size 1 differ
+            values.append(seen_as(builder, operand, operand.extents if repeated else destination.extents))
         else:
             values.append(scalar_operand(builder, what, _role(entry, position), operand, element))
     facts = dict(clauses or {})
     if element.is_integer and not element.is_signed:
         facts.update({clause.name: False for clause in entry.clauses if clause.name in _SIGNED})
     builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
-
-
-def _operand(what: str, entry: Elementwise, position: int, value: object) -> object:
-    """The operand as a buffer, or as a scalar where the entry takes one."""
-    if is_scalar(value) and position in entry.scalar:
-        return value
-    return as_memory(what, _role(entry, position), value)
 
 
 def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Addressable) -> DType:
@@ -91,8 +85,11 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[object], dest
     elif str(destination.dtype) not in result:
         problem = f"the destination has elements of {destination.dtype}, not {' or '.join(result)}"
     if problem:
-        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination),
-                        help=_type_advice(entry, element))
+        cast = "(T.tile.cast or T.vcast)"
+        advice = f"cast one side first {cast}"
+        if element not in entry.dtypes:
+            advice = f"it works on {', '.join(entry.dtypes)}: cast the inputs first {cast}"
+        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination), help=advice)
     return element
 
 
@@ -106,12 +103,6 @@ def _computes(entry: Elementwise, element: DType) -> bool:
         return ops.computed_in(entry, element) is not None and (
             element != "bfloat16" or Builder.running(entry.name).dialect == "npuir")
     return element in entry.dtypes
-
-
-def _type_advice(entry: Elementwise, element: DType) -> str:
-    if element not in entry.dtypes:
-        return f"it works on {', '.join(entry.dtypes)}: cast the inputs first (T.tile.cast or T.vcast)"
-    return "cast one side first (T.tile.cast or T.vcast)"
 
 
 def _described(entry: Elementwise, operands: Sequence[object], destination: Addressable) -> list[str]:
@@ -157,11 +148,6 @@ def _fits(builder: Builder, entry: Elementwise, operand: Addressable, destinatio
 def _without_units(memory: Addressable) -> list[object]:
     shape = with_axes(memory, squeezed_axes(memory)).extents
     return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
-
-
-def _shape_for(operand: Addressable, destination: Addressable) -> Sequence[Extent]:
-    """The shape with which an operand is used: its own where it broadcasts, else the destination's."""
-    return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
 
 
 def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], destination: Addressable) -> None:

@@ -209,16 +209,12 @@ def _check_shapes(what: str, a: Addressable, b: Addressable, c: Addressable, tra
     if transpose_b:
         k_b, n = n, k_b
     for name, left, right in (("K of A and B", k, k_b), ("M of A and C", m, c.extents[0]), ("N of B and C", n, c.extents[1])):
-        if _differ(left, right):
+        if same_extent(left, right) is False:
             turned = [role for role, yes in (("A", transpose_a), ("B", transpose_b)) if yes]
             raise TileError(f"{what}: {name} differ, {left} and {right}", code="T120",
                             notes=[f"{role} is {memory.describe()}" + (", transposed" if role in turned else "")
                                    for role, memory in (("A", a), ("B", b), ("C", c))],
                             help="A is M x K, B is K x N, C is M x N; a transposed operand is stored the other way round")
-
-
-def _differ(left: Extent, right: Extent) -> bool:
-    return same_extent(left, right) is False
 
 
 def _check_types(what: str, a: Addressable, b: Addressable, c: Addressable) -> None:

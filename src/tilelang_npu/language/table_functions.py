@@ -28,7 +28,8 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
     buffers = [key for key in inputs if signature.parameters[key].annotation == "Tile"]
     scalars = [key for key in inputs if key not in buffers]
     # ascendc calls the destination dst or out; npuir gives it the letter after those of the inputs
-    lines = [f"Writes ``{target}``, reads {_listed(inputs + [target] * _accumulates(entry))}."]
+    accumulates = isinstance(entry, Composite) and entry.accumulates
+    lines = [f"Writes ``{target}``, reads {_listed(inputs + [target] * accumulates)}."]
     lines.append("All buffers have the same shape." if not entry.broadcast else
                  "All buffers have the same shape; an input with size 1 along an axis is repeated along it.")
     if scalars:
@@ -39,10 +40,6 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
     others += f"; ``{inputs[0]}`` is bool or int8" if entry.condition else ""
     example = f"Example: ``T.{name}({_sample(signature, target)})``"
     return "\n\n".join((entry.doc, textwrap.fill(" ".join(lines), 100), _types(entry, others), example))
-
-
-def _accumulates(entry: Elementwise) -> bool:
-    return isinstance(entry, Composite) and entry.accumulates
 
 
 def function_of(name: str, body: Callable[..., None], doc: str | None = None) -> Callable[..., None]:

@@ -10,13 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import FunctionType
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.traced.author import refuse_python_value, user_location
 
 T = TypeVar("T", bound="Trace")
+Dialect: TypeAlias = Literal["npuir", "ascendc"]
+"""The dialect of TileLang that a kernel's source follows."""
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {  # Python's own, of numbers and of sizes
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
@@ -140,7 +142,7 @@ class Trace(ABC):
         dialect: ``npuir`` or ``ascendc``.
     """
 
-    dialect: str
+    dialect: Dialect
 
     @classmethod
     def running(cls: type[T], what: str) -> T:

@@ -313,15 +313,12 @@ def _slice(builder: Emitter, memory: Addressable, axis: int, item: slice, size: 
     length = difference(builder, stop, start)
     if isinstance(length, int):
         if length <= 0:
-            raise TileError(f"slice of axis {axis} of {memory.describe()} is empty: it ends {_distance(length)} it starts",
+            end = "where" if length == 0 else f"{-length} before"
+            raise TileError(f"slice of axis {axis} of {memory.describe()} is empty: it ends {end} it starts",
                             code="T130", help="a slice is start:end, with end greater than start")
         if isinstance(start, int):
             _check(memory, axis, start, length, size)
     return start, length
-
-
-def _distance(length: int) -> str:
-    return "where" if length == 0 else f"{-length} before"
 
 
 def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:

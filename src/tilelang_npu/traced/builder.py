@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import arithmetic, conversions, jumps
-from tilelang_npu.traced.active_trace import Inlined
+from tilelang_npu.traced.active_trace import Dialect, Inlined
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.jumps import Jumps
@@ -33,7 +33,7 @@ class Builder(Emitter):
         scaled_at: the paths of the conversions that have used a factor.
     """
 
-    def __init__(self, dialect: str, entry: Block, location: Location) -> None:
+    def __init__(self, dialect: Dialect, entry: Block, location: Location) -> None:
         super().__init__(dialect, entry, location)
         self.core: str | None = None
         self.pipe: str | None = None

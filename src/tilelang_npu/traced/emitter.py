@@ -15,7 +15,7 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.active_trace import Trace
+from tilelang_npu.traced.active_trace import Dialect, Trace
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX, Kind
 from tilelang_npu.traced.linear_forms import Atoms
@@ -44,7 +44,7 @@ class Emitter(Trace):
         schedules: the number of such loops so far.
     """
 
-    def __init__(self, dialect: str, entry: Block, location: Location) -> None:
+    def __init__(self, dialect: Dialect, entry: Block, location: Location) -> None:
         self.dialect = dialect
         self.entry = entry
         self.block = entry
