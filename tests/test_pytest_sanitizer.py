@@ -105,7 +105,7 @@ def test_allowances(run: Run, tmp_path: Path) -> None:
 
 
 def test_options_that_cannot_be_followed(run: Run) -> None:
-    for words, said in ((("--tilelang-report", "r.json"), "do nothing without"),
+    for words, said in ((("--tilelang-report", "r.json"), "have no effect without"),
                         (("--tilelang-sanitize", "--tilelang-allow", "S201:f:3"), "has no reason")):
         done = run(*words)
         assert done.returncode == 4 and said in done.stderr

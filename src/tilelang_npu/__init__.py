@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from tilelang_npu.errors import InternalError, SanitizerError, TileError
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import meant as _meant
-from tilelang_npu.places import Places as _Places
+from tilelang_npu.module_aliases import ModuleAliases as _ModuleAliases
 
-if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of one that is misspelt
+if TYPE_CHECKING:  # all names: a type checker sees only these, and reports a misspelt one
     from tilelang_npu import autotuner as autotuner
     from tilelang_npu import carver as carver
     from tilelang_npu import intrinsics as intrinsics
@@ -85,7 +85,7 @@ _NAMES = {
     "set_log_level": ("runtime.settings.log", "set_log_level"),
 }
 
-sys.meta_path.insert(0, _Places(__name__, _MODULES))  # `from tilelang_npu.autotuner import AutoTuner`
+sys.meta_path.insert(0, _ModuleAliases(__name__, _MODULES))  # `from tilelang_npu.autotuner import AutoTuner`
 
 __all__ = [
     "AutoTuner",
@@ -125,7 +125,7 @@ def _load(name: str) -> object:
         found = getattr(import_module(f"{__name__}.{home}"), attribute)
         found = _door(found) if isinstance(found, FunctionType) else found
     elif f"{__name__}.compat.alias" in sys.modules and sys.modules[f"{__name__}.compat.alias"].gathers(name):
-        return import_module(f"tilelang.{name}")  # a module that only scripts for TileLang-Ascend know
+        return import_module(f"tilelang.{name}")  # a module that exists for scripts of TileLang-Ascend only
     else:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise _meant(AttributeError(msg, name=name, obj=import_module(__name__)))

@@ -7,10 +7,10 @@ if __name__ == "__main__":
         from tilelang_npu.cli import main
 
         code = main()
-    except KeyboardInterrupt:  # while the package is being imported, or in what Python does at the end
+    except KeyboardInterrupt:  # while the package is imported, or while Python shuts down
         sys.stderr.write("interrupted\n")
         code = 130
     # Where a KeyboardInterrupt leaves exec() of a text (every dataclass is made by one), CPython remembers it and ends the
-    # process by the signal whatever the exit code says, if that was caught or not. The next exec() of a text makes it forget.
+    # process by the signal whatever the exit code is, even if it was caught. Another exec() of a text resets that.
     exec("")
     sys.exit(code)

@@ -1,6 +1,6 @@
-"""Pictures as SVG, without anything to draw them: curves, bars, and what other parts draw. Notebooks show them.
+"""Pictures as SVG text: curves, bars, and drawings of other modules. Notebooks show them.
 
-Colours are readable on light and dark pages, and all that a picture needs stands in it.
+Colours are readable on light and dark pages, and a picture refers to no other file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["COLOURS", "STYLE", "Bar", "Curve", "Picture", "bars", "curves", "picture", "ticks"]
 
 COLOURS = ("#3b7dd8", "#d1782b", "#3fa45b", "#9b6fd0", "#cf5b5b", "#8a8f98")
-"""Of curves and bars, in their order."""
+"""The colours of curves and bars, in their order."""
 STYLE = """svg text { font: 11px system-ui, sans-serif; fill: var(--dim) }
 svg text.t { text-anchor: middle }
 svg .grid path, svg path.grid { stroke: var(--line); fill: none }
@@ -25,14 +25,14 @@ svg .fall { stroke: var(--hot); stroke-dasharray: 4; fill: none }
 svg circle { fill: var(--hot) }
 svg circle.before { fill: var(--ink) }
 """
-"""How the parts of pictures look, in the colours of a page; a picture alone has them in its own."""
+"""The style of the parts of pictures, in the colours of a page; a picture outside of a page has its own colours."""
 _ALONE = {"--dim": "#7d8590", "--line": "#8a8f9855", "--ink": "#8a8f98", "--hot": "#e0663a"}
 _WIDTH, _LEFT, _RIGHT, _TOP, _HIGH = 720, 66, 16, 34, 260
 _ROW = 22
 
 
 class Picture(str):
-    """The text of an SVG, which a notebook shows."""
+    """The text of an SVG, which notebooks show."""
 
     __slots__ = ()
 
@@ -40,19 +40,19 @@ class Picture(str):
         return str(self)
 
     def save(self, file: str | Path) -> None:
-        """Write it to a file, which a browser shows, and most that shows pictures."""
+        """Write the picture to a file."""
         Path(file).write_text(str(self), encoding="utf-8")
 
 
 def picture(drawn: str, title: str = "") -> Picture:
-    """A drawing with classes of :data:`STYLE` as one that stands alone: all that is a style stands on its elements' group."""
+    """A drawing with classes of :data:`STYLE` as a picture of its own, with the style inside it."""
     rules = STYLE
     for name, colour in _ALONE.items():
         rules = rules.replace(f"var({name})", colour)
     head, _, body = drawn.partition(">")
     head = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="max-width:1000px;width:100%" ', 1)
     named = f"<title>{escape(title)}</title>" if title else ""
-    # Rules of a drawing in a page are the page's: these name a class that no other picture has.
+    # style rules inside an SVG apply to the whole page, so these name a class that other elements do not have
     scoped = "".join(f"{_scoped(line)}\n" for line in rules.splitlines())
     return Picture(head.replace('class="', 'class="tilelang-npu ', 1) + f">{named}<style>{scoped}</style>{body}")
 
@@ -67,8 +67,9 @@ def _scoped(rule: str) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve: what it is called, its points from left to right, and for each from where to where the value may lie; its
-    colour, where it is not the next one, and whether it is dashed."""
+    """A curve: its label, its points from left to right, for each point the interval that the value may be in, its colour if it
+    is not the next one, and whether it is dashed.
+    """
 
     label: str
     points: Sequence[tuple[float, float]]
@@ -79,14 +80,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Values between two ends, as far from one another as they are, or as their logarithms are."""
+    """Values between two ends, on a linear or a logarithmic scale."""
 
     low: float
     high: float
     by_powers: bool
 
     def at(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+        """The position of a value, from 0 to 1."""
         low, high, here = (log10(end) if self.by_powers else end for end in (self.low, self.high, value))
         return (here - low) / (high - low)
 
@@ -118,13 +119,13 @@ def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "",
     """A picture of curves over one axis.
 
     Args:
-        drawn: the curves, each with at least a point.
-        title: what stands above.
-        x, y: what the axes are.
-        log_x, log_y: whether equal factors are equally far from one another; all values are above 0 then.
+        drawn: the curves, each with at least one point.
+        title: the title above the picture.
+        x, y: the labels of the axes.
+        log_x, log_y: whether an axis is logarithmic; its values are then positive.
 
     Raises:
-        ValueError: there is no point, or one that a logarithm does not have.
+        ValueError: there is no point, or a logarithmic axis has a value that is not positive.
     """
     every = [point for curve in drawn for point in curve.points]
     ends = [end for curve in drawn for pair in curve.spread for end in pair]
@@ -133,7 +134,7 @@ def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "",
         msg = "there is nothing to draw"
         raise ValueError(msg)
     if (log_x and min(place for place, _ in every) <= 0) or (log_y and min(heights) <= 0):
-        msg = "an axis of powers has no place for 0 or less"
+        msg = "a logarithmic axis needs positive values"
         raise ValueError(msg)
     across = _axis([place for place, _ in every], by_powers=log_x, from_zero=False)
     top = max(heights)
@@ -178,7 +179,7 @@ def _colour(curve: Curve, number: int) -> str:
 
 
 def _shown(value: float) -> str:
-    """A number of a tick, as short as it can be said."""
+    """A number of a tick, in its shortest form."""
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:g}"
 
 
@@ -187,7 +188,7 @@ def _shown(value: float) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A row: what it is, how long its bar is, what stands behind it; without a length it has no bar."""
+    """A row: its label, the length of its bar, and the text after the bar; a row without a length has no bar."""
 
     label: str
     value: float | None
@@ -195,7 +196,7 @@ class Bar:
 
 
 def bars(rows: Sequence[Bar], *, title: str = "") -> Picture:
-    """A picture of bars from the left, one below the other, the first in a colour of its own."""
+    """A picture of horizontal bars, one below the other, the first in a colour of its own."""
     longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
     label = 8 + 7 * max((len(row.label) for row in rows), default=0)
     note = 12 + 7 * max((len(row.note) for row in rows), default=0)

@@ -1,4 +1,4 @@
-"""Which interpreted kernel the calling thread executes, if any: the functions of the language ask before they trace."""
+"""The interpreted kernel that the calling thread executes, if any: functions of the language check it before they trace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Interpreting(Protocol):
     """An interpreted kernel, as the language sees it."""
 
     def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """Carry out the language function ``name``, such as ``copy`` or ``tile.add``."""
+        """Executes the language function ``name``, such as ``copy`` or ``tile.add``."""
 
     def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
-        """Call the function of a macro."""
+        """Calls the function of a macro."""
 
 
 class _Thread(threading.local):
@@ -39,9 +39,9 @@ def interpreting() -> Interpreting | None:
 
 
 def dispatched(name: str, function: T) -> T:
-    """Returns a function of the language that the interpreter carries out while it runs, and ``function`` otherwise.
+    """Returns a function that calls the interpreter while it runs in this thread, and ``function`` otherwise.
 
-    Names of one function are one function: the interpreter gets the first of them.
+    Several names of one function give one function: the interpreter gets the first name.
     """
     if not isinstance(function, FunctionType):
         return function
@@ -55,5 +55,5 @@ def _wrapped(name: str, function: FunctionType) -> Any:
         running = THREAD.running
         return function(*arguments, **keywords) if running is None else running.call(name, arguments, keywords)
 
-    vars(call).pop("__tilelang_npu_door__", None)  # which wraps() copied: this function needs a door of its own
+    vars(call).pop("__tilelang_npu_door__", None)  # wraps() copied the mark, but this function is not wrapped by a door yet
     return door(call)

@@ -1,11 +1,13 @@
-"""How results look in a notebook: reports and MLIR as HTML with inline styles alone, readable on light and dark pages."""
+"""Colours of reports and MLIR: HTML for notebooks, with inline styles that suit light and dark pages, and terminal codes."""
 
 from __future__ import annotations
 
+import os
 import re
 from html import escape
+from typing import TextIO
 
-__all__ = ["Mlir", "Report", "in_terminal", "report"]
+__all__ = ["Mlir", "Report", "painted", "report"]
 
 _PRE = '<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em;white-space:pre">{}</pre>'
 _BLUE, _GREEN, _BROWN, _RED, _GREY = "#3b7dd8", "#2e8b57", "#b0692a", "#d0473d", "#8a8f98"
@@ -21,7 +23,7 @@ _CODES = {"wrong": "1;31", "place": "36", "bar": "31"}
 
 
 class Report:
-    """What is printed as text, and shown by notebooks with its places and codes in colours."""
+    """A report that is printed as text; notebooks show its places and codes in colours."""
 
     __slots__ = ()
 
@@ -30,7 +32,7 @@ class Report:
 
 
 class Mlir(str):
-    """The text of a module: a string, which a notebook shows in colours."""
+    """The text of a module: a string that notebooks show in colours."""
 
     __slots__ = ()
 
@@ -43,9 +45,11 @@ def report(text: str) -> str:
     return _coloured(text, _REPORT, _REPORT_COLOURS)
 
 
-def in_terminal(text: str) -> str:
-    """A report with the colours of a terminal; its first line is as the others, which commands print below others."""
-    return _REPORT.sub(
+def painted(text: str, stream: TextIO) -> str:
+    """A report with the colours of a terminal if ``stream`` is one that has colours, and ``NO_COLOR`` is not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return text
+    return _REPORT.sub(  # the first line is not bold, as commands print a report below others
         lambda match: f"\x1b[{_CODES[str(match.lastgroup)]}m{match[0]}\x1b[0m" if match.lastgroup in _CODES else match[0], text)
 
 

@@ -1,9 +1,9 @@
-"""The one family of errors, and how they are shown.
+"""The errors of this package, and how they are shown.
 
-A :class:`TileError` says what is wrong, at which line of the user's kernel, with the sizes and names, and what to do.
-Nothing below the user's line is shown: the functions and classes that a user calls are under :func:`door`, which takes the
-frames of this package out of a traceback that leaves it. An :class:`InternalError` is a fault of this package and keeps its
-traceback, as does every exception that is raised here and is not meant for the user.
+A :class:`TileError` says what is wrong, at which line of the user's kernel, with the sizes and names, and what to do. Frames
+below the user's line are not shown: functions and classes that a user calls are wrapped by :func:`door`, which removes the
+frames of this package from a traceback that leaves it. An :class:`InternalError` is a fault of this package and keeps its
+traceback, as does every other exception that is raised here and not marked as the user's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from tilelang_npu.sharing import once
 
 TRACEBACK = "TILELANG_NPU_TRACEBACK"
-"""The environment variable that leaves tracebacks as they are: ``full``."""
+"""The environment variable with which tracebacks are not changed: ``full``."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Location:
     """A place in a source file.
 
     Attributes:
-        file: path of the file.
-        line: line number, from 1.
-        column: column of the first character, from 1; 0 where it is not known.
-        end_column: column behind the last character, or 0.
+        file: the path of the file.
+        line: the line number, from 1.
+        column: the column of the first character, from 1; 0 where it is not known.
+        end_column: the column after the last character, or 0.
     """
 
     file: str
@@ -45,14 +45,14 @@ class Location:
 
     @property
     def shown_file(self) -> str:
-        """The file as its author knows it: ``In[3]`` for a cell of a notebook, which is a file of no meaning."""
+        """The file as its author knows it: ``In[3]`` for a cell of a notebook, whose file name has no meaning."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(self.file)
         return self.file if number is None else f"In[{number}]"
 
     @property
     def shown_line(self) -> str:
-        """The file and the line, as reports name them."""
+        """The file and the line, as in reports."""
         return f"{self.shown_file}:{self.line}"
 
     def source(self) -> str:
@@ -60,7 +60,7 @@ class Location:
         return linecache.getline(self.file, self.line).rstrip("\n")
 
     def names(self, operation: str) -> str:
-        """What an operation is called in the file: itself in text of the IR, ``T.copy`` where a kernel calls that."""
+        """The name of an operation in the file: its own in text of the IR, ``T.copy`` where a kernel calls that."""
         line = self.source()
         if operation in line or not line:
             return operation
@@ -69,16 +69,16 @@ class Location:
 
 
 class TileError(Exception):
-    """A kernel, a call or an input file is wrong.
+    """An error in a kernel, a call or an input file.
 
     Args:
-        message: what is wrong, with sizes and names; no final stop.
-        code: stable code of the diagnostic, such as ``T104``; ``S301`` is a deadlock, ``S302`` and on another hang, of the
-            simulated machine.
-        location: where; filled in by the front end when the raiser does not know it.
-        label: short text beside the caret.
+        message: what is wrong, with sizes and names; no full stop.
+        code: the stable code of the diagnostic, such as ``T104``; ``S301`` is a deadlock, ``S302`` and later codes other hangs
+            of the simulated machine.
+        location: the place; the front end adds it where it is not known when the error is raised.
+        label: a short text after the caret.
         notes: further facts, one line each.
-        help: what to do about it.
+        help: how to repair it.
     """
 
     def __init__(self, message: str, *, code: str, location: Location | None = None, label: str = "",
@@ -95,7 +95,7 @@ class TileError(Exception):
         return _raised, (type(self), self.args, vars(self))
 
     def at(self, location: Location | None) -> TileError:
-        """Fill in the location where none is known yet; returns the error itself."""
+        """Sets the location if there is none; returns the error."""
         if self.location is None:
             self.location = location
         return self
@@ -112,7 +112,7 @@ def _raised(kind: type[TileError], arguments: tuple[Any, ...], state: dict[str, 
 
 
 class SanitizerError(TileError):
-    """A launch has hazards. It is over: its results are in the arrays.
+    """A launch with hazards. The launch is over: its results are in the arrays.
 
     Args:
         message: the reports, as text.
@@ -125,11 +125,12 @@ class SanitizerError(TileError):
 
 
 class InternalError(Exception):
-    """This package broke one of its own rules; please report it with the kernel that shows it."""
+    """This package violated one of its own invariants; please report it with the kernel that shows it."""
 
 
 def shown(value: Any) -> str:
-    """A value of the author in a message: a buffer with its shape, an array without its elements, others as Python has them."""
+    """A value of the author for a message: a buffer with its shape, an array without its elements, others as Python shows them.
+    """
     if hasattr(value, "describe"):
         return str(value.describe())
     if is_array(value):
@@ -143,12 +144,12 @@ _LONGEST = 80
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array or a tensor of the host, not a single number of one."""
+    """Whether a value is an array or a tensor of the host, and not a single number."""
     return type(value).__module__.startswith(("numpy", "torch")) and hasattr(value, "dtype") and bool(value.shape)
 
 
 ARRAY_OF_THE_HOST = "an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
-"""What to do where a kernel names an array that stands around it."""
+"""The advice where a kernel names an array of the surrounding program."""
 
 
 def render(error: TileError) -> str:
@@ -180,12 +181,12 @@ def render(error: TileError) -> str:
 
 
 _WIDEST = 400
-"""Lines longer than this are cut around the place that a message is about."""
+"""Longer lines are cut around the place of an error."""
 _CUT = "... "
 
 
 def _window(text: str, column: int) -> tuple[str, int]:
-    """The part of a line to show, and how many characters of the line stand in front of it and are not shown."""
+    """The part of a line to show, and the number of characters before it that are not shown."""
     if len(text) <= _WIDEST:
         return text, 0
     start = max(0, min(column - 1 - _WIDEST // 2, len(text) - _WIDEST))
@@ -200,15 +201,16 @@ PublicT = TypeVar("PublicT", bound=Callable[..., Any])
 
 _PACKAGE = __file__.rpartition(os.sep)[0] + os.sep  # without pathlib, which loads half of urllib
 _BELOW = {*sys.stdlib_module_names, "ml_dtypes", "numpy", "torch", "xdsl"}
-"""What this package is built on: its frames are this package's where this package has called it."""
+"""The packages that this package uses: their frames count as this package's where this package has called them."""
 _PLAIN = {"__new__", "__repr__", "__str__", "__hash__", "__eq__", "__ne__", "__setattr__", "__getattribute__",
           "__init_subclass__", "__set_name__", "__reduce__", "__getstate__", "__setstate__"}
-"""Methods that a user does not call, or that have nothing to say."""
+"""Methods that a user does not call, or that raise no errors."""
 
 
 def door(public: PublicT) -> PublicT:
-    """Make a function, or the methods and properties of a class, one that users call: an error that leaves it shows the user's
-    frames and none of this package's, unless ``TILELANG_NPU_TRACEBACK=full``."""
+    """Wraps a function, or the methods and properties of a class, that users call: an error that leaves it shows the user's
+    frames and not those of this package, unless ``TILELANG_NPU_TRACEBACK=full``.
+    """
     if not isinstance(public, type):
         closed: PublicT = _closed(public)
         return closed
@@ -227,20 +229,20 @@ def door(public: PublicT) -> PublicT:
 
 
 def doors(names: dict[str, Any]) -> None:
-    """Make every public function and class of a module a door, in its namespace."""
+    """Wraps every public function and class of a module by :func:`door`, in its namespace."""
     for name, value in list(names.items()):
         if isinstance(value, (FunctionType, type)) and not name.startswith("_") and value.__module__ == names["__name__"]:
             names[name] = door(value)
 
 
 def meant(error: MeantT) -> MeantT:
-    """Mark an exception of Python's own kinds as the user's, such as a failed comparison: it shows no frame of this package."""
+    """Marks a built-in exception, such as a failed comparison, as the user's: its traceback shows no frame of this package."""
     error.__tilelang_npu_meant__ = True  # type: ignore[attr-defined]
     return error
 
 
 def caller() -> FrameType | None:
-    """The frame that has called the function that asks, past its door."""
+    """The frame that called the function which calls this one, without the wrapper of :func:`door`."""
     frame = sys._getframe(2)
     return frame.f_back if frame.f_code.co_filename == __file__ else frame
 
@@ -258,15 +260,17 @@ def _closed(function: Any) -> Any:
                 noted = error.__traceback__
                 _strip(error)
                 if sys.version_info < (3, 11) and noted is not None and noted is not error.__traceback__:
-                    noted.tb_next = error.__traceback__  # that Python raises again what it had noted: one line stays
-            raise  # which, unlike `raise error`, adds no line for this function
+                    noted.tb_next = error.__traceback__  # Python 3.10 raises the first traceback again: shorten it
+            raise  # unlike `raise error`, this adds no frame of this function
 
     doorway.__tilelang_npu_door__ = True  # type: ignore[attr-defined]
     return doorway
 
 
 def _strip(error: BaseException) -> None:
-    """Take out of an exception what a user has no use for. What is not for users, raised in this package, stays as it is."""
+    """Removes frames from an exception that do not help a user. Exceptions of this package that are not for users stay
+    unchanged.
+    """
     places = list(_places(error.__traceback__))
     shown = [place for place, is_shown in zip(places, _shown(places), strict=True) if is_shown]
     if not isinstance(error, TileError) and (not shown or places[-1] is not shown[-1]) and not _is_for_the_user(error, places):
@@ -278,7 +282,7 @@ def _strip(error: BaseException) -> None:
     if not isinstance(error, TileError):
         return
     if error.__cause__ is not None and _is_ours(error.__cause__):
-        error.__cause__ = None  # which suppresses the context too
+        error.__cause__ = None  # this suppresses the context too
     elif not error.__suppress_context__ and error.__context__ is not None and _is_ours(error.__context__):
         error.__suppress_context__ = True
     for linked in (error.__cause__, None if error.__suppress_context__ else error.__context__):
@@ -287,7 +291,9 @@ def _strip(error: BaseException) -> None:
 
 
 def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> bool:
-    """Whether it is marked so, or in Python's own words for arguments that do not fit a door or a name that is not there."""
+    """Whether an exception is marked as the user's, or is Python's own for wrong arguments of a wrapped function or a missing
+    name.
+    """
     if hasattr(error, "__tilelang_npu_meant__"):
         return True
     is_wrong_call = isinstance(error, TypeError) and len(places) == 1
@@ -296,7 +302,7 @@ def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> b
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether an exception was raised in this package or below it, and never reached a user's line."""
+    """Whether an exception was raised in this package or below it, and never passed a user's frame."""
     places = list(_places(error.__traceback__))
     return bool(places) and not list(_shown(places))[-1]
 
@@ -308,7 +314,7 @@ def _places(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _shown(places: Sequence[TracebackType]) -> Iterator[bool]:
-    """Of each place, outermost first, whether it is a user's, or in what a user has called."""
+    """For each frame, outermost first, whether it is the user's, or in a library that the user has called."""
     is_below = False
     for place in places:
         if place.tb_frame.f_code.co_filename.startswith(_PACKAGE):

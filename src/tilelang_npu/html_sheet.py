@@ -1,7 +1,7 @@
-"""Self-contained pages of HTML: the frame, the colours, and a script's source with its lines.
+"""Self-contained HTML pages: the frame, the colours, and a script's source with its lines.
 
-Nothing on such a page is loaded from anywhere. What stands for a line of the script has its number in ``data-p``; pointing at
-one marks all of them, and a click goes from the source to the rest of the page or back.
+A page loads no other file. An element that belongs to a line of the script has the line's number in ``data-p``; pointing at one
+marks all of them, and a click goes from the source to the rest of the page or back.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 __all__ = ["document", "row", "source"]
 
-_NOTHING_ELSE = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
+_CONTENT_POLICY = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
                  'script-src \'unsafe-inline\'">')
-"""With this a browser loads nothing, whatever the page says."""
+"""Forbids the browser to load other files."""
 _STYLE = """
 :root { --ink: #1c2128; --dim: #6e7781; --line: #d8dee4; --page: #ffffff; --bar: #f6f8fa;
   --new: #dafbe1; --old: #ffebe9; --on: #fff8c5; --hot: #f0883e }
@@ -45,18 +45,18 @@ document.querySelectorAll('[data-p]').forEach(e => {
 
 
 def document(title: str, about: str, text: str, body: str, style: str = "", script: str = "") -> str:
-    """A page: the script's source on the left, and beside it whatever is said of it.
+    """A page with the script's source on the left, and the content on the right.
 
     Args:
-        title: the heading, as it is to be read.
-        about: what kind of page it is, for the title.
+        title: the heading.
+        about: the kind of page, for the title.
         text: the source, made by ``source``.
-        body: the rest, and all that follows, as HTML.
-        style, script: of this kind of page.
+        body: the lead in the first line, and the content, as HTML.
+        style, script: for this kind of page.
     """
     heading = html.escape(title)
     lead, _, rest = body.partition("\n")
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{_NOTHING_ELSE}<title>{heading}: {about}</title>'
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{_CONTENT_POLICY}<title>{heading}: {about}</title>'
             f"<style>{_STYLE}{style}</style></head><body><header><h1>{heading}</h1><p>{lead}</p></header>"
             f'<main><div id="python"><pre>{text}</pre></div><div>{rest}</div></main><script>{_SCRIPT}{script}</script></body>'
             "</html>\n")
@@ -67,7 +67,7 @@ def source(text: str, beside: Callable[[int], str] = lambda number: "") -> str:
 
     Args:
         text: the script.
-        beside: what stands in front of a line, as HTML, by its number.
+        beside: HTML before each line, by its number.
     """
     return "".join(row("", f'{beside(number)}<span class="n">{number}</span>{html.escape(line)}', number)
                    for number, line in enumerate(text.splitlines(), 1))
@@ -78,8 +78,8 @@ def row(kind: str, shown: str, place: int | None) -> str:
 
     Args:
         kind: its class, for the style.
-        shown: what it shows, as HTML.
-        place: the line of the script that it is about.
+        shown: its content, as HTML.
+        place: the line of the script that it belongs to.
     """
     about = "" if place is None else f' data-p="{place}"'
     return f'<span class="l{" " * bool(kind)}{kind}"{about}>{shown}</span>'

@@ -1,8 +1,8 @@
-"""Integers of which not everything is known: the sum that one is, and the bounds between which it lies.
+"""Integers that are partly known: their linear forms and their bounds.
 
-A :class:`Linear` is a constant plus integer multiples of atoms. What an atom is, whoever reads an expression decides: a number
-that a table gives to a structure, a value of the IR, a name in generated code. An :class:`Interval` is all integers between
-two ends, either of which may be open. The bounds of a sum follow from those of its atoms.
+A :class:`Linear` is a constant plus integer multiples of atoms. The code that reads an expression decides what an atom is: a
+number that a table assigns to a structure, a value of the IR, a name in generated code. An :class:`Interval` is all integers
+between two ends, either of which may be infinite. The bounds of a sum follow from those of its atoms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Bound = float
 
 
 def _sum(x: Bound, y: Bound) -> Bound:
-    if type(x) is float:  # an infinity, to which an integer may be too large to be added
+    if type(x) is float:  # an infinity: Python cannot add a large integer to it
         return x
     return y if type(y) is float else x + y
 
@@ -34,7 +34,7 @@ def _product(x: Bound, y: Bound) -> Bound:
 
 
 def _floor(x: Bound, y: Bound) -> Bound:
-    """``x // y``, or what it comes to as they grow."""
+    """``x // y``, or its limit where one of them is infinite."""
     if type(x) is float:
         return x if y > 0 else -x
     if type(y) is float:
@@ -51,7 +51,7 @@ def _truncated(x: Bound, y: Bound) -> Bound:
 
 
 def _shifted(x: Bound, y: Bound) -> Bound:
-    """``x >> y``, or what it comes to as they grow."""
+    """``x >> y``, or its limit where one of them is infinite."""
     if type(x) is float:
         return x
     return int(x) >> int(y) if y <= int(x).bit_length() else -1 if x < 0 else 0
@@ -59,10 +59,10 @@ def _shifted(x: Bound, y: Bound) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All integers from ``low`` to ``high``, both included; an infinity where no bound is known.
+    """All integers from ``low`` to ``high``, both included; infinite where there is no known bound.
 
-    The operators give the bounds of what they compute of any two members. Where that has no value, as divided by zero, it
-    counts for nothing. One whose ``low`` is above its ``high`` has no members.
+    The operators give bounds of the results for any two members. Undefined results, as of a division by zero, do not count. An
+    interval whose ``low`` is above its ``high`` is empty.
     """
 
     low: Bound = -inf
@@ -70,36 +70,38 @@ class Interval:
 
     @classmethod
     def at(cls, value: int) -> Interval:
-        """A value that is known."""
+        """The interval of one value."""
         return cls(value, value)
 
     @classmethod
     def of_bits(cls, bits: int, *, signed: bool) -> Interval:
-        """What so many bits hold."""
+        """The integers of so many bits."""
         half = 1 << (bits - 1)
         return cls(-half, half - 1) if signed else cls(0, 2 * half - 1)
 
     @property
     def constant(self) -> int | None:
-        """The only value, where there is one."""
+        """The only member; None where there are several."""
         return int(self.low) if self.low == self.high and type(self.low) is not float else None
 
     @property
     def numbers(self) -> range:
-        """The members of one that is closed."""
+        """The members of an interval with finite bounds."""
         return range(int(self.low), int(self.high) + 1)
 
     @property
     def closed(self) -> bool:
-        """Whether both bounds are known."""
+        """Whether both bounds are finite."""
         return type(self.low) is not float and type(self.high) is not float
 
     def within(self, other: Interval) -> bool:
-        """Whether it has no member that the other one has not."""
+        """Whether all members are members of the other interval."""
         return other.low <= self.low and self.high <= other.high
 
     def holds(self, sign: str) -> bool | None:
-        """Whether ``member sign 0`` is so of all members; None where it is of some. The sign is one of ``== != < <= > >=``."""
+        """Whether ``member sign 0`` holds for all members (True), for none (False) or for some (None). The sign is one of
+        ``== != < <= > >=``.
+        """
         if sign in (">", ">="):
             return (-self).holds(sign.replace(">", "<"))
         if sign == "!=":
@@ -111,7 +113,7 @@ class Interval:
         return True if self.high <= below else False if self.low > below else None
 
     def fitted(self, other: Interval) -> Interval:
-        """Bounds of a member that is taken modulo the other one's length, so that it is a member of that."""
+        """The bounds of a member that wraps around into the other interval."""
         return self if self.within(other) else other
 
     def wrapped(self, value: int) -> int:
@@ -120,19 +122,19 @@ class Interval:
         return (value - low) % (int(self.high) - low + 1) + low
 
     def join(self, other: Interval) -> Interval:
-        """Bounds of a member of either."""
+        """The bounds of a member of either."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def meet(self, other: Interval) -> Interval:
-        """Bounds of a member of both."""
+        """The bounds of a member of both."""
         return Interval(max(self.low, other.low), min(self.high, other.high))
 
     def least(self, other: Interval) -> Interval:
-        """Bounds of ``min``."""
+        """The bounds of ``min``."""
         return Interval(min(self.low, other.low), min(self.high, other.high))
 
     def greatest(self, other: Interval) -> Interval:
-        """Bounds of ``max``."""
+        """The bounds of ``max``."""
         return Interval(max(self.low, other.low), max(self.high, other.high))
 
     def __neg__(self) -> Interval:
@@ -151,15 +153,15 @@ class Interval:
         return self._divided(other, _floor)
 
     def ceildiv(self, other: Interval) -> Interval:
-        """Bounds of a division that rounds up."""
+        """The bounds of a division that rounds up."""
         return self._divided(other, _ceiling)
 
     def truncdiv(self, other: Interval) -> Interval:
-        """Bounds of a division that rounds toward zero."""
+        """The bounds of a division that rounds toward zero."""
         return self._divided(other, _truncated)
 
     def __mod__(self, other: Interval) -> Interval:
-        """Bounds of what a division that rounds down leaves: it has the divisor's sign."""
+        """The bounds of the remainder of a division that rounds down; it has the divisor's sign."""
         if other.low > 0:
             if self.low >= 0:
                 return self if self.high < other.low else Interval(0, min(self.high, other.high - 1))
@@ -170,7 +172,7 @@ class Interval:
         return parts[0].join(parts[-1]) if parts else ANY
 
     def remainder(self, other: Interval) -> Interval:
-        """Bounds of what a division that rounds toward zero leaves: it has the dividend's sign."""
+        """The bounds of the remainder of a division that rounds toward zero; it has the dividend's sign."""
         largest = max(-other.low, other.high) - 1
         if largest < 0:
             return ANY
@@ -180,7 +182,7 @@ class Interval:
         return Interval(max(min(self.low, 0), -largest), min(max(self.high, 0), largest))
 
     def __and__(self, other: Interval) -> Interval:
-        """Bounds of the bits that both have."""
+        """The bounds of the bitwise and."""
         highs = [part.high for part in (self, other) if part.low >= 0]
         return Interval(0, min(highs)) if highs else ANY
 
@@ -212,11 +214,11 @@ Atom = TypeVar("Atom", bound=Hashable)
 
 
 class Linear(Generic[Atom]):
-    """``constant + sum(factor * atom)``; immutable, equal to every other of the same value for all values of the atoms.
+    """``constant + sum(factor * atom)``; immutable, and equal to another one with the same value for all values of the atoms.
 
     Attributes:
-        constant: what is added.
-        terms: the factors, none of them 0, by atom, in the order in which the atoms came.
+        constant: the constant.
+        terms: the factor of each atom, none of them 0, in the order in which the atoms were added.
     """
 
     __slots__ = ("_hash", "constant", "terms")
@@ -228,12 +230,12 @@ class Linear(Generic[Atom]):
 
     @classmethod
     def of(cls, atom: Atom) -> Self:
-        """An atom alone."""
+        """An atom."""
         return cls(0, {atom: 1})
 
     @property
     def known(self) -> bool:
-        """Whether it is a number."""
+        """Whether it is a constant."""
         return not self.terms
 
     def __add__(self, other: Self | int) -> Self:
@@ -262,26 +264,26 @@ class Linear(Generic[Atom]):
     __rmul__ = __mul__
 
     def quotient(self, divisor: int) -> Self | None:
-        """``self // divisor``, where it is a sum of the same atoms."""
+        """``self // divisor``, where it is a sum of the same atoms; else None."""
         if any(factor % divisor for factor in self.terms.values()):
             return None
         return type(self)(self.constant // divisor, {atom: factor // divisor for atom, factor in self.terms.items()})
 
     def remainder(self, divisor: int) -> int | None:
-        """``self % divisor``, where it is the same for all values of the atoms."""
+        """``self % divisor``, where it does not depend on the atoms; else None."""
         return None if any(factor % divisor for factor in self.terms.values()) else self.constant % divisor
 
     @property
     def single(self) -> tuple[Atom, int] | None:
-        """The only atom and its factor, where there is one."""
+        """The only atom and its factor; None where there are none or several."""
         return next(iter(self.terms.items())) if len(self.terms) == 1 else None
 
     def factor(self, atom: Atom) -> int:
-        """How many times an atom is in it."""
+        """The factor of an atom."""
         return self.terms.get(atom, 0)
 
     def substitute(self, atom: Atom, by: Self | int) -> Self:
-        """With something else in the place of an atom."""
+        """The sum with ``by`` in place of an atom."""
         rest = type(self)(self.constant, {other: factor for other, factor in self.terms.items() if other != atom})
         return rest + by * self.factor(atom)
 

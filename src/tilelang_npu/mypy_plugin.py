@@ -1,15 +1,15 @@
-"""What mypy has to be told to check the bodies of kernels: ``plugins = ["tilelang_npu.mypy_plugin"]`` in its configuration.
+"""The mypy plugin that lets mypy check the bodies of kernels: ``plugins = ["tilelang_npu.mypy_plugin"]`` in its configuration.
 
-A kernel is Python by its grammar and not by its annotations: ``A: T.Tensor((M, N), "float16")`` is a call, which no type
-checker takes for a type, and a kernel's return type, or the type of a factory's ``tile_M=128``, nobody writes. Without the
-plugin mypy leaves a kernel's body alone (``prim_func`` is ``typing.no_type_check`` in the stubs). With it, in each file that
-imports the language, before mypy analyses it:
+The annotations of a kernel are not Python types: ``A: T.Tensor((M, N), "float16")`` is a call, and authors leave out the return
+type of a kernel and the type of a factory's ``tile_M=128``. Without the plugin mypy does not check a kernel's body
+(``prim_func`` is ``typing.no_type_check`` in the stubs). With it, in each file that imports the language, before mypy analyses
+it:
 
 * an annotation ``T.Tensor(...)`` or ``T.Tensor[...]`` is the type ``T.Tensor``, and ``T.int32`` is ``int``;
-* what ``prim_func``, ``macro`` and ``jit`` decorate has no missing annotations: those that are left out are ``Any``, a kernel
-  returns ``None``, and a function under ``jit`` that defines a kernel returns one.
+* functions under ``prim_func``, ``macro`` and ``jit`` have no missing annotations: one that is left out is ``Any``, a kernel
+  returns ``None``, and a function under ``jit`` that defines a kernel returns it.
 
-With ``--num-workers``, mypy's workers read files where no plugin sees them: bodies are left alone, as without it.
+With ``--num-workers``, mypy's workers read files without plugins: bodies are not checked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from mypy.types import (
 )
 
 CONSTANT = "TILELANG_NPU_BODIES"
-"""The name by which the stubs are told that bodies are checked; pyright's configuration defines it."""
+"""The name that tells the stubs that bodies are checked; pyright's configuration defines it."""
 _PACKAGES = ("tilelang_npu", "tilelang")
 _NUMBERS = {"bool": "bool", "int": "int", "float": "float",
             **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float"),
@@ -73,7 +73,7 @@ class KernelPlugin(Plugin):
             options.always_true.append(CONSTANT)
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
-        """Complete a file's annotations: mypy asks for further imports once it has parsed the file, and before it reads on."""
+        """Completes a file's annotations: mypy calls this after it has parsed the file, before it analyses it."""
         names = _Names.of(file)
         if names:
             for function, decorators in _functions(file.defs):
@@ -85,17 +85,16 @@ class KernelPlugin(Plugin):
                     statement.type = statement.unanalyzed_type = written
         return []
 
-
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
-        """What ``jit`` makes of a function, as :meth:`get_method_hook`."""
+        """The result of ``jit``, see :meth:`get_method_hook`."""
         return self._factory if fullname == "tilelang_npu.runtime.jit.factory.jit" else None
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
-        """What ``jit(...)`` makes of a function; mypy decides between its overloads for functions without ``Any`` only."""
+        """The result of ``jit(...)``; mypy chooses between its overloads only for functions without ``Any``."""
         return self._factory if fullname == "tilelang_npu.runtime.jit.factory.Jit.__call__" else None
 
     def _factory(self, ctx: FunctionContext | MethodContext) -> Type:
-        """Of a function that returns a kernel, the factory whose call gives the compiled one."""
+        """For a function that returns a kernel, the factory whose call returns the compiled kernel."""
         function = get_proper_type(ctx.arg_types[0][0]) if ctx.arg_types and ctx.arg_types[0] else None
         result = get_proper_type(function.ret_type) if isinstance(function, CallableType) else None
         factory, kernel = (self.lookup_fully_qualified(f"tilelang_npu.runtime.{name}") for name in (
@@ -107,26 +106,26 @@ class KernelPlugin(Plugin):
         return Instance(factory.node, [parameters, Instance(kernel.node, [])])
 
     def report_config_data(self, ctx: ReportConfigContext) -> str | None:
-        """Keep files with kernels out of mypy's cache: what is in it is analysed again without :meth:`get_additional_deps`."""
+        """Keeps files with kernels out of mypy's cache, which would analyse them again without :meth:`get_additional_deps`."""
         if not _source(ctx.id, ctx.path):
             return None
         return "looked for" if ctx.is_check else "kept"  # never the same
 
 
 def plugin(version: str) -> type[Plugin]:
-    """mypy's entry."""
+    """mypy's entry point."""
     del version
     return KernelPlugin
 
 
 @dataclass
 class _Names:
-    """How a file names the language, and what it decorates with.
+    """The names of the language in a file, and its decorators.
 
     Attributes:
-        modules: what stands in front of a name of the language: ``T``, or ``tilelang_npu.language``.
-        own: names that are imported from the language by themselves.
-        calls: by the place of an annotation that is a call, the name that is called.
+        modules: the prefixes of names of the language: ``T``, or ``tilelang_npu.language``.
+        own: names that are imported from the language.
+        calls: for each place of an annotation that is a call, the name that is called.
     """
 
     modules: set[str] = field(default_factory=set)
@@ -158,13 +157,13 @@ class _Names:
                 self.calls[child.lineno, child.col_offset] = ast.unparse(child.func)
 
     def of_language(self, dotted: str) -> str:
-        """The name in the language that a dotted name means; empty for others."""
+        """The name in the language of a dotted name; empty for others."""
         head, _, last = dotted.rpartition(".")
         return last if head in self.modules or (not head and last in self.own) else ""
 
 
 def _source(module: str, path: str) -> bytes:
-    """What stands in a file that may have kernels; nothing for others, and for those of packages."""
+    """The text of a file that may have kernels; empty for others, and for those of packages."""
     if module.partition(".")[0] in _PACKAGES or "site-packages" in path or not path.endswith(".py"):
         return b""
     try:
@@ -175,7 +174,7 @@ def _source(module: str, path: str) -> bytes:
 
 
 def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
-    """These statements and all below them."""
+    """These statements and all in their blocks."""
     for statement in body:
         yield statement
         for block in _blocks(statement):
@@ -221,7 +220,7 @@ def _dotted(expression: Expression) -> str:
 
 
 def _as_type(annotation: Type, names: _Names) -> Type:
-    """An annotation as a type: the language's are buffers and numbers, others stay."""
+    """An annotation as a type: those of the language are buffers and numbers, others stay unchanged."""
     if isinstance(annotation, RawExpressionType):
         dotted = names.calls.get((annotation.line, annotation.column), "")
     elif isinstance(annotation, UnboundType):
@@ -255,7 +254,7 @@ def _complete(function: FuncDef, decorators: Sequence[str], names: _Names) -> No
 
 
 def _declare(function: FuncDef, names: _Names) -> None:
-    """``A: T.Tensor((M, N), dtype)`` in a function that holds its kernel is the annotation of its parameter ``A``."""
+    """Makes ``A: T.Tensor((M, N), dtype)`` in a function that contains its kernel the annotation of its parameter ``A``."""
     for place, statement in enumerate(function.body.body):
         if not (isinstance(statement, AssignmentStmt) and isinstance(statement.rvalue, TempNode) and statement.unanalyzed_type):
             continue
@@ -279,7 +278,7 @@ def _is_left_out(kind: Type) -> bool:
 
 
 def _made(factory: FuncDef, names: _Names) -> Type:
-    """What a function under ``jit`` returns: a kernel where it defines one, else what its own ``with T.Kernel`` computes."""
+    """The result of a function under ``jit``: a kernel where it defines one, else that of its own ``with T.Kernel``."""
     for module in sorted(names.modules):
         if any(isinstance(part, Decorator) and any(names.of_language(_dotted(each)) == "prim_func"
                                                    for each in part.original_decorators)

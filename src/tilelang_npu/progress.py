@@ -1,7 +1,7 @@
-"""A line in the terminal on what takes longer than two seconds: what it is, how far it is, and how long it may still take.
+"""A progress line in the terminal for work that takes longer than two seconds: what is done, how far it is, and the time left.
 
-It stands on standard error of a terminal, and is taken away when all is done: no file, pipe, notebook or run of CI sees it,
-nor a terminal with ``TERM=dumb``. Who does the work only counts; a thread that sleeps most of the time draws.
+It is on standard error of a terminal, and is removed when the work ends. Files, pipes, notebooks and CI do not get it, nor does
+a terminal with ``TERM=dumb``. The work only counts steps; a thread draws, and sleeps most of the time.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 __all__ = ["AFTER", "Underway", "aside", "shown", "text_of"]
 
 AFTER = 2.0
-"""Seconds after which something is shown."""
+"""The number of seconds after which the line is shown."""
 _EVERY = 0.25
-"""Seconds from one drawing to the next."""
+"""The number of seconds between drawings."""
 
 
 @dataclass
 class Underway:
-    """Something that goes on.
+    """Work that is running.
 
     Attributes:
-        what: what is done, in a few words.
-        total: how many of them there are to do; 0 where nobody knows.
-        of: what they are.
-        done: how many are done.
+        what: the work, in a few words.
+        total: the number of items; 0 where it is not known.
+        of: the items' name.
+        done: the number of items that are done.
         started: when it began.
     """
 
@@ -53,15 +53,15 @@ class _Line:
         self._process = 0
 
     def begin(self, step: Underway) -> None:
-        """One more thing goes on, inside of those that do already."""
+        """Starts work inside of the work that is running."""
         self.steps.append(step)
-        if self._process != os.getpid():  # of a process that was forked no thread is there
+        if self._process != os.getpid():  # a forked process does not have the thread
             self._process, self.lock, self.busy = os.getpid(), threading.RLock(), threading.Event()
             threading.Thread(target=self._draw_on, name="progress", daemon=True).start()
         self.busy.set()
 
     def end(self, step: Underway) -> None:
-        """It is done."""
+        """Ends work."""
         self.steps.remove(step)
         if not self.steps:
             self.busy.clear()
@@ -82,7 +82,7 @@ class _Line:
         _write(f"\r\033[K{text[:max(20, get_terminal_size().columns - 1)]}")
 
     def wipe(self) -> None:
-        """Take it away."""
+        """Removes the line."""
         with self.lock:
             if self.drawn:
                 self.drawn = False
@@ -101,7 +101,7 @@ def _write(text: str) -> None:
 
 
 def text_of(steps: list[Underway], now: float) -> str:
-    """What the line reads."""
+    """The text of the line."""
     parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what for step in steps]
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
     counted = next((step for step in steps if step.total > 1 and step.done), None)
@@ -111,7 +111,7 @@ def text_of(steps: list[Underway], now: float) -> str:
 
 
 def _is_seen() -> bool:
-    """Whether somebody sees a line of this process and thread."""
+    """Whether a line of this process and thread would be visible."""
     processes = sys.modules.get("multiprocessing.process")
     try:
         return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
@@ -123,7 +123,7 @@ def _is_seen() -> bool:
 
 @contextmanager
 def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
-    """While this lasts, the terminal says so; who does the work counts up ``done`` of the step."""
+    """Shows a progress line while the body of the ``with`` runs, which counts ``done`` of the step."""
     step = Underway(what, total, of)
     if not _is_seen():
         yield step
@@ -137,7 +137,7 @@ def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """While somebody else writes to the terminal, or reads from it, the line is not there."""
+    """Hides the line while other code writes to the terminal, or reads from it."""
     with _line.lock:
         _line.held += 1
         _line.wipe()

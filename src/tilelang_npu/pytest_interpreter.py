@@ -1,7 +1,7 @@
-"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, ``--tilelang-against-interpreter`` computes
-each call compiled and interpreted, and fails a test whose results differ.
+"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, and ``--tilelang-against-interpreter``
+computes each call compiled and interpreted, and fails a test whose results differ.
 
-Without either the plugin does nothing, and imports nothing but pytest.
+Without these options the plugin does nothing, and imports only pytest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VARIABLES = {"--tilelang-interpret": "TILELANG_NPU_INTERPRET",
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Adds the options."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-interpret", action="store_true",
                     help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the variables, which every kernel asks, in this process and in those that it starts."""
+    """Sets the environment variables that kernels read, in this process and its children."""
     chosen = [option for option in _VARIABLES if config.getoption(option)]
     if len(chosen) > 1:
         raise pytest.UsageError("--tilelang-against-interpreter does both: leave out --tilelang-interpret")

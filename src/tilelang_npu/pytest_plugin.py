@@ -1,10 +1,11 @@
-"""For pytest: ``-p tilelang_npu.pytest_plugin`` makes tests that were written for TileLang-Ascend run on this package.
+"""For pytest: ``-p tilelang_npu.pytest_plugin`` runs tests that were written for TileLang-Ascend on this package.
 
-Before any of their files is imported, ``import tilelang`` means this package and ``npu`` is a device of torch. With
-``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test: that is how ``tilelang-npu
-survey`` learns what became of them, and tests that have a line there are not run again.
+Before test files are imported, ``import tilelang`` is made to mean this package, and ``npu`` becomes a device of torch. With
+``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test, for ``tilelang-npu survey``; tests that
+have a line are not run again.
 
-The options of :mod:`tilelang_npu.pytest_sanitizer` and :mod:`tilelang_npu.pytest_times` come with it.
+The plugin includes the options of :mod:`tilelang_npu.pytest_interpreter`, :mod:`tilelang_npu.pytest_sanitizer` and
+:mod:`tilelang_npu.pytest_times`.
 """
 
 from __future__ import annotations
@@ -24,26 +25,28 @@ from tilelang_npu.runtime.settings import environment
 __all__: list[str] = []
 pytest_plugins = ["tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
 
-_LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
-_IMPORTS: dict[str, BaseException] = {}  # the exception of each file that could not be imported, by node
+_LAST: dict[str, tuple[Any, ...]] = {}
+"""The outcome so far of each test that is running."""
+_IMPORTS: dict[str, BaseException] = {}
+"""The exception of each file that could not be imported, by node."""
 _MARKERS = ("smoke: a quick test of a suite",)
-"""Markers that TileLang's suites put on tests and leave undeclared; strict markers would refuse their files."""
+"""Markers that TileLang's suites use without declaring them; strict markers would refuse their files."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    """Install the alias and the device before any test file is imported."""
+    """Installs the alias and the device before test files are imported."""
     compat.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers."""
+    """Declares the markers."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
 
 
 def pytest_unconfigure() -> None:
-    """Take both out again."""
+    """Removes the alias and the device."""
     compat.uninstall()
 
 
@@ -66,7 +69,7 @@ def _name(item_path: Path, nodeid: str, root: Path) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the survey's file has an outcome of."""
+    """Leaves out tests that have an outcome in the survey's file."""
     survey = _survey()
     if survey is None:
         return
@@ -80,13 +83,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Nothing is known of the test yet."""
+    """Forgets an earlier run of the test."""
     _LAST.pop(nodeid, None)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Tell the survey which test begins."""
+    """Tells the survey which test begins."""
     survey = _survey()
     if survey is not None:
         survey[0].with_suffix(".running").write_text(_name(item.path, item.nodeid, survey[1]), encoding="utf-8")
@@ -95,7 +98,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Note what became of each phase of a test, and write the worst of them behind the last."""
+    """Notes the outcome of each phase of a test, and writes the worst one after the last phase."""
     outcome: Any = yield
     survey = _survey()
     if survey is None:
@@ -103,7 +106,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = outcome.get_result()
     seconds = report.duration + _LAST.get(item.nodeid, ("", "", None, 0.0))[3]
     state = _LAST.get(item.nodeid, ("passed", "", None, 0.0))
-    if report.outcome == "skipped":  # also one that the suite expects to fail: nothing in it has said that it passed
+    if report.outcome == "skipped":  # also a test that is expected to fail: it has not passed
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         reason = f"expected to fail: {report.wasxfail}" if hasattr(report, "wasxfail") else reason
         state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
@@ -117,7 +120,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that cannot be imported is one case."""
+    """Writes a file that cannot be imported as one case."""
     survey = _survey()
     if survey is None or not report.failed:
         return
@@ -130,7 +133,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    """Keep the exception of a file that cannot be imported: its report has but the text."""
+    """Keeps the exception of a file that cannot be imported, of which the report has only the text."""
     outcome: Any = yield
     report = outcome.get_result()
     if report.failed and report.result is not None:

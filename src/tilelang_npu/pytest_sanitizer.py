@@ -1,11 +1,11 @@
 """For pytest: ``--tilelang-sanitize`` looks for hazards in every kernel that a test runs, and fails the test with the report.
 
-Without the option this plugin does nothing, and imports nothing but pytest. Installed with the package, it is there in every
-pytest; ``-p tilelang_npu.pytest_sanitizer`` loads it where the package is but on the path.
+Without the option the plugin does nothing, and imports only pytest. It is active in every pytest where the package is
+installed; ``-p tilelang_npu.pytest_sanitizer`` loads it where the package is only on the path.
 
-``--tilelang-report FILE.json|FILE.sarif`` writes what all tests found. ``--tilelang-allow CODE:FILE:LINE=REASON``, or lines of
-that form under ``tilelang_allow`` in the configuration file, let a hazard pass. When the whole run is over, what let nothing
-pass is an error; a run of selected tests may not have run its kernel, so there it is not said.
+``--tilelang-report FILE.json|FILE.sarif`` writes the findings of all tests. ``--tilelang-allow CODE:FILE:LINE=REASON``, or
+lines of that form under ``tilelang_allow`` in the configuration file, allow a hazard. After a complete run an allowance that
+was not used is an error; after a run of selected tests it is not, as its kernel may not have run.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _SENT = "tilelang_sanitizer"
-"""Under which name a worker of pytest-xdist hands over what it found."""
+"""The key under which a worker of pytest-xdist sends its findings."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Adds the options."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-sanitize", action="store_true", help="fail tests whose kernels have races, broken flags or"
                                                                      " results of unwritten bytes")
     group.addoption("--tilelang-report", metavar="FILE", help="with --tilelang-sanitize: write the findings to FILE.json or"
                                                               " FILE.sarif")
     group.addoption("--tilelang-allow", metavar="CODE:FILE:LINE=REASON", action="append", default=[],
-                    help="with --tilelang-sanitize: let a hazard pass")
-    parser.addini("tilelang_allow", "hazards that --tilelang-sanitize lets pass, a line CODE:FILE:LINE=REASON each", "linelist",
-                  default=[])
+                    help="with --tilelang-sanitize: allow a hazard")
+    parser.addini("tilelang_allow", "hazards that --tilelang-sanitize allows, one line CODE:FILE:LINE=REASON for each",
+                  "linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the session that was asked for."""
+    """Starts the session if the options ask for it."""
     given, report = config.getoption("--tilelang-allow"), config.getoption("--tilelang-report")
     if not config.getoption("--tilelang-sanitize"):
         if given or report:
-            raise pytest.UsageError("--tilelang-allow and --tilelang-report do nothing without --tilelang-sanitize")
+            raise pytest.UsageError("--tilelang-allow and --tilelang-report have no effect without --tilelang-sanitize")
         return
     from tilelang_npu.errors import TileError
     from tilelang_npu.runtime.checks.allowances import parse
@@ -75,12 +75,12 @@ class _Session:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        """Kernels that fixtures run."""
+        """Watches kernels that fixtures run."""
         yield from self._watched(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Kernels that the test runs."""
+        """Watches kernels that the test runs."""
         yield from self._watched(item)
 
     def _watched(self, item: pytest.Item) -> Iterator[None]:
@@ -104,7 +104,7 @@ class _Session:
         return "\n\n".join(map(str, findings))
 
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take what a worker of pytest-xdist found."""
+        """Takes the findings of a worker of pytest-xdist."""
         sent = getattr(node, "workeroutput", {}).get(_SENT)
         if sent is not None:  # a worker that crashed sends nothing
             self._take(*pickle.loads(sent))
@@ -116,7 +116,7 @@ class _Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report, and fail the run for allowances that let nothing pass."""
+        """Writes the report, and fails the run for allowances that were not used."""
         from tilelang_npu.runtime.reports.findings_file import write_findings
         from tilelang_npu.simulator.sanitizer.findings import merged
 
@@ -134,7 +134,7 @@ class _Session:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say which allowances let nothing pass, and what was let pass."""
+        """Reports allowances that were not used, and findings that were allowed."""
         from tilelang_npu.errors import render
         from tilelang_npu.simulator.sanitizer.findings import merged
 
@@ -148,6 +148,6 @@ class _Session:
 
 
 def _is_whole(config: pytest.Config, session: pytest.Session) -> bool:
-    """Whether every test of the files that were asked for has run."""
+    """Whether every test of the named files has run."""
     chosen = any(config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "maxfail", "deselect"))
     return not chosen and not any("::" in str(word) for word in config.args) and not session.shouldstop

@@ -1,9 +1,9 @@
-"""For pytest: ``--tilelang-times`` fails tests whose kernels take longer than a file says that stands beside them.
+"""For pytest: ``--tilelang-times`` fails tests whose kernels take longer than a baseline file says.
 
-The times are those of the model, the same on every machine, so the file is committed: ``--tilelang-times-update`` writes it, as
-``tilelang_times.json`` in pytest's root, or where ``tilelang_times_file`` of the configuration says. What is longer by up to
-``tilelang_times_tolerance`` percent (2) passes. The fixture ``npu_chip`` runs a test once for a chip of each family, or for
-those that ``--tilelang-chip NAME`` names. Without any of these the plugin does nothing, and imports nothing but pytest.
+The times are modelled, and equal on every machine, so the file is committed. ``--tilelang-times-update`` writes it, as
+``tilelang_times.json`` in pytest's root, or as ``tilelang_times_file`` in the configuration. A kernel may take up to
+``tilelang_times_tolerance`` percent (2) longer. The fixture ``npu_chip`` runs a test once for a chip of each family, or for the
+chips of ``--tilelang-chip NAME``. Without any of these the plugin does nothing, and imports only pytest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Adds the options."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-times", action="store_true", help="fail tests whose kernels take longer than their baseline")
     group.addoption("--tilelang-times-update", action="store_true", help="write the baseline of the tests that run")
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the session that was asked for."""
+    """Starts the session if the options ask for it."""
     update = config.getoption("--tilelang-times-update")
     if not update and not config.getoption("--tilelang-times"):
         return
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for a chip with each of them."""
+    """Runs a test with the fixture ``npu_chip`` once for each chip."""
     marked = [mark for mark in metafunc.definition.iter_markers("parametrize") if "npu_chip" in str(mark.args[:1])]
     if "npu_chip" in metafunc.fixturenames and not marked:
         metafunc.parametrize("npu_chip", metafunc.config.getoption("--tilelang-chip") or _families(), indirect=True)
@@ -51,7 +51,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def npu_chip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The chip of the kernels that name none."""
+    """The chip of kernels that name none."""
     from tilelang_npu import target
     from tilelang_npu.runtime.settings.environment import CHIP
 
@@ -69,7 +69,7 @@ def _families() -> list[str]:
 
 
 class _Baseline:
-    """The hooks of a run that looks at times."""
+    """The hooks of a run that compares times."""
 
     def __init__(self, config: pytest.Config, *, update: bool) -> None:
         self.update = update
@@ -86,7 +86,7 @@ class _Baseline:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Compare what a test that passes has run."""
+        """Compares the times of a test that passes."""
         from tilelang_npu.runtime.jit.recording import record
 
         with record() as done:
@@ -111,12 +111,12 @@ class _Baseline:
             pytest.fail("\n".join(["slower than the baseline", *slower]), pytrace=False)
 
     def pytest_sessionfinish(self) -> None:
-        """Write the baseline."""
+        """Writes the baseline."""
         if self.update:
             self.path.write_text(json.dumps(self.known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what has no baseline, and what would need a better one."""
+        """Reports kernels without a baseline, and kernels that became faster."""
         if self.new or self.faster:
             terminalreporter.section("tilelang_npu times")
         for test, times in self.new.items():
@@ -127,7 +127,7 @@ class _Baseline:
 
 
 def _times(done: Record) -> dict[str, float]:
-    """The microseconds of a run of each kernel, by its name, its arguments and its chip."""
+    """The microseconds of a run of each kernel, by its name, arguments and chip."""
     times: dict[str, float] = {}
     for tally in done.tallies:
         arguments = ", ".join(f"{one.dtype} {'x'.join(map(str, one.shape))}" if one.shape is not None else str(one.dtype)

@@ -1,7 +1,7 @@
-"""What several threads may ask for at once, and one of them makes: the others wait for that, and get the same object.
+"""Values that several threads may ask for at the same time, and one of them computes: the others wait, and get the same object.
 
-``functools.cached_property`` makes a value in each thread that asks early enough (from Python 3.12 on), or in one thread at a
-time for all objects of a class (before).
+``functools.cached_property`` may compute a value in several threads (from Python 3.12 on), or holds one lock for all objects of
+a class (before).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ Key = TypeVar("Key")
 
 _NONE: Any = object()
 _LOCK = " lock"
-"""Where an object keeps the lock of its properties: no attribute is called so."""
+"""The key of the lock in an object's ``__dict__``: no attribute has this name."""
 
 
 class once(Generic[Owner, Value]):
     """A property that is computed when it is first read, by one thread, and kept in the object's ``__dict__``; or in that of
-    the ``holder`` of several objects, once for all of them."""
+    the ``holder`` of several objects, once for all of them.
+    """
 
     def __init__(self, make: Callable[[Owner], Value], holder: Callable[[Owner], object] | None = None) -> None:
         self.func = make
@@ -46,13 +47,13 @@ class once(Generic[Owner, Value]):
 
 
 def state_of(instance: object) -> dict[str, Any]:
-    """The attributes of an object as a pickle can hold them: without what ``once`` made, and can make again."""
+    """The attributes of an object for a pickle: without those that ``once`` computed, and can compute again."""
     return {name: value for name, value in vars(instance).items()
             if name != _LOCK and not isinstance(getattr(type(instance), name, None), once)}
 
 
 class Kept(Generic[Key, Value]):
-    """Values by key, each made once. What fails is not kept, and the next who asks makes it."""
+    """Values by key, each computed once. A failure is not kept: the next caller computes the value again."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -73,7 +74,7 @@ class Kept(Generic[Key, Value]):
             return found
 
     def clear(self) -> None:
-        """Forget them; what is being made is kept."""
+        """Forgets all values, except those that are being computed."""
         self._made.clear()
 
     def __len__(self) -> int:

@@ -166,7 +166,7 @@ def test_a_script_that_wants_results_says_so(tool, script: Path) -> None:
     script.write_text(SCRIPT.replace("assert (b == 2).all()", "if b[0, 0] != 2: raise ValueError('wrong')"))
     done = tool("check", script)
     assert done.code == 1 and "ValueError: wrong" in done.err
-    assert "what is behind this line was not checked" in done.err
+    assert "the script was not checked after this line" in done.err
 
 
 def test_no_kernel(tool, tmp_path: Path) -> None:

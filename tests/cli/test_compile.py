@@ -82,7 +82,7 @@ def test_several_kernels_of_one_name_are_told_apart_by_number(tool, script: Path
     assert done.code == 1
     lines = done.err.splitlines()
     assert lines[-4:] == [
-        f"error[T803]: {script} compiles 2 kernels of the name twice",
+        f"error[T803]: {script} compiles 2 kernels with the name twice",
         f"   = {script}:twice#1  A float32 32x64, B float32 32x64",
         f"   = {script}:twice#2  A float32 16x128, B float32 16x128",
         f"   = help: name one of them: {script}:twice#2",

@@ -68,7 +68,7 @@ def test_a_kernel_is_chosen_by_its_sizes_by_what_its_label_reads_or_by_its_numbe
 @pytest.mark.parametrize(("spec", "said", "listed"), [
     ("[1024]", "2 of the 3 kernels doubled in /three.py fit [1024]", [2, 3]),
     ("[7x7]", "none of the 3 kernels doubled in /three.py fits [7x7]", [1, 2, 3]),
-    ("", "/three.py compiles 3 kernels of the name doubled", [1, 2, 3])])
+    ("", "/three.py compiles 3 kernels with the name doubled", [1, 2, 3])])
 def test_sizes_that_do_not_choose_one_kernel_list_what_can_be_typed(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, said: str, listed: list[int]) -> None:
     code, module, told = compiled(tmp_path, capsys, spec)

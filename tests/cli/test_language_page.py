@@ -50,7 +50,7 @@ def test_what_stands_above_the_mark_stays(tmp_path: Path) -> None:
 def test_a_page_without_its_mark_is_refused(tmp_path: Path) -> None:
     for group in GROUPS:
         (tmp_path / f"{group}.md").write_text("# by hand alone\n", encoding="utf-8")
-    with pytest.raises(TileError, match="does not say where what is made begins") as caught:
+    with pytest.raises(TileError, match="has no mark after which it is generated") as caught:
         write(tmp_path)
     assert caught.value.code == "T801"
     assert MARK.strip() in caught.value.help

@@ -14,8 +14,8 @@ import pytest
 
 from tilelang_npu import target
 from tilelang_npu.cli import parser_of_all
-from tilelang_npu.cli.colours import painted
 from tilelang_npu.cli.parser import EXAMPLES, commands_of, parse
+from tilelang_npu.display import painted
 
 COMMANDS = sorted(commands_of(parser_of_all()))
 
@@ -115,7 +115,7 @@ def test_a_new_kernel_runs_passes_its_test_and_its_check(tool: Any, tmp_path: Pa
     before = (folder / "row_scale.py").read_text()
     (folder / "test_row_scale.py").unlink()
     again = tool("new", "row_scale", "--dir", str(folder))
-    assert (again.code, "is there already" in again.err) == (1, True)
+    assert (again.code, "exists" in again.err) == (1, True)
     assert (folder / "row_scale.py").read_text() == before
     assert not (folder / "test_row_scale.py").exists()
 

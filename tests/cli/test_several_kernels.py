@@ -62,7 +62,7 @@ def test_the_text_runs_alone(tool: Tool, tmp_path: Path, rng: np.random.Generato
     assert "main_2" not in first.out
     unknown = tool("sim", file, "--kernel", "main_3")
     assert "error[T508]: there is no kernel main_3; the module has main_1, main_2" in unknown.err
-    assert "error[T419]: --blocks is there 1 times, and 2 kernels are launched" in tool("sim", file, "--blocks", 3).err
+    assert "error[T419]: --blocks is given 1 times, and 2 kernels are launched" in tool("sim", file, "--blocks", 3).err
     fewer = tool("sim", file, "--blocks", 2, "--blocks", 1).out
     assert "main_1  2 blocks on" in fewer
     assert "main_2  1 block on" in fewer

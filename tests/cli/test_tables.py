@@ -75,7 +75,7 @@ def test_the_pages_of_the_language_keep_what_is_written_by_hand(tool, root: Path
         assert page.read_text(encoding="utf-8") == (root / "docs" / "language" / page.name).read_text(encoding="utf-8")
     (tmp_path / "moving.md").write_text("no mark")
     done = tool("ops", "--language", str(tmp_path))
-    assert (done.code, "does not say where what is made begins" in done.err) == (1, True)
+    assert (done.code, "has no mark after which it is generated" in done.err) == (1, True)
 
 
 def test_the_stubs_are_printed(tool, root: Path) -> None:

@@ -42,8 +42,8 @@ def test_main_runs_the_calling_file(tmp_path: Path, python: str, holds: str, cod
                           text=True, check=False, cwd=tmp_path)
     assert done.returncode == code, done.stdout + done.stderr
     assert counts in done.stdout
-    assert "needs CUDA, and there is an NPU only" in done.stdout
-    assert "needs CUDA compute capability le 8.9, and there is an NPU only" in done.stdout
+    assert "needs CUDA; only an NPU is simulated" in done.stdout
+    assert "needs CUDA compute capability le 8.9; only an NPU is simulated" in done.stdout
 
 
 def regression_of_two(scale: float = 2.0) -> None:
@@ -59,7 +59,7 @@ def test_regressions_are_the_functions_of_that_name(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines() == ["regression_of_one", "one: 0.5", "regression_of_two", "two: 0.5"]
     testing.regression(prefixes=["regression_of_t"], verbose=False)
     assert capsys.readouterr().out.splitlines() == ["two: 0.5"]
-    with pytest.raises(ValueError, match=r"idle returns 0\.0, which is no time"):
+    with pytest.raises(ValueError, match=r"idle returns 0\.0, which is not a time"):
         testing.process_func(lambda: 0.0, "idle")
 
 
@@ -107,4 +107,4 @@ def test_tests_for_other_machines_are_skipped(mark) -> None:
 
     (found,) = mark(test).pytestmark
     assert found.name == "skip"
-    assert found.kwargs["reason"].endswith("and there is an NPU only")
+    assert found.kwargs["reason"].endswith("only an NPU is simulated")

@@ -41,7 +41,7 @@ ADVICE = [
     ("tile = torch.exp(tile)", "ascendc", "T144", r"use T\.tile\.exp\(destination, source\)", "T.tile.exp(tile, tile)"),
     ("row = np.max(tile)", "npuir", "T144", r"use T\.reduce_max\(source, destination, dim=-1\)",
      "T.reduce_max(tile, row, dim=-1)"),
-    ("T.vexp(A, B)", "npuir", "T201", r"T\.vexp writes B: let it write a buffer in UB .*, and T\.copy that to B",
+    ("T.vexp(A, B)", "npuir", "T201", r"T\.vexp writes B: let it write a buffer in UB .*, and T\.copy the buffer to B",
      "T.vexp(tile, tile)\n        T.copy(tile, B)"),
     ("T.vexp(A, tile)", "npuir", "T201", r"T\.vexp reads A: T\.copy it into a buffer in UB first",
      "T.copy(A, tile)\n        T.vexp(tile, tile)"),

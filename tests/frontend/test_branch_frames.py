@@ -41,7 +41,7 @@ def test_each_branch_runs_where_its_condition_says() -> None:
 
 
 @pytest.mark.parametrize(("statements", "at", "message"), [
-    ("with T.Then():\n    pass", "T.Then()", "stands outside of `with T.If`"),
+    ("with T.Then():\n    pass", "T.Then()", "is outside of `with T.If`"),
     ("with T.If(cid > 0):\n    x = 1", "x = 1", "holds `with T.Then"),
     ("with T.If(cid > 0):\n    with T.Else():\n        pass", "T.If(cid > 0)", "has no `with T.Then"),
     ("with T.If(cid > 0):\n    with T.Then():\n        pass\n    with T.Then():\n        pass", "T.Then()", "is there twice"),

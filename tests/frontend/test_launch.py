@@ -108,11 +108,11 @@ def test_names_that_do_not_match(source: Any, refused: Any, dialect: str, launch
 
 
 @pytest.mark.parametrize(("statements", "caret", "message"), [
-    ("a = T.alloc_ub((8,), 'int32')", "T.alloc_ub((8,), 'int32')", "T.alloc_ub stands outside T.Kernel"),
+    ("a = T.alloc_ub((8,), 'int32')", "T.alloc_ub((8,), 'int32')", "T.alloc_ub is outside T.Kernel"),
     ("T.copy(A, A[0])", "T.copy(A, A[0])", "T.copy .*"),
-    ("A[0] = 1", "A[0] = 1", "a store to A stands outside T.Kernel"),
-    ("T.barrier_all()", "T.barrier_all()", "T.barrier_all stands outside T.Kernel"),
-    ("for i in range(n):\n                pass", "for i in range(n):", "a loop stands outside T.Kernel"),
+    ("A[0] = 1", "A[0] = 1", "a store to A is outside T.Kernel"),
+    ("T.barrier_all()", "T.barrier_all()", "T.barrier_all is outside T.Kernel"),
+    ("for i in range(n):\n                pass", "for i in range(n):", "a loop is outside T.Kernel"),
 ])
 def test_what_must_stand_inside(source: Any, refused: Any, statements: str, caret: str, message: str) -> None:
     module = source(f"""

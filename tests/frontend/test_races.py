@@ -66,9 +66,9 @@ def test_one_value_or_one_point_for_each_element(source: Any, body: str) -> None
 
 
 def test_the_indices_that_are_missing_are_named(source: Any) -> None:
-    with pytest.raises(TileError, match="'row' and 'column' are not in its place"):
+    with pytest.raises(TileError, match="'row' and 'column' are not in its index"):
         trace(_kernel(source, "for row, column in T.Parallel(8, 64):\n    a[0, 0] = b[row, column]"))
-    with pytest.raises(TileError, match="one element of m: 'i' is not in its place"):
+    with pytest.raises(TileError, match="one element of m: 'i' is not in its index"):
         trace(_kernel(source, "for i, j in T.Parallel(8, 64):\n    m[n] = T.cast(b[i, 3], 'int32')"))
 
 

@@ -145,7 +145,7 @@ def test_what_a_smaller_slice_leaves_is_padding(pad: float | None, dtype: str, r
     ("T.copy(A, S)", "T132", "from global A to global S"),
     ("T.copy(l1bt, l1a, transpose=True)", "T131", r"source l1bt \[128, 32\] float16 and destination l1a \[64, 32\] float16"),
     ("T.copy(A[0, 0], W[0, 0:8, :])", "T132", "global"),
-    ("T.copy(L[0, 0], T.alloc_ub((8, 128), 'int64'), pad_value=0.5)", "T110", "pad_value is 0.5, which is no value of int64"),
+    ("T.copy(L[0, 0], T.alloc_ub((8, 128), 'int64'), pad_value=0.5)", "T110", "pad_value is 0.5, which int64 does not have"),
     ("T.copy('A', a)", "T110", "the source must be a buffer, a slice or the start of a tile, not 'A'"),
 ])
 def test_copies_that_do_not_fit(kernel: Any, refused: Any, dialect: str, statement: str, code: str, message: str) -> None:

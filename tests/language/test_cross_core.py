@@ -35,7 +35,7 @@ def test_forms(kernel: Any, statement: str, expected: str) -> None:
     ("with T.Scope('V'):\n                T.set_cross_flag('fix', 0)", "the vector core has no pipe FIX"),
     ("with T.Scope('V'):\n                T.wait_cross_flag(16)", "there is no flag 16"),
     ("with T.Scope('V'):\n                T.set_cross_flag('mte3', 0, 3)", "there is no mode 3"),
-    ("T.sync_block_set(0)", "stands outside T.rs"),
+    ("T.sync_block_set(0)", "is outside T.rs"),
 ])
 def test_mistakes(kernel: Any, statement: str, message: str) -> None:
     with pytest.raises(TileError, match=message) as caught:

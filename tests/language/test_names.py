@@ -10,7 +10,7 @@ import pytest
 
 import tilelang_npu.language as T
 from tilelang_npu import TileError, ops
-from tilelang_npu.language.missing import ELSEWHERE, NAMES
+from tilelang_npu.language.unsupported import ELSEWHERE, NAMES
 
 
 def test_importing_the_language_does_not_import_the_framework() -> None:
@@ -39,8 +39,8 @@ def test_functions_say_how_they_are_called() -> None:
         "(out: 'Tile', buffer: 'Tile', min_scalar: 'Operand', max_scalar: 'Operand', count: 'Number | None' = None) -> 'None'")
     assert T.tile.add.__doc__ == """Sum.
 
-Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
 
 Element types: int8, int16, int32, int64, float16, float32.
 

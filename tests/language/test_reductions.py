@@ -60,7 +60,7 @@ def test_dimensions(kernel: Any) -> None:
     ("T.reduce_sum(a, T.alloc_ub((128, 1), 'float32'), 0)", "T111", r"destination has shape \[128, 1\], the result \[1, 128\]"),
     ("T.reduce_sum(a, a)", "T112", "shares elements with the input"),
     ("T.reduce(a, col, -1, 'mean')", "T145", "there is no reduction 'mean'"),
-    ("T.reduce_sum(a, col, [1, 1])", "T111", r"axes \[1, 1\] name no axis, or one twice"),
+    ("T.reduce_sum(a, col, [1, 1])", "T111", r"axes \[1, 1\] are empty, or name an axis twice"),
     ("T.reduce_sum(a, col, -3)", "T111", "axis -3 of a .*: valid are -2 to 1"),
     ("T.reduce_sum(a, col, real_shape=[8])", "T111", "1 real sizes for a"),
     ("T.reduce_sum(a, col, real_shape=[8, 200])", "T111", "real size 200 of an axis with 128 elements"),

@@ -16,5 +16,5 @@ def factory():
 
 
 def test_buffer_outside_of_the_kernel(refused):
-    with refused("T160", at="T.alloc_L1", message="T.alloc_L1 stands outside T.Kernel", help="move it below"):
+    with refused("T160", at="T.alloc_L1", message="T.alloc_L1 is outside T.Kernel", help="move it below"):
         factory().mlir()

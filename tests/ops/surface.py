@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import tilelang_npu.language as T
 from tilelang_npu import ops
-from tilelang_npu.language.missing import Unsupported
+from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.ops.repeats import NAMES
 

@@ -420,7 +420,7 @@ def test_a_script_that_ran_before_runs_again_without_the_ir_framework(example: s
     program = ("import sys; from tilelang_npu.cli import main;"
                f"code = main(['run', {str(root / 'examples' / (example + '.py'))!r}, *{options}]);"
                "print('loaded', [m for m in sys.modules if m.startswith(('xdsl.', 'tilelang_npu.transforms.tile',"
-               " 'tilelang_npu.simulator.codegen.python', 'tilelang_npu.frontend.tracing'))]); sys.exit(code)")
+               " 'tilelang_npu.simulator.codegen.python_emitter', 'tilelang_npu.frontend.tracing'))]); sys.exit(code)")
     told = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
                            env={**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}).stdout for _ in range(2)]
     first, second = (text.partition("\nloaded ") for text in told)

@@ -289,7 +289,7 @@ def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
     with pytest.raises(TileError, match=rf"value is a number of type {dtype}; got 1e\+40") as caught:
         kernel(1e40)  # no type here has it
     assert caught.value.code == "T405"
-    assert "float('inf') if infinity is meant" in caught.value.help
+    assert "float('inf') for infinity" in caught.value.help
 
 
 def test_a_call_lets_go_of_the_launch_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

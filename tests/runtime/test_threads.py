@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
-from tilelang_npu.language.declared import Op
+from tilelang_npu.language.declared_buffers import Op
 from tilelang_npu.runtime.cache import entries
 from tilelang_npu.runtime.jit import recording
 from tilelang_npu.runtime.kernel import listeners

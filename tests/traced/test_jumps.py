@@ -176,10 +176,10 @@ def test_what_stands_behind_a_jump_is_not_there(body: Any, traced: Any) -> None:
 
 
 @pytest.mark.parametrize(("statements", "at", "message"), [
-    ("T.loop_break()", "T.loop_break()", "T.loop_break stands outside of a loop"),
-    ("for i in T.Parallel(8):\n    if i > 3:\n        break", "break", "`break` cannot stand in T.Parallel"),
+    ("T.loop_break()", "T.loop_break()", "T.loop_break is outside of a loop"),
+    ("for i in T.Parallel(8):\n    if i > 3:\n        break", "break", "`break` cannot be used in T.Parallel"),
     ("for i in T.Parallel(8):\n    for j in range(3):\n        if j > i:\n            continue\n        b[i, j] = 1.0",
-     "continue", "`continue` cannot stand in T.Parallel"),
+     "continue", "`continue` cannot be used in T.Parallel"),
     ("for i, j in T.grid(2, 3):\n    if j > i:\n        break", "break", "`break` in T.grid would leave the innermost"),
     ("for i, j in T.grid(2, 3):\n    T.loop_break()", "T.loop_break()", "T.loop_break in T.grid"),
     ("while True:\n    continue", "True", "never ends"),

@@ -238,9 +238,9 @@ def test_what_goes_from_iteration_to_iteration_keeps_its_order() -> None:
 @pytest.mark.parametrize(("given", "said"), [
     ({"order": [0, 1, 2]}, "order has 3 numbers for 5 statements"),
     ({"stage": [0] * 6}, "stage has 6 numbers for 5 statements"),
-    ({"order": [0, 1, 2, 3, 3]}, "is no permutation"), ({"order": [0, 1, 2, 3, 9]}, "is no permutation"),
+    ({"order": [0, 1, 2, 3, 3]}, "is not a permutation"), ({"order": [0, 1, 2, 3, 9]}, "is not a permutation"),
     ({"stage": [0, 0, 1, 1, -2]}, "is not a schedule"), ({"stage": 1}, "is not a schedule"),
-    ({"group": [[0], [1, 2]], "stage": [0, 1]}, "is no partition"), ({"group": [[0, 1, 2, 3, 4]]}, "neither order nor stage"),
+    ({"group": [[0], [1, 2]], "stage": [0, 1]}, "not name each"), ({"group": [[0, 1, 2, 3, 4]]}, "without order and stage"),
     ({"group": 1, "stage": [0]}, "is not a schedule"),
     ({"order": [-1, 0, 1, 2, 3], "stage": [0] * 5}, "has order -1 and stage 0"),
 ])

@@ -1,7 +1,7 @@
 """The command line: ``tilelang-npu`` and ``python -m tilelang_npu``.
 
-Exit codes: 0 done, 1 the user's kernel, script or file is wrong, 2 the command line is, 130 interrupted. ``run`` ends with its
-script's code.
+Exit codes: 0 success, 1 an error in the user's kernel, script or file, 2 an error in the command line, 130 interrupted. ``run``
+returns its script's exit code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 from tilelang_npu import __version__
-from tilelang_npu.cli.colours import painted
 from tilelang_npu.cli.parser import Parser, parse
+from tilelang_npu.display import painted
 from tilelang_npu.errors import TileError, render
 
 __all__ = ["COMMANDS", "main", "parser_of_all"]
@@ -23,16 +23,16 @@ COMMANDS = {
     "chips": "tables", "ops": "tables", "stages": "tables", "explain": "explain", "doctor": "doctor", "new": "new",
     "completion": "completion",
 }
-"""The file of each command; only that of the one that is called is loaded."""
+"""The module of each command; only the module of the command that is called is imported."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code.
+    """Runs one command and returns the exit code.
 
     Args:
-        argv: the arguments without the program's name; those of the process where None.
+        argv: the arguments without the program's name; None for those of the process.
     """
-    if argv is None:  # a process of its own: half of what it makes are modules, which stay
+    if argv is None:  # the process ends after the command, and most of its objects are modules, which live until then
         gc.set_threshold(20_000, 20, 20)
     words: list[str] = list(sys.argv[1:] if argv is None else argv)
     script: list[str] = []
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from tilelang_npu.cli import run
 
         words[1:], script = run.own_arguments(words[1:])
-    alone = words[:1] if words[:1] != ["completion"] else []  # that one asks for the options of all
+    alone = words[:1] if words[:1] != ["completion"] else []  # completion needs the options of all commands
     args = parse(_parser(alone) if alone and alone[0] in COMMANDS else parser_of_all(), words)
     args.words = words
     if script:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_of_all() -> Parser:
-    """The parser with every command."""
+    """The parser with all commands."""
     return _parser(COMMANDS)
 
 

@@ -1,4 +1,4 @@
-"""``check``: the sanitizer's rules on kernels that do not run."""
+"""``check``: finds hazards in kernels without running them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilelang_npu.cli.github_annotations import lines
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import Outcome, chosen, execute
 from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
 from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
 from tilelang_npu.cli.watching import watch
-from tilelang_npu.cli.workflow_lines import lines
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.jit import recording
@@ -33,21 +33,22 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "check"]
 
 _FLAT = 1 << 22
-"""Elements of a tensor of which an .mlir file says but that it is flat: more than a kernel of assumed sizes reaches."""
+"""The number of elements of a flat tensor of an .mlir file whose size is open: more than a kernel of assumed sizes accesses."""
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "check", help="look for races, broken flags, hangs and bad accesses without running anything",
-        description=HELP + " Each launch of a kernel is checked in place of being run, and so computes nothing; the script's"
-                    " assertions are left out, and what it prints goes to standard error. An .mlir file is checked as `sim`"
+        description=HELP + " Each launch of a kernel is checked instead of run, and computes nothing; the script's"
+                    " assertions are left out, and its output goes to standard error. An .mlir file is checked as `sim`"
                     " runs it. Exit code 1 if something is found.",
     )
     parser.add_argument("files", metavar="FILE[:KERNEL[#N]]", nargs="+")
     parser.add_argument("--format", choices=("text", "github"), default="text",
-                        help="github: also a line for each finding, which GitHub's workflows show beside the source")
-    parser.add_argument("--watch", action="store_true", help="check again whenever a script beside it changes, until Ctrl-C")
+                        help="github: also a line for each finding, which GitHub's workflows show at the source line")
+    parser.add_argument("--watch", action="store_true",
+                        help="check again whenever a script in the same folder changes, until Ctrl-C")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {ASSUMED_SIZE}) or of a number (default 1) that no call "
                              "gives")
@@ -58,7 +59,7 @@ def add_to(commands: Any) -> None:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Check the kernels of each file."""
+    """Checks the kernels of each file."""
     if args.watch:
         watch(args.files, args.words)
     if len(args.files) > 1 and args.report:
@@ -90,7 +91,7 @@ def _one(args: argparse.Namespace) -> int:
     for name in ("blocks", "kernel"):
         if getattr(args, name):
             raise TileError(f"--{name} is for .mlir files", code="T417",
-                            help="a script's kernels say how many blocks they launch; FILE:KERNEL names one of them")
+                            help="a script's kernels have their own grids; FILE:KERNEL names one of them")
     with chosen(chip=args.chip):
         return _script(args, sizes)
 
@@ -103,23 +104,23 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
     checker = _checker(args, sizes)
 
     def run(path: Path, module_name: str) -> Outcome:
-        nonlocal checker  # a script that is imported first and then run is looked at once
+        nonlocal checker  # a script may be imported first and then run: its kernels are checked once
         chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
         checker = _checker(args, sizes, lambda kernel: any(
             kernel is one for one in offered(recording.kernels_so_far(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
-            outcome = execute(path, [], module_name, checker=checker, transform=_without_assertions)
+            outcome = execute(path, [], module_name, checker=checker, transform=_WithoutAssertions().visit)
         if outcome.complaint:
             print(outcome.complaint, file=sys.stderr)
             if checker.looks and not isinstance(outcome.error, TileError):
-                print("note: launches compute nothing here; what is behind this line was not checked", file=sys.stderr)
+                print("note: launches compute nothing here; the script was not checked after this line", file=sys.stderr)
         return outcome
 
     outcome, kernels = kernels_of(wanted, run)
     ended = outcome.error if isinstance(outcome.error, TileError) else None
     idle: list[TileError] = []
     if not outcome.code:
-        checker.wanted = None  # what is left is what was asked for
+        checker.wanted = None  # all kernels of the list below are to be checked
         for kernel in kernels:
             if not checker.has_seen(kernel):
                 checker.look_alone(kernel)
@@ -145,7 +146,7 @@ except Exception as _failed:
 
 
 class _WithoutAssertions(ast.NodeTransformer):
-    """Leaves out what compares results, as there are none; kernels that are called on the way to a comparison are called."""
+    """Removes comparisons of results, as there are none; kernels that are called for a comparison are still called."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         return self._tried(node, node.test)
@@ -160,7 +161,7 @@ class _WithoutAssertions(ast.NodeTransformer):
         return node
 
     def _tried(self, node: ast.stmt, compared: ast.expr) -> ast.AST:
-        """What is compared, and no comparison; that may fail, as nothing was computed."""
+        """The operands of a comparison without it; they may fail, as nothing was computed."""
         if not any(isinstance(part, ast.Call) for part in ast.walk(compared)):
             return ast.copy_location(ast.Pass(), node)
         (tried,) = ast.parse(_TRIED).body
@@ -169,11 +170,6 @@ class _WithoutAssertions(ast.NodeTransformer):
             ast.copy_location(part, node)
         tried.body = [ast.copy_location(ast.Expr(compared), node)]
         return ast.fix_missing_locations(tried)
-
-
-def _without_assertions(tree: ast.AST) -> ast.AST:
-    made: ast.AST = _WithoutAssertions().visit(tree)
-    return made
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
@@ -202,7 +198,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
 
 
 def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
-    """An argument: zeros, whose open dimensions are called ``NAME_AXIS``."""
+    """An argument of zeros; its open dimensions are called ``NAME_AXIS``."""
 
     def open_size(name: str, otherwise: int) -> int:
         used[name] = sizes.get(name, otherwise)
@@ -220,7 +216,7 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
 
 def _told(looks: Sequence[KernelCheck], session: Sanitizer, args: argparse.Namespace, errors: list[TileError],
           idle: list[TileError]) -> int:
-    """Print what was found, write the report; the exit code."""
+    """Prints the findings, writes the report, and returns the exit code."""
     for number, look in enumerate(looks):
         print(("\n" if number else "") + _head(look))
         show(look.findings)

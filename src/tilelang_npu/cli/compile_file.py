@@ -1,4 +1,4 @@
-"""``compile``: the MLIR of a script's kernels at any stage."""
+"""``compile``: prints the MLIR of a script's kernels at any stage."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ __all__ = ["add_to", "compile_file", "compiled"]
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "compile", help="print a script's kernels as MLIR",
-        description=HELP + " They are printed also where the script fails behind that; what the script itself prints goes to"
-                           " standard error.",
+        description=HELP + " They are printed even if the script fails later; the script's own output goes to standard error.",
     )
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]")
     parser.add_argument("--stage", metavar="NAME", default="hivm", help="stage to print; default hivm, `stages` lists them")
@@ -32,17 +31,17 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
     parser.add_argument("--locations", action="store_true", help="the source line of every operation")
     parser.add_argument("--annotate", action="store_true",
-                        help="the line, bytes and cycles of every operation, and of what a pass inserted the pass and why")
+                        help="the line, bytes and cycles of every operation, and which pass inserted it, and why")
     parser.add_argument("--explain", action="store_true", dest="page",
-                        help="in place of the text a page on what the compiler made of the kernel; -o FILE.sarif: what it "
-                             "refused as notes that editors show, -o FILE.json: all of it as data")
+                        help="instead of the text, a page on the compiler's decisions; -o FILE.sarif: optimisations that it "
+                             "refused, as notes that editors show, -o FILE.json: all of it as data")
     add_without(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
     parser.set_defaults(command=compile_file, usage=parser.error)
 
 
 def compile_file(args: argparse.Namespace) -> int:
-    """Print the kernels."""
+    """Prints the kernels."""
     if args.page and (args.generic or args.locations or args.annotate or args.stage != "hivm"):
         args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
     code, kernels = compiled(args.file, args.chip, args.without)
@@ -61,14 +60,14 @@ def compile_file(args: argparse.Namespace) -> int:
         texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations, annotate=args.annotate).rstrip("\n")
                  for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
-    return code  # a script that failed after it compiled something is read for what it compiled
+    return code  # kernels that a script compiled before it failed are printed too
 
 
 def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[int, list[JITKernel]]:
-    """The exit code of a script, and the kernels that ``FILE[:KERNEL]`` means.
+    """The exit code of a script, and the kernels that ``FILE[:KERNEL]`` names.
 
     Raises:
-        TileError: T803 it ends well and compiles none, or not the one that is meant.
+        TileError: T803, the script succeeds and compiles no kernel, or not the one that is named.
     """
     def run(path: Path, module_name: str) -> Outcome:
         with contextlib.redirect_stdout(sys.stderr):

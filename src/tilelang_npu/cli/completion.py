@@ -1,4 +1,4 @@
-"""``completion``: what a shell needs to complete commands, options and their values, made from the parser itself."""
+"""``completion``: prints a script with which a shell completes commands, options and their values, made from the parser."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
-        "completion", help="print what a shell needs to complete commands and options",
+        "completion", help="print a script with which a shell completes commands and options",
         description="Put `eval \"$(tilelang-npu completion bash)\"` into ~/.bashrc, the same with zsh into ~/.zshrc, or"
                     " `tilelang-npu completion fish | source` into fish's configuration.")
     parser.add_argument("shell", choices=sorted(_WRITERS))
@@ -47,13 +47,13 @@ def add_to(commands: Any) -> None:
 
 
 def completion(commands: Any, args: argparse.Namespace) -> int:
-    """Print the script; ``commands`` has all that there are by then."""
+    """Prints the script; ``commands`` has all commands when it is called."""
     print(_WRITERS[args.shell](commands), end="")
     return 0
 
 
 def _values(option: argparse.Action) -> list[str]:
-    """What may stand behind an option; nothing where anything may."""
+    """The values of an option; none where any text is allowed."""
     if option.choices:
         return [str(one) for one in option.choices]
     if "--chip" in option.option_strings:

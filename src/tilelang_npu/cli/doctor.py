@@ -1,4 +1,4 @@
-"""``doctor``: what is installed and configured, for a bug report and for the question why something is not used."""
+"""``doctor``: prints versions and settings, for bug reports and to find out why something is not used."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _OPTIONAL = ("torch", "iree-base-compiler", "matplotlib", "filecheck")
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser("doctor", help="show versions, settings and cache",
                                  description="Versions, optional packages, environment, cache, BLAS threads.")
     parser.set_defaults(command=doctor)
 
 
 def doctor(_: argparse.Namespace) -> int:
-    """Print the facts; 1 if one of them keeps kernels from running."""
+    """Prints the facts; returns 1 if one of them prevents kernels from running."""
     wrong = 0
     for name, fact, fine in _facts():
-        print(f"{name:<22} {fact}" + ("" if fine else "   <-- this keeps kernels from running"))
+        print(f"{name:<22} {fact}" + ("" if fine else "   <-- kernels cannot run"))
         wrong += not fine
     return 1 if wrong else 0
 
@@ -63,7 +63,7 @@ def _facts() -> Iterator[tuple[str, str, bool]]:
 
 
 def _blas() -> Iterator[tuple[str, str, bool]]:
-    import numpy  # noqa: F401  (loads the library that is asked about)
+    import numpy  # noqa: F401  (loads the BLAS library)
     from threadpoolctl import threadpool_info
 
     for pool in threadpool_info():

@@ -1,4 +1,4 @@
-"""``explain``: what a diagnostic means, with a kernel that shows it and its repair; the pages of docs/diagnostics."""
+"""``explain``: prints the page of a diagnostic, with a kernel that shows it and its repair."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _GROUPS = (
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("explain", help="say what a diagnostic means",
+    """Adds the command."""
+    parser = commands.add_parser("explain", help="explain a diagnostic",
                                  description="Print the page of a diagnostic; without a code, the codes and their titles.")
     parser.add_argument("code", metavar="CODE", nargs="?", help="such as S301")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/diagnostics/README.md")
@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
 
 
 def explain(args: argparse.Namespace) -> int:
-    """Print a page, or what pages there are."""
+    """Prints a page, or the list of pages."""
     if args.markdown:
         print(index(), end="")
         return 0
@@ -71,6 +71,6 @@ def titles() -> dict[str, str]:
 
 
 def _folder() -> Path | Traversable:
-    """Where the pages are: inside the installed package, or in the checkout that it is imported from."""
+    """The folder of the pages: in the installed package, or in the checkout that it is imported from."""
     installed = files("tilelang_npu") / "diagnostics"
     return installed if installed.is_dir() else Path(__file__).resolve().parents[3] / "docs" / "diagnostics"

@@ -1,4 +1,4 @@
-"""Reading what the user named on the command line, and writing where they said."""
+"""Reads and writes the files that the user names on the command line."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ __all__ = ["existing", "read_text", "write_text"]
 
 
 def existing(name: str) -> Path:
-    """The file of that name.
+    """The file with that name.
 
     Raises:
-        TileError: T801 it does not exist, or is a directory.
+        TileError: T801, it does not exist, or is a directory.
     """
     path = Path(name)
     if not path.is_file():
-        what = "is a directory" if path.is_dir() else "does not exist"
-        msg = f"{name} {what}"
-        raise TileError(msg, code="T801", help="give the path of a file")
+        raise TileError(f"{name} {'is a directory' if path.is_dir() else 'does not exist'}", code="T801",
+                        help="give the path of a file")
     return path
 
 
 def read_text(name: str) -> str:
-    """A text file's content; standard input for ``-``.
+    """The content of a text file; standard input for ``-``.
 
     Raises:
-        TileError: T801 there is no such file, T801 it is no text.
+        TileError: T801, there is no such file, or it is not text.
     """
     if name == "-":
         return sys.stdin.read()
     try:
         return existing(name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        msg = f"{name} is not text in UTF-8: {error.reason} at byte {error.start}"
-        raise TileError(msg, code="T801", help="give an .mlir file") from None
+        raise TileError(f"{name} is not text in UTF-8: {error.reason} at byte {error.start}", code="T801",
+                        help="give an .mlir file") from None
 
 
 def write_text(name: str | None, text: str) -> None:
-    """Write to a file, whole or not at all, or to standard output where none is named; the directory is made."""
+    """Writes a file atomically, or to standard output where no file is named; directories are created."""
     ended = text if text.endswith("\n") else text + "\n"
     if name is None or name == "-":
         sys.stdout.write(ended)

@@ -1,4 +1,6 @@
-"""What kernels of a run are called where several have one name: their names with what differs; and which are meant by that."""
+"""Labels of kernels that share a name: the name with the sizes or arguments that differ; and the kernels that such a label
+names.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _EXTENTS = re.compile(r"\d+(?:x\d+)*")
 
 
 def labelled(tallies: Sequence[Tally]) -> list[str]:
-    """A label for each kernel: its name, and behind it in brackets, where others have it too, the sizes of its arrays; where
-    these are equal as well, the arguments of its factory that differ."""
+    """A label for each kernel: its name, with the sizes of its arrays in brackets where several kernels have that name; where
+    the sizes are equal too, with the arguments of its factory that differ.
+    """
     names = [tally.kernel.name for tally in tallies]
     sizes = [_sizes(tally) for tally in tallies]
     made = [_made_with(tally.kernel) for tally in tallies]
@@ -37,7 +40,7 @@ def labelled(tallies: Sequence[Tally]) -> list[str]:
 
 
 def differing_arguments(kernels: Sequence[JITKernel]) -> list[list[str]]:
-    """Of each kernel the arguments of its factory, in which one of the same name, with the same parameters, has others."""
+    """For each kernel the arguments of its factory that differ from those of a kernel with the same name and parameters."""
     made = [_made_with(kernel) for kernel in kernels]
     what = [(kernel.name, [(one.name, one.shape) for one in kernel.params]) for kernel in kernels]
     return [[f"{name}={value}" for name, value in mine.items()
@@ -46,10 +49,10 @@ def differing_arguments(kernels: Sequence[JITKernel]) -> list[list[str]]:
 
 
 def fits(kernel: JITKernel, said: str) -> bool:
-    """Whether a kernel is meant by what stands in brackets: parts with commas between them, which all hold.
+    """Whether the text in brackets of a label describes a kernel: parts separated by commas, which all hold.
 
-    ``A 64x32`` are the sizes of a parameter, ``64x32`` those of one of them, ``rows=64`` is an argument of the factory, and a
-    number is one of all these.
+    ``A 64x32`` gives the sizes of a parameter, ``64x32`` those of any parameter, ``rows=64`` an argument of the factory; a
+    number is any of these.
     """
     shapes = {parameter.name: parameter.shape for parameter in kernel.params if parameter.shape is not None}
     made = _made_with(kernel)
@@ -69,14 +72,14 @@ def fits(kernel: JITKernel, said: str) -> bool:
 
 
 def _is_of(shape: Sequence[object], extents: str) -> bool:
-    """Whether a parameter has these sizes; one that a call binds has any."""
+    """Whether a parameter has these sizes; a symbolic size matches any number."""
     given = extents.split("x")
     return len(given) == len(shape) and all(
         str(size) == one or (one.isdecimal() and not isinstance(size, int)) for size, one in zip(shape, given, strict=True))
 
 
 def _sizes(tally: Tally) -> str:
-    """The sizes of the arrays that the last call was given, or gave back."""
+    """The sizes of the arrays that the last call was given, or returned."""
     kernel = tally.kernel
     given = tally.last.parts[0].recorded.bound.given
     return ", ".join(f"{parameter.name} {'x'.join(map(str, value.shape)) or 'scalar'}"

@@ -1,6 +1,8 @@
-"""``ops --language DIR``: the pages docs/language/*.md, one for each group of functions. What stands on a page above its mark
-is written by hand, and has the group's example; below it are the functions of ``T`` and what the host has for kernels: how each
-is called, and its docstring."""
+"""``ops --language DIR``: writes the reference in the pages docs/language/*.md, one for each group of functions.
+
+A page is written by hand above its mark, with the group's example. Below the mark are the functions of ``T``, and on the last
+page what the host has for kernels: how each is called, and its docstring.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tilelang_npu.runtime.settings.jit_settings import Settings
 __all__ = ["GROUPS", "MARK", "references", "write"]
 
 MARK = "<!-- Below: made from the docstrings by `tilelang-npu ops --language docs/language`. -->\n"
-"""Where what is made of a page begins."""
+"""The line after which a page is generated."""
 GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
     "loops": ("launch",),
@@ -35,33 +37,33 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "structured": ("structured",),
     "repeats": ("repeats",),
     "scalars": ("scalar", "logical", "elements"),
-    "order": ("sync", "blocks"),
+    "order": ("sync", "swizzle"),
     "looking": ("debug", "structured.npuir_print"),
     "host": (),
 }
-"""Each page, and the modules of ``T``, or functions of them, that it has."""
+"""The pages, and the modules of ``T``, or functions of them, on each."""
 
 
 def write(folder: Path) -> list[Path]:
-    """Write what is made of each page behind its mark; the pages.
+    """Writes the generated part of each page after its mark, and returns the pages.
 
     Raises:
-        TileError: T801, the folder has no such page, or the page no mark.
+        TileError: T801, the folder has no such page, or the page has no mark.
     """
     written = []
     for group, text in references().items():
         page = folder / f"{group}.md"
         above, mark, _ = read_text(str(page)).partition(MARK)
         if not mark:
-            raise TileError(f"{page} does not say where what is made begins", code="T801",
-                            help=f"put this line there: {MARK.strip()}")
+            raise TileError(f"{page} has no mark after which it is generated", code="T801",
+                            help=f"add this line: {MARK.strip()}")
         write_text(str(page), f"{above}{MARK}\n{text}")
         written.append(page)
     return written
 
 
 def references() -> dict[str, str]:
-    """What is made of each page, by its group."""
+    """The generated part of each page, by its group."""
     sections: dict[str, list[str]] = {group: [] for group in GROUPS}
     for names, value in _functions():
         sections[_section(names[0], value)].append(_entry(names, value))
@@ -73,7 +75,7 @@ def references() -> dict[str, str]:
 
 
 def _host() -> Iterator[str]:
-    """What makes kernels, what it takes, and what kernels can be asked."""
+    """The functions that make kernels, their settings, and the members of a kernel."""
     yield _described("`tilelang.jit`, `tilelang.compile`", inspect.getdoc(factory.jit))
     yield _described("Arguments of `jit` and `compile`", inspect.getdoc(Settings))
     yield _described("`JITKernel`", inspect.getdoc(JITKernel))
@@ -84,7 +86,7 @@ def _host() -> Iterator[str]:
 
 
 def _given(member: object) -> str:
-    """The parameters of a method behind ``self``; nothing of an attribute."""
+    """The parameters of a method after ``self``; empty for an attribute."""
     if not isinstance(member, FunctionType):
         return ""
     signature = inspect.signature(inspect.unwrap(member))
@@ -108,7 +110,7 @@ def _functions() -> Iterator[tuple[list[str], Any]]:
 
 
 def _body(made: Any) -> object:
-    """What several names of one operation have in common: how they are called, and what they say."""
+    """The signature and the docstring that several names of one operation share."""
     return re.sub(r"T\.[\w.]+\(", "(", made.__doc__), str(inspect.signature(made))
 
 
@@ -122,10 +124,10 @@ def _section(name: str, value: Any) -> str:
 
 
 def _entry(names: list[str], value: Any) -> str:
-    """Names, calls and docstring."""
+    """The names, calls and docstring of a function."""
     parameters = stubs.parameters(inspect.signature(value))
     calls = "\n".join(f"T.{name}({parameters})" for name in names)
-    several = parameters.startswith(("*operands: Any", "*arguments"))  # the text says which
+    several = parameters.startswith(("*operands: Any", "*arguments"))  # the docstring has the forms
     code = "" if several else f"```pyi\n{calls}\n```\n\n"
     return f"## {', '.join(f'`T.{name}`' for name in names)}\n\n{code}{_text(inspect.getdoc(value) or '')}"
 

@@ -1,4 +1,4 @@
-"""``new NAME``: a kernel to begin with, its test against NumPy, and its check for hazards."""
+"""``new NAME``: writes a first kernel, its test against NumPy, and its check for hazards."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def test_{name}_has_every_wait():
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
-        "new", help="write a kernel to begin with, its test and its check",
-        description="Writes NAME.py, which runs as a script, and test_NAME.py, which pytest runs; nothing that is there is"
+        "new", help="write a first kernel, its test and its check",
+        description="Writes NAME.py, which runs as a script, and test_NAME.py, which pytest runs; existing files are not"
                     " overwritten.")
     parser.add_argument("name", metavar="NAME", help="name of the kernel, as in Python")
     parser.add_argument("--dir", metavar="DIR", default=".", help="where (default: here)")
@@ -77,14 +77,14 @@ def add_to(commands: Any) -> None:
 
 
 def new(args: argparse.Namespace) -> int:
-    """Write both files."""
+    """Writes both files."""
     if not args.name.isidentifier() or keyword.iskeyword(args.name):
-        raise TileError(f"{args.name!r} is no name of Python's", code="T417", help="letters, digits and _, such as row_softmax")
+        raise TileError(f"{args.name!r} is not a Python name", code="T417", help="letters, digits and _, such as row_softmax")
     folder = Path(args.dir)
     files = {folder / f"{args.name}.py": _KERNEL, folder / f"test_{args.name}.py": _TEST}
     for path in files:
         if path.exists():
-            raise TileError(f"{path} is there already", code="T801", help="take another name, or --dir for another folder")
+            raise TileError(f"{path} exists", code="T801", help="take another name, or --dir for another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         path.write_text(text.replace("{name}", args.name), encoding="utf-8")

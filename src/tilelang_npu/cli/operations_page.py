@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilelang_npu import language, target
-from tilelang_npu.language.missing import Unsupported
+from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.ops import Composite, Elementwise, Operation, Reduce, Structured, operations
 
 __all__ = ["names", "page"]
@@ -13,11 +13,11 @@ __all__ = ["names", "page"]
 _HEAD = f"""\
 # Operations
 
-Made from the op table by `tilelang-npu ops --markdown`; a test holds that this page is what the table gives.
+Made from the op table by `tilelang-npu ops --markdown`; a test compares this page with the table.
 
 The prefix of a name fixes the order of its operands: `T.tile.add(dst, src0, src1)`, `T.vadd(src0, src1, dst)`. In the npuir
-dialect operations on float32 take float16 and bfloat16 too: `legalise-types` casts around them. What is computed is in
-[precision.md](precision.md).
+dialect operations on float32 take float16 and bfloat16 too: `legalise-types` casts around them. Roundings and special values
+are in [precision.md](precision.md).
 
 The cost of an instruction on R repeats of 256 bytes is a row of the chip's rate table: cycles until the result can be used,
 here of {target.DEFAULT}, with the slope for elements of up to 16 bits and of more where they differ. A comma separates the rows
@@ -26,7 +26,7 @@ for buffers and for a scalar operand.
 
 
 def names(entry: Operation) -> list[str]:
-    """The names under ``T`` by which an operation is called on buffers; none where no function has it."""
+    """The names in ``T`` by which an operation is called on buffers; none where there is no function."""
     if isinstance(entry, Reduce):
         return [entry.name]
     given = entry.aliases if entry.hivm == "custom" else (entry.name, *entry.aliases)
@@ -49,18 +49,18 @@ def page() -> str:
         ("operation", "names under T", "operands", "element types", "pipe", "HIVM", "cost", "result"),
         (_elementwise(op) for op in every if isinstance(op, Elementwise) and not isinstance(op, Composite)))
     parts += _section(
-        "Composites", "HIVM has no op for these: `expand-composites` writes them in others, whose costs add up. One with a "
-        "cost is an instruction: where its buffers have one type and shape and its scalars are scalars, it stays whole, as "
-        "`hivm.hir.custom` with its name as symbol, and is rounded as its steps are.",
+        "Composites", "HIVM has no op for these: `expand-composites` replaces them by other operations, whose costs add up. A "
+        "composite with a cost is an instruction: where its buffers have one type and shape and its scalars are scalars, it is "
+        "not expanded, but becomes `hivm.hir.custom` with its name as symbol, and is rounded as its steps are.",
         ("operation", "names under T", "element types", "steps", "cost", "result"),
         (_composite(op) for op in every if isinstance(op, Composite)))
     parts += _section(
-        "Reductions", "Along axes of a tile. With `clear=False` the result is combined with what the destination holds.",
+        "Reductions", "Along axes of a tile. With `clear=False` the result is combined with the contents of the destination.",
         ("operation", "names under T", "element types", "pipe", "HIVM", "cost", "combined by", "result"),
         (_reduction(op) for op in every if isinstance(op, Reduce)))
     parts += _section(
         "Moving, scanning, sorting, making",
-        "Those whose HIVM op is `custom` are `hivm.hir.custom` with the operation's name as symbol.",
+        "Operations whose HIVM op is `custom` are `hivm.hir.custom` with the operation's name as symbol.",
         ("operation", "names under T", "element types", "pipe", "HIVM", "cost", "result"),
         (_structured(op) for op in every if isinstance(op, Structured)))
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""``opt``: run passes over an .mlir file, the way their tests do."""
+"""``opt``: runs passes over an .mlir file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIVIDER = re.compile(r"^// -----.*\n?", re.MULTILINE)
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "opt", help="run passes over an .mlir file",
         description="Parse a module, run passes over it, verify it after each, print it. Standard input for -.",
@@ -33,7 +33,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--print-op-generic", action="store_true", help="print every operation in the generic form")
     parser.add_argument("--print-locations", action="store_true", help="print the source line of every operation")
     parser.add_argument("--print-between-passes", action="store_true", help="print the module after each pass but the last")
-    parser.add_argument("--split-input-file", action="store_true", help="treat the parts between // ----- each on its own")
+    parser.add_argument("--split-input-file", action="store_true", help="process the parts between // ----- separately")
     parser.add_argument("--verify-diagnostics", action="store_true", help="print an error instead of failing with it")
     parser.add_argument("--timing", action="store_true", help="print the time of each pass to standard error")
     parser.add_argument("--allow-unregistered-dialect", action="store_true",
@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
 
 
 def opt(args: argparse.Namespace) -> int:
-    """Run the passes."""
+    """Runs the passes."""
     if args.list:
         _list()
         return 0
@@ -73,7 +73,7 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], firs
     from tilelang_npu.dialects.text import location_of, parse_module, print_module, verify_module
 
     printed: list[str] = []
-    # empty lines in front, so that a part of a split file has the line numbers of the file
+    # empty lines before the text, so that a part of a split file has the line numbers of the file
     module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file,
                           allow_unregistered=args.allow_unregistered_dialect, empty=args.split_input_file)
 
@@ -101,7 +101,7 @@ def _passes(spec: str) -> list[ModulePass]:
     """The passes that a pipeline text names.
 
     Raises:
-        TileError: T805 an unknown pass, an unknown option, or a text that is no list of passes.
+        TileError: T805, an unknown pass, an unknown option, or a text that is not a list of passes.
     """
     from xdsl.utils.arg_spec import parse_pipeline
     from xdsl.utils.exceptions import ArgSpecParseError
@@ -115,13 +115,12 @@ def _passes(spec: str) -> list[ModulePass]:
             found = known.get(part.name)
             if found is None:
                 near = get_close_matches(part.name, known, n=1)
-                msg = f"there is no pass {part.name!r}"
-                raise TileError(msg, code="T805", notes=["the passes are " + ", ".join(known)],
+                raise TileError(f"there is no pass {part.name!r}", code="T805", notes=["the passes are " + ", ".join(known)],
                                 help=f"did you mean {near[0]}?" if near else "opt --list shows them with their options")
             made.append(found.from_spec(part))
     except (ArgSpecParseError, ValueError, TypeError) as error:
-        msg = f"the passes {spec!r} cannot be read: {error}"
-        raise TileError(msg, code="T805", help="write them as first,second{option=1}") from None
+        raise TileError(f"the passes {spec!r} cannot be read: {error}", code="T805",
+                        help="write them as first,second{option=1}") from None
     return made
 
 

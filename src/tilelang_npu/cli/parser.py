@@ -1,4 +1,4 @@
-"""The parser of the command line: examples below each command's help, and a guess at what a mistyped word was to be."""
+"""The parser of the command line: each command's help ends with examples, and an error suggests the word that was meant."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ EXAMPLES = {
     "new": ("new softmax", "new softmax --dir kernels"),
     "completion": ("completion bash", "completion fish"),
 }
-"""What each command's help shows; a test holds that each has one and that each is understood."""
+"""The examples in each command's help. A test checks that each command has one, and that each example can be parsed."""
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Wraps descriptions, and leaves examples in their lines."""
+    """Wraps descriptions, but not examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints name what is near."""
+    """A parser whose errors suggest a similar word."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("formatter_class", _Formatter)
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             self.epilog = "\n".join(["examples:", *(f"  tilelang-npu {line}" for line in shown)])
 
     def error(self, message: str) -> NoReturn:
-        """End with code 2, and with a guess where a word is near a known one."""
+        """Exits with code 2, and suggests a similar word."""
         found = re.search(r"invalid choice: '([^']*)'", message)
         known = [word for action in self._actions for word in action.choices or ()]
         near = guess(found[1], map(str, known)) if found else None
@@ -54,14 +54,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def guess(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is nearest, where one is near."""
+    """The most similar known word; None where none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, [*known], n=1)), None)
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Each command's own parser."""
+    """The parser of each command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
@@ -69,7 +69,7 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments; what no command knows is a complaint of the command's, with its usage."""
+    """Returns the arguments. An argument that the command does not know is an error of the command, with its usage."""
     args, left = parser.parse_known_args(words)
     if left:
         commands = commands_of(parser)

@@ -1,4 +1,4 @@
-"""``run``: a script, unmodified, and behind its own output one summary per kernel."""
+"""``run``: executes a script unmodified and prints a summary of each kernel after the script's output."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FLAGS = ("--against-interpreter", "--all-stages", "--interpret", "--numbers", "
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "run", help="run a script and time its kernels", usage="tilelang-npu run FILE [ARGS ...] [options]",
         description="Run a Python script as __main__, with `import tilelang` meaning tilelang_npu. Its output comes first,"
-                    " then a summary of every kernel it ran. The options below may stand anywhere; all other arguments, and"
-                    " all behind --, are the script's.",
+                    " then a summary of every kernel it ran. The options below may be anywhere; all other arguments, and"
+                    " all after --, are the script's.",
     )
     parser.add_argument("file", metavar="FILE", help="the script")
     parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none; `chips` lists them")
@@ -42,8 +42,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
     parser.add_argument("--profile", action="store_true",
-                        help="say of every kernel where its time goes, and what changes would win")
-    parser.add_argument("--html", metavar="FILE", help="write them as one page: timelines, rooflines, the time of each line")
+                        help="print for every kernel where its time goes, and which changes would save time")
+    parser.add_argument("--html", metavar="FILE",
+                        help="write the profiles as one page: timelines, rooflines, the time of each line")
     add_sanitizer(parser)
     add_schedule(parser)
     add_numbers(parser)
@@ -53,7 +54,7 @@ def add_to(commands: Any) -> None:
 
 
 def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the words behind ``run`` into those for this command and those for the script."""
+    """Splits the words after ``run`` into those of this command and those of the script."""
     own: list[str] = []
     script: list[str] = []
     words = iter(argv)
@@ -74,7 +75,7 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
+    """Runs the script. The exit code is the script's, or 1 where the script succeeded and the sanitizer found something."""
     session = sanitizer_of(args)
     _refuse_beside_interpreter(args)
     with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without, interpret=args.interpret,
@@ -106,23 +107,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 _OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedule", "numbers", "without")
-"""Options that are about compiled kernels."""
+"""Options that concern compiled kernels."""
 
 
 def _refuse_beside_interpreter(args: argparse.Namespace) -> None:
-    """Refuse options that would do nothing beside ``--interpret``.
+    """Checks that ``--interpret`` is not combined with an option that would have no effect.
 
     Raises:
-        TileError: T417, there is one.
+        TileError: T417, it is.
     """
     idle = next((name for name in _OF_COMPILED if getattr(args, name)), None)
     if args.interpret and idle is not None:
-        raise TileError(f"--{idle} does nothing beside --interpret, which compiles no kernel", code="T417",
+        raise TileError(f"--{idle} has no effect with --interpret, which compiles no kernel", code="T417",
                         help=f"remove one of the two; --against-interpreter takes --{idle}")
 
 
 def _summary(tally: Tally, label: str) -> str:
-    """The summary of a kernel's last run, and how many there were."""
+    """The summary of a kernel's last run, and the number and time of all its runs."""
     text = tally.last.summary(label)
     if tally.count > 1:
         text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
@@ -130,7 +131,7 @@ def _summary(tally: Tally, label: str) -> str:
 
 
 def _profiles(record: Record) -> list[Profile]:
-    """Where the time of each kernel's last run goes."""
+    """The profile of each kernel's last run."""
     from tilelang_npu.runtime.reports.launches import profile_of
 
     return [profile_of(tally.kernel, tally.last) for tally in record.tallies]
@@ -145,7 +146,7 @@ def _write_page(args: argparse.Namespace, profiles: Sequence[Profile]) -> None:
 
 
 def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str], profiles: Sequence[Profile]) -> dict[str, Any]:
-    """What ``--json`` writes; ``version`` grows when a key changes its meaning."""
+    """The data that ``--json`` writes; ``version`` grows when a key changes its meaning."""
     kernels = [
         {"name": tally.kernel.name, "label": label, "runs": tally.count, "total_us": tally.total_us, "error": tally.last.error,
          "findings": [str(finding) for finding in tally.findings], "last_launch": tally.last.to_dict()}
@@ -164,7 +165,7 @@ def _write_mlir(directory: str, kernels: Sequence[JITKernel], all_stages: bool) 
 
 
 def _timeline(record: Record) -> Iterator[dict[str, Any]]:
-    """The last run of each kernel, one behind the other; runs of one kernel look alike."""
+    """The last run of each kernel, one after another."""
     from tilelang_npu.simulator.result.call_launches import in_a_row
 
     return in_a_row((part, f"{part.name} ") for tally in record.tallies for part in tally.last.parts)

@@ -1,4 +1,4 @@
-"""The options that every command with a sanitizer has, and what it prints and writes behind a run."""
+"""The options and the output of commands with a sanitizer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tilelang_npu.cli.colours import painted
+from tilelang_npu.display import painted
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.checks.allowances import parse
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer, unallowed
@@ -19,27 +19,27 @@ VALUED, FLAGS = ("--allow", "--report"), ("--sanitize",)
 
 
 def add_sanitizer(parser: argparse.ArgumentParser, *, always: bool = False) -> None:
-    """Declare the options.
+    """Adds the options.
 
     Args:
-        parser: of the command.
-        always: the command does nothing else, and needs no ``--sanitize``.
+        parser: the command's parser.
+        always: whether the command always sanitizes, and has no ``--sanitize``.
     """
     if not always:
         parser.add_argument("--sanitize", action="store_true",
                             help="look for races, broken flags and results of unwritten bytes; exit code 1 if there are any")
     parser.add_argument("--allow", metavar="CODE:FILE:LINE=REASON", action="append", default=[],
-                        help="let a hazard at that line pass, for that reason; may be given more than once. In the source,"
-                        " `# tilelang: allow CODE -- REASON` behind the line does the same")
+                        help="allow a hazard at that line, for that reason; may be given more than once. In the source,"
+                        " `# tilelang: allow CODE -- REASON` at the end of the line does the same")
     parser.add_argument("--report", metavar="FILE", help="write what is found to FILE.json, or to FILE.sarif as SARIF 2.1.0")
 
 
 def sanitizer_of(args: argparse.Namespace, *, always: bool = False) -> Sanitizer | None:
-    """The session that the options ask for; None where none is.
+    """The session that the options ask for; None where they ask for none.
 
     Raises:
-        TileError: T414 an allowance cannot be read or has no reason; T416 the report's name says no format; T417 an option
-            that does nothing without ``--sanitize``.
+        TileError: T414, an allowance cannot be read or has no reason; T416, the report's name has no known format; T417, an
+            option that has no effect without ``--sanitize``.
     """
     if not always and not args.sanitize:
         idle = next((name for name in VALUED if getattr(args, name[2:])), None)
@@ -54,7 +54,7 @@ def sanitizer_of(args: argparse.Namespace, *, always: bool = False) -> Sanitizer
 
 
 def show(findings: Sequence[Finding]) -> None:
-    """Print findings; of those that are let pass one line each."""
+    """Prints findings; an allowed one takes one line."""
     for finding in findings:
         if finding.allowed is None:
             print(painted(f"\n{finding}", sys.stdout))
@@ -63,13 +63,13 @@ def show(findings: Sequence[Finding]) -> None:
 
 
 def conclude(session: Sanitizer, report: str | None, ended: BaseException | Sequence[TileError] | None = None) -> int:
-    """What comes at the end of a session: allowances that let nothing pass, the report, and the exit code.
+    """Ends a session: prints allowances that were not used, writes the report, and returns the exit code.
 
     Args:
         session: the session.
         report: the file to write, or None.
-        ended: what the run ended with, or errors beside the findings; they are in the report too, and as something may not have
-            been reached, allowances are not judged.
+        ended: the exception that ended the run, or errors besides the findings. They are in the report. As a part of the kernel
+            may not have run, unused allowances are then not reported.
     """
     errors = [ended] if isinstance(ended, TileError) else list(ended) if isinstance(ended, Sequence) else []
     idle = [] if ended else session.idle()

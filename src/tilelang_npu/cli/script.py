@@ -1,4 +1,4 @@
-"""Running a user's script as if Python had been called with it, with ``import tilelang`` meaning this package."""
+"""Runs a user's script as Python would, with ``import tilelang`` meaning this package."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = ["Outcome", "add_interpreter", "add_numbers", "add_schedule", "add_wit
 
 @dataclass
 class Outcome:
-    """What a script left.
+    """The result of a script.
 
     Attributes:
         code: its exit code; 1 where it raised.
-        names: its module's names.
-        record: the kernels it compiled and ran.
-        complaint: what it ended with, ready to be shown; empty where it ended well.
-        error: the exception it ended with.
+        names: the names of its module.
+        record: the kernels that it compiled and ran.
+        complaint: the error that ended it, as text to be printed; empty where it succeeded.
+        error: the exception that ended it.
     """
 
     code: int
@@ -48,27 +48,27 @@ class Outcome:
 
 
 def add_schedule(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--schedule``."""
+    """Adds ``--schedule``."""
     parser.add_argument("--schedule", metavar="ORDER",
                         help="late, early or random:SEED: run the ops in another order that events, flags and barriers allow;"
-                        " a kernel that lacks one may then give wrong numbers")
+                        " a kernel with a missing wait may then give wrong numbers")
 
 
 def add_numbers(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--numbers``."""
+    """Adds ``--numbers``."""
     parser.add_argument("--numbers", action="store_true",
-                        help="tell where NaN and infinities are born, what conversions lose, and sums in half precision that"
-                        " swallow what is added; the exit code stays as it is")
+                        help="report where NaN and infinities first appear, the loss of conversions, and sums in half precision"
+                        " that no longer grow; the exit code does not change")
 
 
 def add_without(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--without``."""
+    """Adds ``--without``."""
     parser.add_argument("--without", metavar="NAME", action="append", default=[],
                         help=f"compile without an optimisation; may be given several times: {', '.join(OPTIMISATIONS)}")
 
 
 def add_interpreter(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--interpret`` and ``--against-interpreter``."""
+    """Adds ``--interpret`` and ``--against-interpreter``."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--interpret", action="store_true",
                        help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
@@ -80,12 +80,19 @@ def add_interpreter(parser: argparse.ArgumentParser) -> None:
 @contextlib.contextmanager
 def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: bool = False,
            without: Sequence[str] = (), interpret: bool = False, against: bool = False) -> Iterator[None]:
-    """Make ``--chip`` the chip of kernels that name none, ``--schedule`` the order in which kernels run; watch ``--numbers``;
-    compile ``--without`` some optimisations; ``--interpret`` kernels, or compare them ``--against-interpreter``.
+    """Applies options while the body of the ``with`` runs.
+
+    Args:
+        chip: the chip of kernels that name none.
+        schedule: the order in which ops run.
+        numbers: whether numbers are watched.
+        without: optimisations that are left out.
+        interpret: whether kernels are interpreted.
+        against: whether kernels are compared with the interpreter.
 
     Raises:
-        TileError: T701 there is no such chip; T413 there is no such schedule, or numbers are to be watched in it; T712
-            there is no such optimisation.
+        TileError: T701, there is no such chip; T413, there is no such schedule, or numbers cannot be watched in it; T712, there
+            is no such optimisation.
     """
     given = {}
     if interpret:
@@ -120,16 +127,16 @@ def execute(
     checker: Checker | None = None,
     names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
 ) -> Outcome:
-    """Run a script to its end, whatever the end is.
+    """Runs a script and returns its outcome.
 
     Args:
         path: the script.
-        arguments: ``sys.argv`` behind the script's name.
+        arguments: ``sys.argv`` after the script's name.
         module_name: ``"__main__"``, or another name where the part under ``if __name__ == "__main__"`` is not to run.
         sanitizer: looks for hazards in every run of a kernel.
-        checker: looks at kernels in place of running them.
+        checker: checks kernels instead of running them.
         names: further names that the script sees.
-        transform: what to make of the script's syntax tree before it runs.
+        transform: changes the script's syntax tree before it runs.
     """
     compat.install()
     old_argv, old_path = sys.argv, list(sys.path)
@@ -150,7 +157,7 @@ def execute(
             outcome.code, outcome.complaint = 1, render(error)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001  (whatever the script raises is shown as Python would)
+        except BaseException as error:  # noqa: BLE001  (an exception of the script is shown as Python would)
             outcome.error = error
             outcome.code, outcome.complaint = 1, _traceback(error, path)
         finally:
@@ -159,7 +166,7 @@ def execute(
 
 
 def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, object]) -> dict[str, Any]:
-    """Run a syntax tree as the module of that name, and give its names."""
+    """Runs a syntax tree as the module with a name, and returns its names."""
     assert isinstance(tree, ast.Module)
     module = types.ModuleType(module_name)
     vars(module).update(names, __file__=str(path), __builtins__=__builtins__)
@@ -179,7 +186,7 @@ def _exit_code(code: object) -> tuple[int, str]:
 
 
 def _traceback(error: BaseException, path: Path) -> str:
-    """The traceback from the script's first frame on; all of it where the script was not reached, as on a syntax error."""
+    """The traceback from the script's first frame on; the whole traceback where the script was not reached."""
     frames: TracebackType | None = error.__traceback__
     while frames is not None and Path(frames.tb_frame.f_code.co_filename) != path:
         frames = frames.tb_next

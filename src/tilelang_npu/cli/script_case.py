@@ -1,9 +1,9 @@
-"""One script of a survey, in a process of its own: ``python -m tilelang_npu.cli.script_case FILE REPORT ROOT``.
+"""Runs one script of a survey in its own process: ``python -m tilelang_npu.cli.script_case FILE REPORT ROOT``.
 
-The script runs as under ``run``. Its assertions are counted: behind each ``assert`` and each call of a function whose
-name begins with ``assert``, in the script itself, stands a call that counts it if a kernel has run by then. What it prints
-into a log of its own, by ``contextlib.redirect_stdout`` and ``redirect_stderr``, is heard too. Of standard error, the
-report has what the script wrote itself, by whatever module of the standard library; what a library wrote is not its word.
+The script runs as by ``run``. Its assertions are counted: after each ``assert``, and after each call of a function whose name
+begins with ``assert``, a call is inserted that counts it if a kernel has run by then. Text that the script redirects into a log
+with ``contextlib.redirect_stdout`` or ``redirect_stderr`` is recorded too. Of standard error the report has the text that the
+script itself wrote, directly or through the standard library, and not the text of libraries.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["main"]
 _COUNT = "__tilelang_npu_held__"
 
 
-class _Counted(ast.NodeTransformer):
-    """Puts the counting call behind every assertion."""
+class _AssertionCounter(ast.NodeTransformer):
+    """Inserts the counting call after every assertion."""
 
     def _with_count(self, node: ast.stmt) -> list[ast.stmt]:
         call = ast.Expr(ast.Call(ast.Name(_COUNT, ast.Load()), [], []))
@@ -52,7 +52,8 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _is_own(root: Path) -> bool:
-    """Whether who is writing is a file below ``root``: the innermost on the stack that is not of the standard library."""
+    """Whether the code that is writing belongs to a file below ``root``: the innermost frame outside of the standard library.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -64,19 +65,19 @@ def _is_own(root: Path) -> bool:
     return False
 
 
-class _Heard:
-    """A stream that passes on what is written into it, and lets ``hear`` have the text as well."""
+class _Tee:
+    """A stream that passes its text on, and also to ``hear``."""
 
     def __init__(self, target: Any, hear: Callable[[str], object]) -> None:
         self._target, self._hear = target, hear
 
     def write(self, text: str) -> int:
-        """To both."""
+        """Writes to both."""
         self._hear(text)
         return int(self._target.write(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """One after the other."""
+        """Writes one line after another."""
         for line in lines:
             self.write(line)
 
@@ -87,13 +88,13 @@ class _Heard:
 def _hearing(redirect: type[Any], hear: Callable[[str], object]) -> type[Any]:
     class Hearing(redirect):  # type: ignore[misc]  # a class that is an argument
         def __init__(self, new_target: Any) -> None:
-            super().__init__(_Heard(new_target, hear))
+            super().__init__(_Tee(new_target, hear))
 
     return Hearing
 
 
 def main(file: Path, report: Path, root: Path) -> int:
-    """Run the script and write what is known of it but its output.
+    """Runs the script and writes the report.
 
     Returns:
         The script's exit code.
@@ -113,10 +114,10 @@ def main(file: Path, report: Path, root: Path) -> int:
     assert sys.__stdout__ is not None
     contextlib.redirect_stdout = _hearing(contextlib.redirect_stdout, sys.__stdout__.write)  # type: ignore[misc]
     contextlib.redirect_stderr = _hearing(contextlib.redirect_stderr, hear)  # type: ignore[misc]
-    sys.stderr = _Heard(sys.stderr, hear)
+    sys.stderr = _Tee(sys.stderr, hear)
     names: dict[str, Any] = {_COUNT: count}
     started = time.monotonic()
-    outcome = execute(file, [], "__main__", names=names, transform=_Counted().visit)
+    outcome = execute(file, [], "__main__", names=names, transform=_AssertionCounter().visit)
     ran = listeners.clock_us() > 0
     found: dict[str, Any] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code,
                              "said": "".join(said)}

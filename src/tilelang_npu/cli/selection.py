@@ -1,4 +1,4 @@
-"""Which of a script's kernels a command is about: ``FILE``, ``FILE:KERNEL``, ``FILE:KERNEL#N`` or ``FILE:KERNEL[SIZES]``."""
+"""Selects kernels of a script: ``FILE``, ``FILE:KERNEL``, ``FILE:KERNEL#N`` or ``FILE:KERNEL[SIZES]``."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "parameters"]
 
-HELP = ("FILE runs as __main__, and every kernel it compiles is meant. FILE:KERNEL is a kernel or a @T.prim_func at the"
-        " script's top level, which is imported for that; or else the kernel that the script compiles under that name, or"
-        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it, 'FILE:KERNEL[1024x512]' the one"
-        " with a parameter of these sizes; so are 'KERNEL[A 64x64, B 64x32]', as `run` prints it, and 'KERNEL[rows=64]', by an"
+HELP = ("FILE runs as __main__, and stands for every kernel it compiles. FILE:KERNEL is a kernel or a @T.prim_func at the"
+        " top level of the script, which is imported; or else the kernel that the script compiles under that name, or under"
+        " its factory's, when it runs. FILE:KERNEL#2 is the second kernel with that name, 'FILE:KERNEL[1024x512]' the one with"
+        " a parameter of these sizes; also 'KERNEL[A 64x64, B 64x32]', as `run` prints it, and 'KERNEL[rows=64]', by an"
         " argument of its factory.")
 _SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+)|\[(?P<sizes>[^\[\]]+)\])?")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line names.
+    """The kernels that the command line names.
 
     Attributes:
         file: the script.
-        name: of a kernel; None for all that the script compiles.
-        number: which of those of that name, from 1; None where none is given.
-        sizes: what ``kernel_labels.fits`` tells it by; "" where nothing is given.
+        name: the name of a kernel; None for all that the script compiles.
+        number: which of the kernels with that name, from 1; None where no number is given.
+        sizes: the text in brackets, see ``kernel_labels.fits``; empty where there is none.
     """
 
     file: str
@@ -45,8 +45,9 @@ class Asked:
 
 
 def asked(spec: str) -> Asked:
-    """The file and the kernel that ``FILE[:KERNEL]`` names, with ``#N`` or ``[SIZES]`` behind it; a colon inside a path that
-    exists is the path's."""
+    """The file and the kernel of ``FILE[:KERNEL]``, with ``#N`` or ``[SIZES]`` after it. A colon in a path that exists belongs
+    to the path.
+    """
     file, colon, kernel = spec.rpartition(":")
     match = _SPELLED.fullmatch(kernel.strip())
     if not colon or Path(spec).exists() or match is None or not match["name"].isidentifier():
@@ -55,14 +56,14 @@ def asked(spec: str) -> Asked:
 
 
 def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outcome, list[JITKernel]]:
-    """What became of the script, and the kernels that are meant; none where the script failed before it had them.
+    """The outcome of the script, and the kernels that are named; none where the script failed before it compiled them.
 
     Args:
-        wanted: what is asked for.
-        run: runs the script as the module of that name.
+        wanted: the kernels that are named.
+        run: runs the script as the module with a name.
 
     Raises:
-        TileError: T803 it compiles none, none of that name or number, or several of that name.
+        TileError: T803, the script compiles no kernel, none with the name or number, or several with the name.
     """
     path = existing(wanted.file)
     if wanted.name is not None and wanted.number is None and not wanted.sizes:
@@ -75,15 +76,15 @@ def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outc
     if outcome.code and not kernels:
         return outcome, []
     if not outcome.record.kernels and wanted.name is None:
-        msg = f"{wanted.file} compiles no kernel"
-        raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {wanted.file}:KERNEL")
+        raise TileError(f"{wanted.file} compiles no kernel", code="T803",
+                        help=f"call the factory in the script, or name a kernel: {wanted.file}:KERNEL")
     if wanted.name is not None and len(kernels) != 1:
         raise _not_one(wanted, outcome, kernels)
     return outcome, kernels
 
 
 def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
-    """Those of a script's kernels that fit what is asked for, in the order in which they were compiled."""
+    """The kernels of a script that match, in the order in which they were compiled."""
     if wanted.name is None:
         return list(compiled)
     named = [kernel for kernel in compiled if wanted.name in (kernel.name, _factory(kernel))]
@@ -95,12 +96,12 @@ def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
 
 
 def _factory(kernel: JITKernel) -> str:
-    """The name of the function at the top level that made it; its own where it stands there."""
+    """The name of the function at the top level that made the kernel, or of the kernel itself where it is at the top level."""
     return kernel.prim_func.function.__qualname__.partition(".")[0]
 
 
 def _bound(outcome: Outcome, name: str) -> JITKernel | None:
-    """The kernel of that name at the top level of a script."""
+    """The kernel with that name at the top level of a script."""
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.jit import factory
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
@@ -123,12 +124,13 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
         fitting = [line for line, kernel in zip(listed, alike, strict=True) if kernel in kernels]
         return TileError(f"{len(kernels) or 'none'} of the {len(alike)} kernels {name} in {file} fit{'s' * (not kernels)} "
                          f"[{wanted.sizes}]", code="T803", notes=fitting or listed,
-                         help="say more of its sizes, or name it by its number" if kernels else
+                         help="give more of its sizes, or its number" if kernels else
                               f"name one by a size that it has, or by its number: {file}:{name}#1")
     if alike:
         count = f"{len(alike)} kernels" if len(alike) > 1 else "one kernel"
-        msg = f"{file} compiles {count} of the name {name}" + (f", no {name}#{wanted.number}" if not kernels else "")
-        return TileError(msg, code="T803", notes=list(_listed(file, alike, name)),
+        missing = f", no {name}#{wanted.number}" if not kernels else ""
+        return TileError(f"{file} compiles {count} with the name {name}{missing}", code="T803",
+                         notes=list(_listed(file, alike, name)),
                          help=f"name one of them: {file}:{name}#{1 if len(alike) == 1 else 2}")
     bound = [key for key, value in outcome.names.items() if isinstance(value, (JITKernel, PrimFunc))]
     notes = [f"at its top level: {', '.join(bound)}"] if bound else []
@@ -136,7 +138,7 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
     if isinstance(outcome.names.get(name), Factory):
         factory = outcome.names[name]
         call = name if factory.eager is None else f"{name}.compile"
-        return TileError(f"{name} in {file} is a factory that the script does not call; which sizes to compile it for is not"
+        return TileError(f"{name} in {file} is a factory that the script does not call; the sizes to compile it for are not"
                          " known", code="T803", notes=notes,
                          help=f"bind its kernel at the top level, such as kernel = {call}(...), and name that")
     near = get_close_matches(name, [*bound, *(kernel.name for kernel in compiled)], n=1)
@@ -145,7 +147,7 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
 
 
 def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) -> Iterator[str]:
-    """What to type for each kernel, and its parameters."""
+    """The text that names each kernel on the command line, and its parameters."""
     typed = [f"{file}:{label}" for label in labels(kernels, name)]
     width = max(map(len, typed), default=0)
     for argument, kernel, differing in zip(typed, kernels, differing_arguments(kernels), strict=True):
@@ -153,11 +155,11 @@ def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) ->
 
 
 def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
-    """``KERNEL``, or ``KERNEL#N`` where several have that name.
+    """``KERNEL``, or ``KERNEL#N`` where several kernels have that name.
 
     Args:
         kernels: all that a script compiles, or all that ``name`` stands for.
-        name: in place of their own.
+        name: a name that replaces their own.
     """
     names = [name or kernel.name for kernel in kernels]
     return [one + (f"#{names[:position + 1].count(one)}" if names.count(one) > 1 else "")
@@ -165,7 +167,7 @@ def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
 
 
 def parameters(kernel: JITKernel) -> str:
-    """The parameters of a kernel with their sizes, in a line."""
+    """The parameters of a kernel with their sizes, in one line."""
     return ", ".join(f"{one.name} {one.dtype}" + ("" if one.shape is None else f" {'x'.join(map(_size, one.shape))}")
                      for one in kernel.params)
 

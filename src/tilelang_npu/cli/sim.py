@@ -1,4 +1,4 @@
-"""``sim``: run an .mlir file of HIVM, whoever wrote it, on the simulated chip."""
+"""``sim``: runs an .mlir file of HIVM on the simulated chip."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ __all__ = ["add_choice", "add_to", "blocks_of", "filled", "parameters_of", "prog
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "sim", help="run an .mlir file of HIVM",
-        description="Run the kernel of an .mlir file and print its times; of several, which take the same arguments, one behind"
-                    " the other in the order of the text. Its arguments come from .npy files in order, from"
-                    " an .npz file by name (or arr_0, arr_1, ... in order), or are made up from a seed. A module without"
-                    " addresses and waits, or on tensors, goes through the passes first.",
+        description="Run the kernels of an .mlir file, in the order of the text, and print their times; they take the same"
+                    " arguments. These come from .npy files in order, from an .npz file by name (or arr_0, arr_1, ... in"
+                    " order), or are generated from a seed. A module without addresses and waits, or on tensors, goes"
+                    " through the passes first.",
     )
     parser.add_argument("file", metavar="FILE.mlir")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--args", metavar="A.npy", nargs="+", default=None, help="one file, or one number, per argument")
     source.add_argument("--npz", metavar="F.npz", help="the arguments in one file")
-    source.add_argument("--seed", metavar="N", type=int, default=0, help="make up the arguments; default seed 0")
+    source.add_argument("--seed", metavar="N", type=int, default=0, help="generate the arguments; default seed 0")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
-                        help="for made-up arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
+                        help="for generated arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
     add_choice(parser)
     parser.add_argument("--chip", metavar="NAME", help="the chip, or a TOML file; default: the module's, or the usual one")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
@@ -59,15 +59,15 @@ def add_to(commands: Any) -> None:
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
-    """Declare what is launched of an .mlir file."""
+    """Adds the options that choose what is launched of an .mlir file."""
     parser.add_argument("--kernel", metavar="NAME", help="the only kernel of the .mlir file to launch")
     parser.add_argument("--blocks", metavar="N", type=int, action="append", default=[],
                         help="blocks to launch, once for each kernel of the .mlir file; default: its hacc.block_dim, or 1 where"
-                        " no op asks for the block")
+                        " no op reads the block id")
 
 
 def sim(args: argparse.Namespace) -> int:
-    """Run the file."""
+    """Runs the file."""
     from tilelang_npu.simulator import Launch, Numbers
     from tilelang_npu.simulator.result.call_launches import joined
 
@@ -108,16 +108,16 @@ def sim(args: argparse.Namespace) -> int:
 
 
 def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program]:
-    """The kernels of an .mlir file in order, in the form that runs: passes give them the addresses and waits that they lack.
+    """The kernels of an .mlir file in order, in the form that runs: passes add missing addresses and waits.
 
     Args:
         file: the file.
         chip: the chip's name, or None for the file's.
-        kernel: the name of the only one that counts, or None for all.
+        kernel: the name of the only kernel to take, or None for all.
 
     Raises:
-        TileError: the text is not a module, or not one that can be run; T508, there is no such kernel, or no call could launch
-            all of them, because they take different arguments.
+        TileError: the text is not a module, or cannot be run; T508, there is no such kernel, or the kernels take different
+            arguments.
     """
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.kernel.foreign_modules import runnable
@@ -139,7 +139,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
 
 
 def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> list[int]:
-    """How many blocks to launch of each kernel of a file.
+    """The number of blocks to launch of each kernel of a file.
 
     Args:
         programs: the kernels.
@@ -147,19 +147,19 @@ def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> l
         given: the numbers on the command line: none, or one for each kernel.
 
     Raises:
-        TileError: T807 nobody says it; T419 there are more or fewer numbers than kernels.
+        TileError: T807, the number is not known; T419, there are more or fewer numbers than kernels.
     """
     if not given:
-        return [_said_blocks(program.device_functions[0], file) for program in programs]
+        return [_declared_blocks(program.device_functions[0], file) for program in programs]
     if len(given) != len(programs):
         names = ", ".join(program.name for program in programs)
-        raise TileError(f"--blocks is there {len(given)} times, and {len(programs)} kernels are launched: {names}", code="T419",
-                        help="give it once for each, in this order, or choose one kernel with --kernel NAME")
+        raise TileError(f"--blocks is given {len(given)} times, and {len(programs)} kernels are launched: {names}",
+                        code="T419", help="give it once for each, in this order, or choose one kernel with --kernel NAME")
     return list(given)
 
 
-def _said_blocks(entry: FuncOp, file: str) -> int:
-    """How many blocks a kernel says to launch; one where it does not say, and no op asks which block it is."""
+def _declared_blocks(entry: FuncOp, file: str) -> int:
+    """The number of blocks that a kernel declares; 1 where it does not, and no op reads the block id."""
     from xdsl.dialects.builtin import IntegerAttr
 
     from tilelang_npu.dialects import hivm
@@ -169,12 +169,12 @@ def _said_blocks(entry: FuncOp, file: str) -> int:
         return blocks.value.data
     if not any(isinstance(op, (hivm.GetBlockIdxOp, hivm.GetBlockNumOp)) for op in entry.walk()):
         return 1
-    msg = f"{file} does not say how many blocks to launch"
-    raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
+    raise TileError(f"{file} does not say how many blocks to launch", code="T807",
+                    help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
 
 
 def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
-    """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
+    """The arguments that a caller passes, without those that the toolchain adds."""
     from tilelang_npu.simulator.run.arguments import GRID
     from tilelang_npu.simulator.run.compile_functions import has_grid, parameters
 
@@ -184,7 +184,7 @@ def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
 
 
 def filled(parameter: FunctionParameter, shape: Sequence[int], chip: Chip, fill: Callable[[], Array]) -> Array:
-    """An array for an argument that nobody gives.
+    """An array for an argument that the command line does not give.
 
     Args:
         parameter: the argument.
@@ -193,24 +193,23 @@ def filled(parameter: FunctionParameter, shape: Sequence[int], chip: Chip, fill:
         fill: makes it.
 
     Raises:
-        TileError: T808 it does not fit into the chip's memory, or there is no room for it here.
+        TileError: T808, it does not fit into the chip's memory, or into this machine's.
     """
+    help_text = "declare the sizes that a launch has, or leave them open"
     nbytes = math.prod(shape) * parameter.element.nbytes
     if nbytes > chip.hbm:
-        msg = f"{parameter.spelled} takes {nbytes} bytes, {chip.name} has {chip.hbm}"
-        raise TileError(msg, code="T808", help="declare the sizes that a launch has, or leave them open")
+        raise TileError(f"{parameter.spelled} takes {nbytes} bytes, {chip.name} has {chip.hbm}", code="T808", help=help_text)
     try:
         return fill()
     except (MemoryError, ValueError) as error:  # of NumPy: too many bytes, too many axes
-        msg = f"{parameter.spelled} cannot be made up: {error}"
-        raise TileError(msg, code="T808", help="declare the sizes that a launch has, or leave them open") from None
+        raise TileError(f"{parameter.spelled} cannot be generated: {error}", code="T808", help=help_text) from None
 
 
 def size_of(text: str) -> tuple[str, int]:
     """The name and the number of ``NAME=N``.
 
     Raises:
-        TileError: T419 it is something else.
+        TileError: T419, the text has another form.
     """
     name, _, value = text.partition("=")
     if not name.isidentifier() or not value.lstrip("-").isdigit():
@@ -220,7 +219,7 @@ def size_of(text: str) -> tuple[str, int]:
 
 def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip: Chip) -> list[Any]:
     if args.size and (args.args is not None or args.npz is not None):
-        raise TileError("--size is for arguments that are made up", code="T419", help="the files have their sizes: remove it")
+        raise TileError("--size is for arguments that are generated", code="T419", help="the files have sizes: remove it")
     if args.args is not None:
         _check_count(len(args.args), parameters)
         return [_read(text, parameter) for text, parameter in zip(args.args, parameters, strict=True)]
@@ -231,12 +230,12 @@ def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip:
             keys = in_order if set(archive.files) == set(in_order) else [parameter.name for parameter in parameters]
             missing = [key for key in keys if key not in archive.files]
             if missing:
-                msg = f"{args.npz} has no array {missing[0]!r}; it has {', '.join(archive.files)}"
-                raise TileError(msg, code="T808", help="name the arrays as the arguments, or arr_0, arr_1, ... in order")
+                raise TileError(f"{args.npz} has no array {missing[0]!r}; it has {', '.join(archive.files)}", code="T808",
+                                help="name the arrays as the arguments, or arr_0, arr_1, ... in order")
             return [_typed(archive[key], parameter) for key, parameter in zip(keys, parameters, strict=True)]
     rng = np.random.default_rng(args.seed)
     sizes, used = dict(map(size_of, args.size)), set[str]()
-    values = [_made_up(parameter, rng, sizes, used, chip) for parameter in parameters]
+    values = [_generated(parameter, rng, sizes, used, chip) for parameter in parameters]
     for name in sizes.keys() - used:
         raise TileError(f"the kernel has no dimension or number {name}", code="T419", help=f"remove --size {name}")
     return values
@@ -245,8 +244,8 @@ def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip:
 def _check_count(given: int, parameters: list[FunctionParameter]) -> None:
     if given != len(parameters):
         taken = ", ".join(parameter.spelled for parameter in parameters)
-        msg = f"the kernel takes {len(parameters)} arguments and got {given}"
-        raise TileError(msg, code="T808", notes=[taken], help="give one file or number for each, in this order")
+        raise TileError(f"the kernel takes {len(parameters)} arguments and got {given}", code="T808", notes=[taken],
+                        help="give one file or number for each, in this order")
 
 
 def _read(text: str, parameter: FunctionParameter) -> Any:
@@ -259,28 +258,29 @@ def _load(name: str) -> Any:
     try:
         return np.load(existing(name))
     except (ValueError, EOFError) as error:
-        msg = f"{name} holds no array: {error}"
-        raise TileError(msg, code="T808", help="numpy.save and numpy.savez write such files") from None
+        raise TileError(f"{name} holds no array: {error}", code="T808",
+                        help="numpy.save and numpy.savez write such files") from None
 
 
 def _typed(array: Array, parameter: FunctionParameter) -> Any:
-    """The array as the argument's element type: .npy files keep the bits of bf16 and of float8 but not their names."""
+    """The array in the argument's element type: .npy files keep the bits of bf16 and float8, but not the names of the types."""
     dtype = parameter.element.numpy
     if parameter.shape is None:
         return dtype.type(array)
     if array.dtype != dtype and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         array = array.view(dtype)
     if array.dtype != dtype:
-        msg = f"{parameter.name} has elements of {dtype}; the file has {array.dtype}"
-        raise TileError(msg, code="T808", help=f"save it as array.astype({str(dtype)!r})")
+        raise TileError(f"{parameter.name} has elements of {dtype}; the file has {array.dtype}", code="T808",
+                        help=f"save it as array.astype({str(dtype)!r})")
     return np.ascontiguousarray(array)
 
 
-def _made_up(parameter: FunctionParameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str], chip: Chip) -> Any:
+def _generated(parameter: FunctionParameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str],
+               chip: Chip) -> Any:
     def size(name: str) -> int:
         if name not in sizes:
-            msg = f"{parameter.spelled} does not say what to make up"
-            raise TileError(msg, code="T808", help=f"say --size {name}=N, or give the arguments with --args or --npz")
+            raise TileError(f"{parameter.spelled} has no value or size to generate it from", code="T808",
+                            help=f"give --size {name}=N, or give the arguments with --args or --npz")
         used.add(name)
         return sizes[name]
 

@@ -1,4 +1,4 @@
-"""What ``tune`` is told on the command line: the factory, the sizes that are fixed, and the values that are tried."""
+"""The arguments of ``tune``: the factory, the sizes that are fixed, and the values that are tried."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _RANGE = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:\.\.(?P<step>\d+)|\*
 
 
 def factory_of(names: Mapping[str, Any], file: str, module: str, wanted: str | None) -> tuple[str, Factory[..., Any] | Tuned]:
-    """The factory of that name at a script's top level; the only one where no name is given.
+    """The factory with a name at a script's top level; the only one where no name is given.
 
     Args:
-        names: the script's.
-        file: as it was typed.
-        module: the name under which it ran.
-        wanted: the name.
+        names: the names of the script.
+        file: the file, as it was typed.
+        module: the name under which the script ran.
+        wanted: the name of the factory.
 
     Raises:
-        TileError: T810 there is none, or there are several.
+        TileError: T810, there is none, or there are several.
     """
     from tilelang_npu.runtime.jit.factory import Factory
     from tilelang_npu.runtime.tuning.autotune import Tuned
@@ -47,7 +47,7 @@ def factory_of(names: Mapping[str, Any], file: str, module: str, wanted: str | N
     if wanted is not None:
         near = get_close_matches(wanted, found, n=1)
         raise TileError(f"{file} has no factory {wanted!r} at its top level", code="T810", notes=notes,
-                        help=f"did you mean {near[0]}?" if near else "name one that stands under @tilelang.jit there")
+                        help=f"did you mean {near[0]}?" if near else "name a function under @tilelang.jit there")
     raise TileError(f"{file} has {len(own) or 'no'} factories at its top level", code="T810", notes=notes,
                     help=f"name one of them: {file}:{next(iter(own))}" if own else
                     "write a function that makes the kernel for its parameters, under @tilelang.jit")
@@ -57,7 +57,7 @@ def fixed_of(factory: Factory[..., Any] | Tuned, given: Sequence[str]) -> dict[s
     """The arguments of ``--arg NAME=VALUE``.
 
     Raises:
-        TileError: T810 one is no such pair, or no parameter.
+        TileError: T810, one of them has another form, or is not a parameter.
     """
     return {name: _value(text) for name, text in _pairs(factory, "--arg", given, "--arg M=4096")}
 
@@ -66,7 +66,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
     """All configurations of ``--space``; without it those of the factory's ``autotune``.
 
     Raises:
-        TileError: T810 there are none, a value is none, a parameter is unknown, or has no value.
+        TileError: T810, there are none, a value cannot be read, or a parameter is unknown or has no value.
     """
     from tilelang_npu.runtime.tuning.autotune import Tuned, expand_configs
 
@@ -86,14 +86,14 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
     else:
         example = " ".join(f"{name}={parameters[name].default}" for name in open_ones) or "NAME=64,128"
         raise TileError("there is nothing to choose from: no --space, and no configurations above the factory", code="T810",
-                        help=f"say which values its parameters can have, such as --space {example},...")
+                        help=f"give values of its parameters, such as --space {example},...")
     if _eager(factory) is None:
         needed = [name for name, one in parameters.items() if one.default is one.empty
                   and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         missing = [name for name in needed if name not in fixed and not all(name in config for config in configs)]
         if missing:
             raise TileError(f"{_function(factory).__name__} needs {', '.join(missing)}", code="T810",
-                            help="say which: " + " ".join(f"--arg {name}=..." for name in missing))
+                            help="give them: " + " ".join(f"--arg {name}=..." for name in missing))
     return configs
 
 
@@ -108,13 +108,13 @@ def _eager(factory: Factory[..., Any] | Tuned) -> object:
 
 
 def _pairs(factory: Factory[..., Any] | Tuned, option: str, given: Sequence[str], example: str) -> Iterator[tuple[str, str]]:
-    """Names and what stands behind the sign."""
+    """The names and the texts of their values."""
     parameters = list(inspect.signature(_function(factory)).parameters)
     seen: set[str] = set()
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not value or not name.isidentifier():
-            raise TileError(f"{option} {text} is no NAME=VALUE", code="T810", help=f"for example {example}")
+            raise TileError(f"{option} {text} is not NAME=VALUE", code="T810", help=f"for example {example}")
         if name not in parameters and _eager(factory) is None:
             spelled = {one.lower(): one for one in parameters}
             near = get_close_matches(name.lower(), spelled, n=1)
@@ -127,7 +127,7 @@ def _pairs(factory: Factory[..., Any] | Tuned, option: str, given: Sequence[str]
 
 
 def _values(name: str, text: str) -> Iterator[Any]:
-    """What stands between commas, ranges in full."""
+    """The values between commas, with ranges expanded."""
     seen = set()
     for part in text.split(","):
         for value in _range(name, part.strip()):

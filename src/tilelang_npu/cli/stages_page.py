@@ -1,4 +1,6 @@
-"""The page of ``stages FILE --html``: what each pass did to a script's kernels, in words and as diffs, beside the Python."""
+"""The page of ``stages FILE --html``: what each pass did to a script's kernels, in words and as diffs, next to the Python
+source.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["page"]
 
 _CONTEXT = 3
-"""Unchanged lines around a change; the rest is folded away."""
+"""The number of unchanged lines around a change; other unchanged lines are folded."""
 _LOCATION = re.compile(r' loc\((?:"([^"]*)":(\d+):\d+|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
 _STYLE = """
 details { border-bottom: 1px solid var(--line) }
@@ -40,7 +42,7 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
     """A self-contained HTML page.
 
     Args:
-        kernels: one kernel, or several, each behind a line of its own: the first open.
+        kernels: one kernel, or several, each in a section of which the first is open.
         source: the file with their Python.
     """
     parts = [_kernel(kernel, source) for kernel in kernels]
@@ -58,7 +60,7 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
 
 
 def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
-    """What is said of a kernel in a line, and its stages."""
+    """The summary of a kernel in one line, and its stages."""
     stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
     shown = [_first(*stages[0])]
     remarks = [one for one in dict.fromkeys(kernel.explain().remarks) if one.text]
@@ -69,7 +71,7 @@ def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
 
 
 def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
-    """The lines of a text without their locations, each with the Python line that it comes from."""
+    """The lines of a text without their locations, each with its Python line."""
     for line in text.splitlines():
         match = _LOCATION.search(line)
         if match is None:
@@ -80,7 +82,7 @@ def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
 
 
 def _said(one: Remark, source: Path) -> str:
-    """What a pass did, or looked at and left, at the line that it is about."""
+    """A remark of a pass, at the line that it concerns."""
     own = one.place is not None and Path(one.place.file).name == source.name
     where = f"line {one.place.line}: " if one.place is not None else ""
     edit = f"; to have it: {one.edit}" if one.edit else ""
@@ -101,7 +103,7 @@ def _first(name: str, lines: list[tuple[str, int | None]]) -> str:
 
 def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]], remarks: Sequence[Remark],
             source: Path) -> str:
-    """What a pass says, and what it removed and added; equal lines far from a change are counted only."""
+    """The remarks of a pass, and the lines that it removed and added."""
     matcher = difflib.SequenceMatcher(None, [text for text, _ in before], [text for text, _ in after], autojunk=False)
     rows: list[str] = []
     added = removed = end = 0

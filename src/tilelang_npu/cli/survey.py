@@ -1,7 +1,7 @@
-"""``survey``: every script and pytest file of a folder, each in a process of its own, and what became of it.
+"""``survey``: runs every script and pytest file of a folder in its own process, and reports the outcomes.
 
-The report of somebody who is about to adopt the package: which of their files run as they are, and what stands in the
-way of the others, most frequent reasons first. A survey that was interrupted goes on where it stopped.
+The report tells a project that considers the package which of its files run unmodified, and why others do not, the most
+frequent reasons first. A survey that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _WORDS: dict[Outcome, str] = {"passed": "passed", "wrong": "wrong numbers", "ref
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "survey", help="run a folder of scripts and tests, and report what works",
         description="Run every script and every pytest file below DIR, unmodified, each in its own process and in its own"
-                    " directory, and print what became of each: passed, wrong numbers, refused, timed out, or in need of"
-                    " something that is not simulated. The exit code is 0 if nothing was wrong, refused or timed out."
-                    " Interrupted and called again, it goes on where it stopped.",
+                    " directory, and print the outcome of each: passed, wrong numbers, refused, timed out, or not simulated."
+                    " The exit code is 0 if nothing was wrong, refused or timed out. A survey that was interrupted continues"
+                    " where it stopped.",
     )
     parser.add_argument("folder", metavar="DIR", help="the folder, or one file")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
@@ -54,16 +54,15 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the outcomes to a file")
     parser.add_argument("--against-interpreter", action="store_true",
                         help="compute every call of a kernel compiled and interpreted; where they differ the numbers are wrong")
-    parser.add_argument("--restart", action="store_true", help="forget what an interrupted survey has found")
+    parser.add_argument("--restart", action="store_true", help="discard the results of an interrupted survey")
     parser.set_defaults(command=survey)
 
 
 def survey(args: argparse.Namespace) -> int:
-    """Run everything and print the report."""
+    """Runs all files and prints the report."""
     folder = Path(args.folder).resolve()
     if not folder.exists():
-        msg = f"{args.folder} does not exist"
-        raise TileError(msg, code="T801", help="give a folder of scripts")
+        raise TileError(f"{args.folder} does not exist", code="T801", help="give a folder of scripts")
     root = folder if folder.is_dir() else folder.parent
     files = list(_files(folder))
     state = _state_file(args.json, folder)
@@ -83,7 +82,7 @@ def survey(args: argparse.Namespace) -> int:
                 step.done += 1
         except KeyboardInterrupt:
             run.stop()
-            print(f"\ninterrupted; the same command goes on from here ({state})", file=sys.stderr)
+            print(f"\ninterrupted; the same command continues from here ({state})", file=sys.stderr)
             return 130
     cases = sorted(run.cases(), key=lambda case: case.path)
     _print_report(cases)
@@ -111,7 +110,7 @@ def _tree(file: Path) -> ast.Module | None:
 
 
 def _is_pytest(file: Path) -> bool:
-    """Named as pytest names its files, and with tests in it; a test file that is a plain script runs as one."""
+    """Whether the file has a name as for pytest and contains tests; a file without tests is run as a script."""
     tree = _tree(file)
     if tree is None or not (file.name.startswith("test_") or file.stem.endswith("_test")):
         return False
@@ -124,7 +123,7 @@ def _is_pytest(file: Path) -> bool:
 
 
 def _is_program(file: Path) -> bool:
-    """Whether it has a part that runs when it is called: under ``__name__ == "__main__"``, or a call of its own at the top."""
+    """Whether the file does something when it is run: it has ``__name__ == "__main__"``, or a call at its top level."""
     return bool(re.search(r"__name__\s*==\s*['\"]__main__['\"]|^\w+\(", file.read_text(errors="replace"), re.MULTILINE))
 
 
@@ -136,7 +135,7 @@ def _state_file(json_file: str | None, folder: Path) -> Path:
 
 @dataclass
 class _Run:
-    """Runs files and remembers the cases in a file, one line each.
+    """Runs files and saves the cases in a file, one line for each.
 
     Attributes:
         root: the folder that paths are relative to.
@@ -160,12 +159,12 @@ class _Run:
             return []
         found = []
         for line in self.state.read_text(encoding="utf-8").splitlines():
-            with suppress(json.JSONDecodeError):  # what was being written when the survey was interrupted
+            with suppress(json.JSONDecodeError):  # a line that was being written when the survey was interrupted
                 found.append(json.loads(line))
         return found
 
     def known(self) -> set[str]:
-        """Files whose cases are all there. A line that was only half written is taken out of the file."""
+        """The files whose cases are complete. A line that is not complete is removed from the file."""
         lines = self._lines()
         with replacing(self.state) as state:
             state.write("".join(json.dumps(line) + "\n" for line in lines).encode())
@@ -176,21 +175,21 @@ class _Run:
         return [Case(**case) for line in self._lines() for case in line.get("cases", [])]
 
     def finish(self, file: Path, cases: Sequence[Case]) -> None:
-        """Remember a file's cases."""
+        """Saves a file's cases."""
         line = {"finished": str(file.relative_to(self.root)), "cases": [case.record() for case in cases]}
         with self.state.open("a", encoding="utf-8") as state:
             state.write(json.dumps(line) + "\n")
 
     def cases_of(self, file: Path) -> list[Case]:
-        """Run a file."""
+        """Runs a file."""
         return self.tests(file) if _is_pytest(file) else self.script(file)
 
     def lost(self, file: Path, error: BaseException) -> list[Case]:
-        """The case of a file that the executor gave up."""
+        """The case of a file whose task the executor lost."""
         return [Case(str(file.relative_to(self.root)), "refused", f"{type(error).__name__}: {error}", None, 0.0)]
 
     def stop(self) -> None:
-        """Let no further process begin, and end those that run."""
+        """Starts no further process, and ends running ones."""
         self.stopped = True
 
     def _environment(self, **more: str) -> dict[str, str]:
@@ -201,14 +200,14 @@ class _Run:
 
     def _process(self, words: Sequence[str], output: Any, errors: Any, cwd: Path, alive: Callable[[], float],
                  **more: str) -> int | None:
-        """Run a process to its end; None where it was ended for taking too long.
+        """Runs a process and returns its exit code; None where it took too long and was ended.
 
         Args:
-            words: behind the interpreter.
-            output: file for what it prints.
-            errors: file for what it writes on standard error.
-            cwd: where it runs.
-            alive: when it last showed a sign of life, by the monotonic clock.
+            words: the arguments of the Python interpreter.
+            output: the file of its standard output.
+            errors: the file of its standard error.
+            cwd: its working directory.
+            alive: the monotonic time of its last sign of life.
             more: environment variables.
         """
         process = subprocess.Popen([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output,
@@ -221,11 +220,11 @@ class _Run:
                     if self.stopped or time.monotonic() - alive() > self.timeout:
                         return None
         finally:
-            process.kill()  # also where who waits for it is interrupted
+            process.kill()  # also where this thread is interrupted
             process.wait()
 
     def script(self, file: Path) -> list[Case]:
-        """The one case of a script."""
+        """The case of a script."""
         name = str(file.relative_to(self.root))
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
@@ -268,7 +267,7 @@ class _Run:
                          "no:cacheprovider", str(file)], sink, subprocess.STDOUT, file.parent, alive,
                         TILELANG_NPU_SURVEY=str(report), TILELANG_NPU_SURVEY_ROOT=str(self.root))
                 cases = _read_cases(report)
-                if code in (0, 1, 2, 5) or self.stopped:  # pytest's own codes: done, failures, interrupted, nothing to do
+                if code in (0, 1, 2, 5) or self.stopped:  # pytest's codes: passed, failures, interrupted, no tests
                     break
                 running = report.with_suffix(".running")
                 current = running.read_text(encoding="utf-8") if running.exists() else name
@@ -285,7 +284,7 @@ class _Run:
                 text = output.read_text(encoding="utf-8", errors="replace")
                 return [Case(name, "unsupported", "no test was run: " + _last_line(text))]
         if all(case.reason.startswith("FixtureLookupError") for case in cases) and _is_program(file):
-            return self.script(file)  # not tests, but functions of a script whose names begin with "test"
+            return self.script(file)  # the functions are not tests: a script's functions with names that begin with "test"
         return cases
 
 
@@ -305,7 +304,7 @@ def _death(code: int, text: str) -> str:
 
 
 def _print_report(cases: Sequence[Case]) -> None:
-    """Rows for the files, then totals, then reasons. Tests that passed share their file's row."""
+    """Prints rows for the files, then totals, then reasons. Tests that passed share their file's row."""
     rows: list[tuple[str, str, str]] = []
     passed = Counter(case.path.partition("::")[0] for case in cases if case.outcome == "passed")
     for path in dict.fromkeys(case.path.partition("::")[0] for case in cases):
@@ -327,5 +326,5 @@ def _print_report(cases: Sequence[Case]) -> None:
 
 
 def _pattern(reason: str) -> str:
-    """The reason without the figures and names in it, which differ from case to case."""
+    """The reason without its numbers, which differ from case to case."""
     return re.sub(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?", "#", reason)

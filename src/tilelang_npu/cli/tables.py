@@ -1,4 +1,4 @@
-"""``chips``, ``ops`` and ``stages``: what there is, as tables."""
+"""``chips``, ``ops`` and ``stages``: print tables."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["add_to", "chips", "ops", "stages"]
 
 
 def add_to(commands: Any) -> None:
-    """Declare the three commands."""
+    """Adds the three commands."""
     parser = commands.add_parser("chips", help="list the chips",
-                                 description="The chips that kernels can be compiled for. The last column has the figures that"
-                                             " nobody published: taken from another chip, or reckoned.")
+                                 description="The chips that kernels can be compiled for. The last column names the figures"
+                                             " that are not published: estimated, or taken from another chip.")
     parser.add_argument("file", nargs="*", metavar="FILE.toml", help="files that describe further chips")
     parser.set_defaults(command=chips)
     parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md")
     parser.add_argument("--language", metavar="DIR", help="write the reference in the pages of docs/language")
-    parser.add_argument("--stubs", action="store_true", help="print what type checkers are told of T")
+    parser.add_argument("--stubs", action="store_true", help="print the stub file of T for type checkers")
     parser.set_defaults(command=ops)
     parser = commands.add_parser(
         "stages", help="list the stages of a compilation, or show what each pass did",
-        description="What kernel.mlir(stage) and compile --stage take, in order. With FILE and --html, one page that shows what"
-                    " each pass changed in a script's kernels. " + HELP)
+        description="The stages of kernel.mlir(stage) and compile --stage, in order. With FILE and --html, one page that shows"
+                    " what each pass changed in a script's kernels. " + HELP)
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]", nargs="?", help="the script")
     parser.add_argument("--html", metavar="OUT", help="the page to write")
     parser.add_argument("--markdown", action="store_true", help="print the stages as tables: pass, level, and why")
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
 
 
 def chips(args: argparse.Namespace) -> int:
-    """Print the chips."""
+    """Prints the chips."""
     from tilelang_npu import target
     from tilelang_npu.runtime.settings.targets import find_chip
 
@@ -56,7 +56,7 @@ def chips(args: argparse.Namespace) -> int:
 
 
 def ops(args: argparse.Namespace) -> int:
-    """Print the operations."""
+    """Prints the operations."""
     from tilelang_npu.cli import language_page, operations_page
     from tilelang_npu.language import stubs
     from tilelang_npu.ops import operations
@@ -82,7 +82,7 @@ def ops(args: argparse.Namespace) -> int:
 
 
 def stages(args: argparse.Namespace) -> int:
-    """Print the stages, or write the page."""
+    """Prints the stages, or writes the page."""
     from tilelang_npu.cli.compile_file import compiled
     from tilelang_npu.cli.files import write_text
     from tilelang_npu.cli.stages_page import page
@@ -107,7 +107,7 @@ def stages(args: argparse.Namespace) -> int:
 
 
 def _print(rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns; the last one is not padded."""
+    """Prints aligned columns; the last one is not padded."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

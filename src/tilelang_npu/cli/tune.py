@@ -1,4 +1,4 @@
-"""``tune``: which parameters of a factory give the fastest kernel, by modelled time."""
+"""``tune``: finds the parameters of a factory that give the fastest kernel, by modelled time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ __all__ = ["add_to", "tune"]
 
 
 def add_to(commands: Any) -> None:
-    """Declare the command."""
+    """Adds the command."""
     parser = commands.add_parser(
         "tune", help="find the fastest parameters of a kernel's factory, by modelled time",
         description="Time a factory's kernel for every configuration of a space, without values, and print the table, fastest"
-                    " first. The winner is run once and compared with the configuration of the factory's defaults. What does"
-                    " not fit the chip is listed with its reason. FILE is imported, not run as __main__.",
+                    " first. The winner is run once and compared with the configuration of the factory's defaults."
+                    " Configurations that do not fit the chip are listed with the reason. FILE is imported, not run as"
+                    " __main__.",
     )
-    parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; the factory can be left out where it has one alone")
+    parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; a script with one factory needs no name")
     parser.add_argument("--space", metavar="VALUES", nargs="+", action="extend", default=[],
                         help=f"values of parameters: {SPACE}; without it, the configurations of the factory's autotune")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
@@ -36,11 +37,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="workers at a time (1)")
     parser.add_argument("--executor", metavar="NAME", help=f"{HELP} (processes)")
     parser.add_argument("--trials", type=int, metavar="N",
-                        help="try so many, those that an optimiser asks for (pip install 'tilelang-npu[optuna]')")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the optimiser (0)")
+                        help="the number of configurations that an optimiser tries (pip install 'tilelang-npu[optuna]')")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the optimiser's seed (0)")
     parser.add_argument("--timeout", type=float, default=100, metavar="S", help="seconds for a configuration (100)")
-    parser.add_argument("--table", metavar="FILE", help="write all rows there, a line of JSON each; a tuning that was"
-                                                        " interrupted goes on with it")
+    parser.add_argument("--table", metavar="FILE", help="write each row to the file as a line of JSON; a tuning that was"
+                                                        " interrupted continues with it")
     parser.add_argument("--picture", metavar="FILE.svg", help="draw the times of the configurations")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows to print; 0 for all (10)")
     parser.add_argument("--no-check", action="store_true", help="do not run the winner to compare its values")
@@ -49,7 +50,7 @@ def add_to(commands: Any) -> None:
 
 
 def tune(args: argparse.Namespace) -> int:
-    """Tune, and print the table."""
+    """Tunes, and prints the table."""
     from tilelang_npu.runtime.tuning.autotune import AutoTuner, Tuned
 
     wanted = asked(args.file)
@@ -87,7 +88,7 @@ def tune(args: argparse.Namespace) -> int:
 
 
 def _table(result: AutotuneResult, most: int) -> list[str]:
-    """The fastest, a row each."""
+    """The fastest configurations, one in each row."""
     shown = result.tried[:most] if most > 0 else result.tried
     names = list(dict.fromkeys(name for _, config in shown for name in config))
     rows = [["us", "slower", *names]]
@@ -105,7 +106,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _left_out(result: AutotuneResult) -> list[str]:
-    """Reasons, the most frequent first, each with a configuration as an example."""
+    """The reasons for which configurations were rejected, the most frequent first, each with an example."""
     groups: dict[str, list[int]] = {}
     for place, one in enumerate(result.rejected):
         groups.setdefault(one.code or one.reason.partition(":")[0], []).append(place)

@@ -1,4 +1,4 @@
-"""``check --watch``: the same command again, whenever a file beside those that it names changes."""
+"""``check --watch``: runs the same command again when a file in the folder of a checked file changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PAUSE = 0.2
 
 
 def watch(files: Sequence[str], words: Sequence[str]) -> NoReturn:
-    """Run the command in a process of its own, now and after each change, until the user interrupts it.
+    """Runs the command in its own process, now and after each change, until the user interrupts it.
 
     Args:
-        files: what the command names; scripts and texts in their folders are looked at.
+        files: the files that the command names; scripts and .mlir files in their folders are watched.
         words: the command line, whose ``--watch`` is left out.
     """
     command = [sys.executable, "-m", "tilelang_npu",
@@ -36,14 +36,14 @@ def watch(files: Sequence[str], words: Sequence[str]) -> NoReturn:
 
 
 def _state(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """When each file was written, and how long it is."""
+    """The time of the last change of each file, and its length."""
     found = {}
     for folder in folders:
         for path in folder.iterdir():
             if path.suffix in (".py", ".mlir"):
                 try:
                     stat = path.stat()
-                except FileNotFoundError:  # an editor puts another in its place
+                except FileNotFoundError:  # an editor is replacing it
                     continue
                 found[path] = stat.st_mtime_ns, stat.st_size
     return found

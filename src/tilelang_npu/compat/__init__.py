@@ -1,8 +1,7 @@
-"""Running scripts that were written for TileLang-Ascend, unmodified.
+"""Runs scripts that were written for TileLang-Ascend unmodified.
 
-``install()`` makes ``import tilelang`` and everything below it mean this package, and ``npu`` a device of torch, if the
-script uses torch; ``tilelang-npu run`` does it for the script that it runs. Nothing is installed by importing
-``tilelang_npu``.
+``install()`` makes ``import tilelang`` and its submodules mean this package, and ``npu`` a device of torch, if the script uses
+torch; ``tilelang-npu run`` does so for its script. Importing ``tilelang_npu`` installs nothing.
 """
 
 from tilelang_npu.compat import alias, torch_npu
@@ -12,12 +11,12 @@ __all__ = ["install", "installed_elsewhere", "uninstall"]
 
 
 def install() -> None:
-    """Make ``import tilelang`` mean this package, and torch's device ``npu`` the CPU, in the whole process. Twice is once."""
+    """Makes ``import tilelang`` mean this package, and torch's device ``npu`` the CPU, in the whole process. Idempotent."""
     alias.install()
     torch_npu.install()
 
 
 def uninstall() -> None:
-    """Undo :func:`install`; modules that scripts imported through the alias stay theirs."""
+    """Undoes :func:`install`; modules that scripts have imported through the alias stay in them."""
     alias.uninstall()
     torch_npu.uninstall()

@@ -1,8 +1,8 @@
-"""``import tilelang`` as another name of this package, by a finder in front of all others.
+"""``import tilelang`` as another name of this package, by a finder that comes before all others.
 
-``tilelang.x.y`` is the module ``tilelang_npu.x.y`` itself, not a copy: a name bound through one spelling is seen through the
-other. Modules that stand elsewhere here, or whose names this package keeps in several places, are in the two tables. A
-TileLang that is really installed is hidden while the alias is there.
+``tilelang.x.y`` is the module ``tilelang_npu.x.y`` itself, not a copy: a name set in one is visible in the other. Two tables
+have the modules with another name here, and those whose names are in several modules here. An installed TileLang is hidden
+while the alias is installed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import NoReturn
 
-from tilelang_npu.places import Stand
+from tilelang_npu.module_aliases import AliasLoader
 
 __all__ = ["gathers", "install", "installed_elsewhere", "uninstall"]
 
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
-# Modules with another name here, beside those that this package itself has under both names.
 _MOVED: Mapping[str, str] = {
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
     "tvm": "tilelang_npu.compat.tvm",
 }
+"""Modules with another name here, except those that this package has under both names."""
 _CARVER = "tilelang_npu.compat.carver"
-# Modules that exist only as a place to import from: their names, and the module that has each.
 _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.carver.anneal": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
     "tilelang.carver.anneal.policy": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
@@ -50,6 +49,7 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
                               "map_torch_type": "tilelang_npu.compat.torch_types",
                               "torch_assert_close": "tilelang_npu.compat.testing"},
 }
+"""Modules that exist only to import from: their names, and the module that defines each name."""
 
 
 def _target(name: str) -> str:
@@ -57,10 +57,10 @@ def _target(name: str) -> str:
 
 
 class _Gather(Loader):
-    """Makes a module of names that this package keeps in several places."""
+    """Makes a module of names that several modules here define."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The import system's own way of making a module will do."""
+        """None: the import system makes the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         for name, home in _GATHERED[module.__name__].items():
@@ -68,7 +68,7 @@ class _Gather(Loader):
 
 
 class _Absent:
-    """Stands where TileLang has a module that this package has nothing for."""
+    """A module of TileLang that this package does not have."""
 
     def __init__(self, name: str, why: str) -> None:
         self._name, self._why = name, why
@@ -81,7 +81,7 @@ class _Absent:
 
 
 class _AliasFinder(MetaPathFinder):
-    """Answers for ``tilelang`` and below; every other name is left to the finders behind it."""
+    """Finds ``tilelang`` and its submodules; other names are left to the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -95,11 +95,11 @@ class _AliasFinder(MetaPathFinder):
         except ModuleNotFoundError:
             exists = False
         if exists:
-            return ModuleSpec(fullname, Stand(_target(fullname)))
-        if fullname == f"{_ALIAS}.jit":  # a package there, a function here; whoever looks below it is told what is missing
+            return ModuleSpec(fullname, AliasLoader(_target(fullname)))
+        if fullname == f"{_ALIAS}.jit":  # a package there, a function here: an import below it raises a clear error
             vars(import_module(_PACKAGE).jit)["adapter"] = _Absent(
                 "tilelang.jit.adapter", f"{_PACKAGE} generates no AscendC or PTO text, and no library")
-        msg = f"no module named {fullname!r}: {_PACKAGE} has no part of TileLang that is called so"
+        msg = f"no module named {fullname!r}: {_PACKAGE} does not have this part of TileLang"
         raise ModuleNotFoundError(msg, name=fullname)
 
 
@@ -107,21 +107,21 @@ _FINDER = _AliasFinder()
 
 
 def install() -> None:
-    """Make ``import tilelang`` mean this package, from now on and in the whole process. Doing it twice is doing it once."""
+    """Makes ``import tilelang`` mean this package, in the whole process. Idempotent."""
     if _FINDER not in sys.meta_path:
         _forget()
         sys.meta_path.insert(0, _FINDER)
 
 
 def uninstall() -> None:
-    """Undo :func:`install`; modules that scripts imported through the alias stay theirs."""
+    """Undoes :func:`install`; modules that scripts have imported through the alias stay in them."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
         _forget()
 
 
 def gathers(name: str) -> bool:
-    """Whether the alias is installed and ``tilelang.<name>`` is a module that exists only as a place to import from."""
+    """Whether the alias is installed and ``tilelang.<name>`` is a module that exists only to import from."""
     return _FINDER in sys.meta_path and f"{_ALIAS}.{name}" in _GATHERED
 
 
@@ -131,6 +131,6 @@ def _forget() -> None:
 
 
 def installed_elsewhere() -> str | None:
-    """Where a real TileLang is installed that the alias hides; None where there is none."""
+    """The path of an installed TileLang that the alias hides; None where there is none."""
     spec = PathFinder.find_spec(_ALIAS)
     return None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)

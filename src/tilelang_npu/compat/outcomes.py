@@ -1,8 +1,8 @@
-"""What became of a script or a test that was run: one of five words, a reason of one line, and the user's line.
+"""The outcome of a script or a test: one of five words, a reason of one line, and the user's line.
 
-``passed`` is never concluded from silence. A script has passed when it ended with exit code 0, a kernel ran, it printed
-no word of failure, and it said so itself: by printing a verdict, or by an assertion that held after a kernel had run. What
-a library warns of in the meantime is nobody's verdict.
+A script without output has not passed. A script has passed if it ended with exit code 0, a kernel ran, it printed no word for
+failure, and it reported success: by printing a verdict, or by an assertion that held after a kernel had run. Warnings of
+libraries are not verdicts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["FAILED", "PASSED", "Case", "Outcome", "of_error", "of_output"]
 
 Outcome = Literal["passed", "wrong", "refused", "timeout", "unsupported"]
 
-# What upstream's scripts print. The first two are what upstream's own runs look for.
+# Texts that upstream's scripts print. Upstream's own test runs look for the first two.
 PASSED = re.compile(r"kernel output match|test passed!|all tests? passed|\bPASS(ED)?\b", re.IGNORECASE)
 FAILED = re.compile(r"^.*(\bFAIL(ED|URE)?\b|\bMISMATCH(ED)?\b|\b(does|do) not match\b|❌).*$", re.MULTILINE)
 RAISED = re.compile(r"^Traceback \(most recent call last\):$(?:\n.*)*?\n(\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$",
@@ -33,12 +33,12 @@ class Case:
     """One script, or one test of a pytest file.
 
     Attributes:
-        path: the file, relative to the folder that was asked about; a test's name stands behind ``::``.
-        outcome: ``passed``; ``wrong``: numbers differ; ``refused``: an error; ``timeout``; ``unsupported``: it needs
-            something that is not simulated, or checks nothing.
-        reason: why, in one line; empty where it passed.
+        path: the file, relative to the surveyed folder; a test's name follows ``::``.
+        outcome: ``passed``; ``wrong``: numbers differ; ``refused``: an error; ``timeout``; ``unsupported``: it needs something
+            that is not simulated, or checks nothing.
+        reason: the reason in one line; empty where it passed.
         line: the user's line as ``file:line: text``, or None.
-        seconds: how long it took.
+        seconds: its duration.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Case:
     seconds: float = 0.0
 
     def record(self) -> dict[str, Any]:
-        """The case as it stands in the JSON file."""
+        """The case as in the JSON file."""
         return {**asdict(self), "seconds": round(self.seconds, 2)}
 
 
@@ -66,7 +66,7 @@ def _spelled(where: Location | None, root: Path) -> str | None:
 
 
 def _user_line(error: BaseException, root: Path) -> Location | None:
-    """The innermost line of a file below the folder, of those that led to the error."""
+    """The innermost line in a file below the folder on the error's traceback."""
     found, frames = None, error.__traceback__
     while frames is not None:
         name = frames.tb_frame.f_code.co_filename
@@ -77,12 +77,12 @@ def _user_line(error: BaseException, root: Path) -> Location | None:
 
 
 def of_error(error: BaseException, root: Path, kernels_ran: bool) -> tuple[Outcome, str, str | None]:
-    """Outcome, reason and line of a run that ended with an exception.
+    """The outcome, the reason and the line of a run that ended with an exception.
 
     Args:
-        error: what it ended with.
-        root: the folder whose files are the user's.
-        kernels_ran: whether any kernel had run before.
+        error: the exception.
+        root: the folder of the user's files.
+        kernels_ran: whether a kernel had run before.
     """
     if isinstance(error, TileError):
         outcome: Outcome = "unsupported" if error.code == "T702" else "wrong" if error.code == "S501" else "refused"
@@ -99,20 +99,20 @@ def of_error(error: BaseException, root: Path, kernels_ran: bool) -> tuple[Outco
 
 
 def _numbers(error: AssertionError) -> str:
-    """The line of torch's and NumPy's messages that has the figures."""
+    """The line with the numbers in the messages of torch and NumPy."""
     wanted = re.search(r"^.*(Mismatched elements|Max absolute difference|elements differ).*$", str(error), re.MULTILINE)
     return _short(wanted.group()) if wanted else ""
 
 
 def of_output(said: str, complained: str, kernels_ran: bool, held: int, is_program: bool) -> tuple[Outcome, str]:
-    """Outcome and reason of a script that ended with exit code 0.
+    """The outcome and the reason of a script that ended with exit code 0.
 
     Args:
-        said: what it printed, and what it wrote itself on standard error.
-        complained: all of standard error: a library warns there in any words, so nothing but a traceback counts.
-        kernels_ran: whether any kernel ran.
-        held: how many of its assertions held after a kernel had run.
-        is_program: whether it has a part for running it as a program.
+        said: its output, and the text that it wrote itself to standard error.
+        complained: all of standard error. Libraries write warnings there, so only a traceback counts.
+        kernels_ran: whether a kernel ran.
+        held: the number of its assertions that held after a kernel had run.
+        is_program: whether it has a part that runs it as a program.
     """
     raised = RAISED.search(said) or RAISED.search(complained)
     if raised:

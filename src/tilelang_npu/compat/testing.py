@@ -1,4 +1,4 @@
-"""``tilelang.testing``: what scripts and tests take from there."""
+"""``tilelang.testing``: the functions that scripts and tests import from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def main() -> None:
-    """Run the tests of the calling file, and end with pytest's exit code."""
+    """Run the tests of the calling file, and exit with pytest's exit code."""
     import pytest
 
     frame = caller()
@@ -44,7 +44,7 @@ def set_random_seed(seed: int = 42) -> None:
 def torch_assert_close(
     tensor_a: Any, tensor_b: Any, rtol: float = 1e-2, atol: float = 1e-3, max_mismatched_ratio: float = 0.001, **_: object
 ) -> bool:
-    """Compare two tensors, a share of whose elements may differ.
+    """Compare two tensors, of whose elements a share may differ.
 
     Raises:
         AssertionError: more elements differ, or the shapes do.
@@ -54,24 +54,24 @@ def torch_assert_close(
 
 
 def process_func(func: Callable[..., float], name: str | None = None, /, **arguments: Any) -> None:
-    """Call a function that returns a time, and print it beside the function's name, or the name of its module.
+    """Call a function that returns a time, and print the time after the function's name, or the name of its module.
 
     Raises:
-        ValueError: what it returns is not above zero, as no time is.
+        ValueError: the time is not positive.
     """
     shown = (func.__module__ if name is None else name).removeprefix("regression_")
     latency = float(func(**arguments))
     if not latency > 0:
-        msg = f"{shown} returns {latency}, which is no time"
+        msg = f"{shown} returns {latency}, which is not a time"
         raise meant(ValueError(msg))
     print(f"{shown}: {latency}")  # noqa: T201  (what it is called for)
 
 
 def regression(prefixes: Sequence[str] = ("regression_",), verbose: bool = True) -> None:
-    """Call the functions of the calling file whose names begin so, in the order of their names.
+    """Call the functions of the calling file with these prefixes, in the order of their names.
 
     Args:
-        prefixes: how the names begin.
+        prefixes: the beginnings of the names.
         verbose: whether to print each name first.
     """
     frame = caller()
@@ -87,7 +87,7 @@ def _skipped(what: str) -> Callable[[Callable[..., Any]], Any]:
     def mark(function: Callable[..., Any]) -> Any:
         import pytest
 
-        return pytest.mark.skip(reason=f"needs {what}, and there is an NPU only")(function)
+        return pytest.mark.skip(reason=f"needs {what}; only an NPU is simulated")(function)
 
     return mark
 
@@ -101,7 +101,7 @@ requires_llvm = _skipped("LLVM")
 def requires_cuda_compute_version(
     major_version: int, minor_version: int = 0, mode: str = "ge"
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Skip a test that is for some of NVIDIA's chips."""
+    """Skip a test for some of NVIDIA's chips."""
     return _skipped(f"CUDA compute capability {mode} {major_version}.{minor_version}")
 
 

@@ -1,13 +1,11 @@
-"""Scripts written for ``torch_npu``, on a torch that knows only the CPU.
+"""Scripts written for ``torch_npu``, with a torch that has only the CPU.
 
-While installed, ``import torch_npu`` works, ``torch.npu`` is there, and every device called ``npu`` is the CPU's
-memory. torch is not imported by installing: what has to be changed in it is changed when the script imports it, so
-kernels on NumPy arrays do not pay for it, and need not have it.
+While installed, ``import torch_npu`` works, ``torch.npu`` exists, and every device called ``npu`` is the CPU's memory.
+Installing does not import torch: torch is changed when the script imports it, so that kernels on NumPy arrays do not need it.
 
-The parts: :mod:`.torch_npu_placement` sends the devices where they belong, :mod:`.torch_npu_device` is ``torch.npu``,
-:mod:`.torch_npu_profiler` is ``torch_npu.profiler``, and :mod:`.torch_npu_operators` are the vendor's operators that scripts
-use as references. :mod:`.torch_npu_arithmetic` makes the
-half-precision products of references as fast as those of single precision.
+The parts: :mod:`.torch_npu_placement` maps devices, :mod:`.torch_npu_device` is ``torch.npu``, :mod:`.torch_npu_profiler` is
+``torch_npu.profiler``, :mod:`.torch_npu_operators` has the vendor's operators that scripts use as references, and
+:mod:`.torch_npu_arithmetic` makes half-precision products of references as fast as those of single precision.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ __all__ = ["install", "uninstall"]
 
 _VENDOR = "torch_npu"
 _PARTS = ("placement", "arithmetic")
-"""What changes torch, in this order: the second wraps methods that the first replaced."""
+"""The modules that change torch, in order: the second wraps methods that the first has replaced."""
 
 
 class _Prepared(Loader):
-    """Loads torch as its own loader does, and then puts the device in."""
+    """Loads torch with its own loader, and then adds the device."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
@@ -49,7 +47,7 @@ class _Vendor(Loader):
     """Makes the module ``torch_npu``: the reference operators, and ``npu``."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The import system's own way of making a module will do."""
+        """None: the import system makes the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         import_module("torch")
@@ -63,7 +61,7 @@ class _Vendor(Loader):
 
 
 class _TorchNpuFinder(MetaPathFinder):
-    """Answers for ``torch_npu``, and has a hand in the loading of ``torch``."""
+    """Finds ``torch_npu``, and wraps the loader of ``torch``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -92,7 +90,7 @@ def _prepare() -> None:
 
 
 def install() -> None:
-    """Make devices called ``npu`` work, from now on or from the moment when torch is imported. Twice is once."""
+    """Makes devices called ``npu`` work, now or when torch is imported. Idempotent."""
     if _FINDER in sys.meta_path:
         return
     _forget()
@@ -102,7 +100,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo :func:`install`. What remains is that torch can parse the device's name: it cannot forget one."""
+    """Undoes :func:`install`. torch still parses the device's name, which cannot be removed."""
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)

@@ -1,14 +1,13 @@
-"""Where a card's torch computes otherwise than the CPU's.
+"""Operations that torch computes otherwise on a card than on the CPU.
 
-Products of half-precision matrices: the CPU's give the same figures to within a rounding, and two orders of magnitude slower
-where the processor has no half-precision arithmetic. Here they are added up in float32 in the order of the Cube, as the
-simulator does for kernels, and rounded once; the exponential is the one that the simulator's Vector core has. So a kernel and
-the library agree to the bit where they do on a card.
+Products of half-precision matrices: the CPU's results agree to within a rounding, but are two orders of magnitude slower where
+the processor has no half-precision arithmetic. Here they are accumulated in float32 in the order of the Cube core, as the
+simulator does for kernels, and rounded once; the exponential is that of the simulator's Vector core. A kernel and the library
+then agree to the bit where they do on a card.
 
-Losses take class numbers of int32 on a card, and int64 alone here. An assignment between tensors that share memory is refused
-by the CPU and made by a card.
-A card does not check the indices of a gather: references mark places to be masked by an index past the end. What it reads
-there is unspecified; here it is the last element, and a warning.
+On a card, losses take class numbers of int32, and an assignment between tensors that share memory is made; the CPU refuses
+both. A card does not check the indices of a gather: references mark hidden elements by an index past the end. The element that
+a card reads there is unspecified; here it is the last element, with a warning.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class _LibraryState:
     library: Any = None
     losses: dict[str, Any] = {}
     replaced: dict[str, Any] = {}
-    """Methods of tensors that were replaced, with the class's own before; None where it inherited one."""
+    """Methods of tensors that were replaced, with the class's own former method; None where it was inherited."""
 
 
 _LOW = ("float16", "bfloat16")
@@ -52,7 +51,7 @@ def _by_steps(left: Any, right: Any) -> Any:
 
 
 def _product_of(rank: int, operator: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of a product of matrices, or of stacks of them. Operands that do not fit, torch refuses in its words."""
+    """The kernel of a product of matrices, or of batches of them. torch refuses operands that do not fit."""
 
     def multiplied(left: Any, right: Any) -> Any:
         fits = (left.dim() == right.dim() == rank and left.shape[:-2] == right.shape[:-2]
@@ -79,7 +78,7 @@ def _exp(values: Any) -> Any:
 
 
 def _below_subclasses(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel in which subclasses of tensors are tensors: torch asked their ``__torch_function__`` before it came here."""
+    """A kernel in which subclasses of tensors are plain tensors: torch has called their ``__torch_function__`` before."""
 
     @functools.wraps(kernel)
     def computed(*args: Any) -> Any:
@@ -100,7 +99,7 @@ def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``x[i] = y`` also where ``y`` is the same memory seen otherwise, which the CPU refuses and a card copies."""
+    """``x[i] = y``, also where ``y`` shares memory with ``x``, which the CPU refuses and a card copies."""
 
     @functools.wraps(original)
     def assign(self: Any, key: Any, value: Any) -> None:
@@ -117,8 +116,8 @@ def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
 def _index(tensor: Any, indices: Any) -> Any:
     """``tensor[indices]`` with index tensors.
 
-    It replaces the operator that ``__getitem__`` calls, not ``__getitem__`` itself: a class that has a ``__getitem__`` of its
-    own is a sequence to Python's C functions, and ``torch.tensor([x])`` would ask a 0-d tensor ``x`` for its length.
+    It replaces the operator that ``__getitem__`` calls, not ``__getitem__`` itself: a class with its own ``__getitem__`` is a
+    sequence to Python's C functions, and ``torch.tensor([x])`` would ask a 0-d tensor ``x`` for its length.
     """
     if len(indices) > tensor.dim():
         msg = f"too many indices for tensor of dimension {tensor.dim()} (got {len(indices)})"  # torch's words
@@ -131,7 +130,7 @@ def _index(tensor: Any, indices: Any) -> Any:
         inside = [None if index is None else index.clamp(-size, size - 1)
                   for index, size in zip(indices, tensor.shape, strict=False)]
         found = _gather(tensor, inside)
-        warnings.warn(f"{error}: a card reads whatever lies there, here it is the last element", TileWarning, stacklevel=3)
+        warnings.warn(f"{error}: a card reads undefined memory there, here it is the last element", TileWarning, stacklevel=3)
         return found
 
 
@@ -140,7 +139,7 @@ def _gather(tensor: Any, indices: Any) -> Any:
 
 
 def install() -> None:
-    """Take over products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
+    """Replaces products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
     if "__setitem__" not in _LibraryState.replaced:
         _LibraryState.replaced["__setitem__"] = vars(torch.Tensor).get("__setitem__")
         torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
@@ -151,7 +150,7 @@ def install() -> None:
     if _LibraryState.library is None:
         _LibraryState.library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of what is meant here: that a kernel of its own is replaced
+            warnings.simplefilter("ignore")  # torch warns that its own kernel is replaced, which is intended
             kernels: dict[str, Callable[..., Any]] = {
                 "mm": _product_of(2, torch.mm), "bmm": _product_of(3, torch.bmm), "exp": _exp, "index.Tensor": _index}
             for operator, kernel in kernels.items():
@@ -159,10 +158,10 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Give them back to torch."""
+    """Restores torch's own functions."""
     while _LibraryState.replaced:
         name, own = _LibraryState.replaced.popitem()
-        if own is None:  # it was inherited: a copy of it in the class is not the same to C
+        if own is None:  # it was inherited: a copy of it in the class behaves differently in C
             delattr(torch.Tensor, name)
         else:
             setattr(torch.Tensor, name, own)

@@ -1,7 +1,7 @@
-"""``torch.npu``: the chip that kernels are compiled for, as torch would describe it.
+"""``torch.npu``: the chip that kernels are compiled for, as torch describes a device.
 
-Everything is done when a call returns, so streams keep their order by themselves and waiting is nothing. Events measure
-modelled time: what the kernels between two of them take on the chip.
+Calls are synchronous, so streams need no order and waits do nothing. Events measure modelled time: the time on the chip of the
+kernels between two events.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = [
     "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", "utilization",
 ]
 
-_DEVICES = 16  # scripts choose among the cards of a server; there is one model behind all of them
-_MEMORY = 64 << 30  # bytes of HBM that an Ascend910B card has
+_DEVICES = 16  # scripts choose among the cards of a server; all of them are the same model
+_MEMORY = 64 << 30  # bytes of HBM of an Ascend910B card
 config = SimpleNamespace(allow_internal_format=False)
 amp = torch.amp
 matmul = SimpleNamespace(allow_hf32=False)
@@ -47,14 +47,15 @@ class _DeviceState:
 
 @dataclass(frozen=True)
 class Properties:
-    """What ``get_device_properties`` returns.
+    """The result of ``get_device_properties``.
 
     Attributes:
         name: the chip's name.
-        cube_core_num: number of Cube cores.
-        vector_core_num: number of Vector cores.
-        total_memory: bytes of device memory.
-        L2_cache_size: bytes of the L2 cache.
+        cube_core_num: the number of Cube cores.
+        vector_core_num: the number of Vector cores.
+        total_memory: the bytes of device memory.
+        L2_cache_size: the bytes of the L2 cache.
+        multi_processor_count: the number of Cube cores.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Properties:
 
 
 def is_available() -> bool:
-    """There is always an NPU: the modelled one."""
+    """True: the modelled NPU is always available."""
     return True
 
 
@@ -74,15 +75,15 @@ is_initialized = is_available
 
 
 def init() -> None:
-    """Nothing needs to be started."""
+    """Does nothing: nothing needs to be started."""
 
 
 def synchronize(device: object = None) -> None:
-    """Wait for the device: everything is done already."""
+    """Does nothing: all work is finished."""
 
 
 def empty_cache() -> None:
-    """No memory is kept back."""
+    """Does nothing: no memory is cached."""
 
 
 reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = reset_max_memory_cached = synchronize
@@ -90,7 +91,7 @@ ipc_collect = empty_cache
 
 
 def memory_allocated(device: object = None) -> int:
-    """Device memory is the host's; none of it is counted."""
+    """0: device memory is the host's, and is not counted."""
     return 0
 
 
@@ -99,37 +100,37 @@ utilization = memory_allocated
 
 
 def memory_stats(device: object = None) -> dict[str, int]:
-    """Nothing is counted."""
+    """Empty: memory is not counted."""
     return {}
 
 
 def memory_snapshot() -> list[dict[str, Any]]:
-    """Nothing is counted."""
+    """Empty: memory is not counted."""
     return []
 
 
 def memory_summary(device: object = None, abbreviated: bool = False) -> str:
-    """One line: nothing is counted."""
+    """One line that says that memory is not counted."""
     return "device memory is the host's: none of it is counted"
 
 
 def mem_get_info(device: object = None) -> tuple[int, int]:
-    """Free and total bytes of device memory."""
+    """The free and the total bytes of device memory."""
     return _MEMORY, _MEMORY
 
 
 def device_count() -> int:
-    """How many devices a script may choose from."""
+    """The number of devices that a script may choose from."""
     return _DEVICES
 
 
 def current_device() -> int:
-    """The device last set."""
+    """The device that was set last."""
     return _DeviceState.device
 
 
 def set_device(device: object) -> None:
-    """Choose a device; any index will do, all are the same model."""
+    """Chooses a device; all devices are the same model."""
     if isinstance(device, int):
         _DeviceState.device = device
     else:
@@ -137,12 +138,12 @@ def set_device(device: object) -> None:
 
 
 def can_device_access_peer(device: object, peer: object) -> bool:
-    """All devices are the host's memory."""
+    """True: all devices are the host's memory."""
     return True
 
 
 class device:
-    """A device for the time of a ``with``."""
+    """Chooses a device for the body of a ``with``."""
 
     def __init__(self, device: object) -> None:
         self.chosen = device
@@ -157,14 +158,14 @@ class device:
 
 
 class device_of(device):
-    """The device of a tensor for the time of a ``with``."""
+    """Chooses the device of a tensor for the body of a ``with``."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(max(obj.get_device(), 0))
 
 
 def get_device_properties(device: object = None) -> Properties:
-    """The chip that a kernel which names none is compiled for."""
+    """The chip of kernels that name none."""
     chip = targets.select_chip(None, "auto", None)
     return Properties(chip.name, chip.aic, chip.aiv, _MEMORY, chip.l2, chip.aic)
 
@@ -175,25 +176,25 @@ def get_device_name(device: object = None) -> str:
 
 
 def get_device_capability(device: object = None) -> None:
-    """None, with a warning, as torch_npu has it: NPUs have no such number."""
+    """None, with a warning, as in torch_npu: NPUs have no such number."""
     warnings.warn("torch.npu.get_device_capability isn't implemented!", stacklevel=2)  # torch_npu's words
 
 
 def is_bf16_supported() -> bool:
-    """All modelled chips have bfloat16."""
+    """True: all modelled chips have bfloat16."""
     return True
 
 
 def set_compile_mode(jit_compile: bool = False) -> None:
-    """How the vendor's operators are compiled; here there is nothing to compile."""
+    """Does nothing: it is for the vendor's operators, which are not compiled here."""
 
 
 def set_option(option: object) -> None:
-    """Options of the vendor's operator compiler; here there is nothing to compile."""
+    """Does nothing: it is for the vendor's operator compiler."""
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the device's random numbers, which come from the host's generator."""
+    """Seeds the device's random numbers, which come from the host's generator."""
     torch.default_generator.manual_seed(seed)
 
 
@@ -201,12 +202,12 @@ manual_seed_all = manual_seed
 
 
 def seed() -> int:
-    """Seed the device's random numbers with a random number, and return it."""
+    """Seeds the device's random numbers with a random number, and returns it."""
     return int(torch.default_generator.seed())
 
 
 def seed_all() -> None:
-    """Seed the random numbers of all devices with a random number."""
+    """Seeds the random numbers of all devices with a random number."""
     seed()
 
 
@@ -221,17 +222,17 @@ def get_rng_state(device: object = "npu") -> Any:
 
 
 def set_rng_state(new_state: Any, device: object = "npu") -> None:
-    """Set the state of the device's random numbers."""
+    """Sets the state of the device's random numbers."""
     torch.default_generator.set_state(new_state)
 
 
 def get_rng_state_all() -> list[Any]:
-    """The states of all devices' random numbers, which are one state."""
+    """The states of all devices' random numbers, which share one state."""
     return [get_rng_state()]
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """Set the states of all devices' random numbers, which are one state."""
+    """Sets the states of all devices' random numbers, which share one state."""
     for state in new_states:
         set_rng_state(state)
 
@@ -256,7 +257,7 @@ def _is_in_bad_fork() -> bool:
 
 
 class Stream:
-    """A queue of work, always empty: whatever is put in is done at once."""
+    """A queue of work, which is always empty: work is executed at once."""
 
     npu_stream = 0
     _as_parameter_ = 0
@@ -265,22 +266,22 @@ class Stream:
         self.device = torch.device("npu", 0)
 
     def synchronize(self) -> None:
-        """Wait for the work: it is done."""
+        """Does nothing: the work is finished."""
 
     def wait_stream(self, stream: object) -> None:
-        """Wait for another stream's work: it is done."""
+        """Does nothing: the other stream's work is finished."""
 
     def wait_event(self, event: object) -> None:
-        """Wait for an event: it has happened."""
+        """Does nothing: the event has happened."""
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event that happens now."""
+        """Records an event, and returns it."""
         event = event or Event()
         event.record()
         return event
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Whether all work is finished."""
         return True
 
 
@@ -288,7 +289,7 @@ _STREAM = Stream()
 
 
 def current_stream(device: object = None) -> Stream:
-    """The stream in use."""
+    """The current stream."""
     return _STREAM
 
 
@@ -296,12 +297,12 @@ default_stream = current_stream
 
 
 def set_stream(stream: object) -> None:
-    """Put what follows into another stream; all keep the program's order."""
+    """Does nothing: all streams keep the program's order."""
 
 
 @contextmanager
 def stream(stream: object) -> Iterator[None]:
-    """Put what happens inside into another stream; all keep the program's order."""
+    """A ``with`` that does nothing: all streams keep the program's order."""
     yield
 
 
@@ -309,20 +310,20 @@ StreamContext = stream
 
 
 class Event:
-    """A moment on the device. Two of them tell the modelled time of the kernels between them."""
+    """A point in time on the device. Two of them give the modelled time of the kernels between them."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._at: float | None = None
 
     def record(self, stream: object = None) -> None:
-        """The event is now."""
+        """Records the current time."""
         self._at = listeners.clock_us()
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds to another event: modelled time of the kernels between, none for torch's own operators.
+        """The milliseconds to another event: the modelled time of the kernels between them; torch's own operators take none.
 
         Raises:
-            RuntimeError: one of the two was not recorded.
+            RuntimeError: one of the events was not recorded.
         """
         if self._at is None or end._at is None:
             msg = "both events must be recorded before the time between them is asked for"
@@ -330,12 +331,12 @@ class Event:
         return (end._at - self._at) / 1000
 
     def synchronize(self) -> None:
-        """Wait for the event: it has happened."""
+        """Does nothing: the event has happened."""
 
     wait = synchronize
 
     def query(self) -> bool:
-        """Whether it has happened."""
+        """Whether the event has happened."""
         return True
 
 
@@ -343,30 +344,30 @@ ExternalEvent = Event
 
 
 class NPUGraph:
-    """A captured sequence. It runs while it is captured, so its results are there before the first replay."""
+    """A captured sequence. It is executed while it is captured, so its results exist before the first replay."""
 
     def replay(self) -> None:
-        """The results stand where the capture left them; inputs changed since then are not looked at again."""
+        """Does nothing: the results are those of the capture; inputs that changed since then are not read."""
 
     def reset(self) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     def pool(self) -> tuple[int, int]:
-        """No memory is shared between graphs."""
+        """The identity of a memory pool; graphs share no memory."""
         return (0, 0)
 
 
 @contextmanager
 def graph(npu_graph: NPUGraph, *_: object, **__: object) -> Iterator[None]:
-    """Capture a sequence, by running it."""
+    """Captures a sequence, by executing it."""
     yield
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """No memory is shared between graphs."""
+    """The identity of a memory pool; graphs share no memory."""
     return (0, 0)
 
 
 def make_graphed_callables(callables: Any, *_: object, **__: object) -> Any:
-    """The callables themselves: there is no launch to save."""
+    """The callables themselves."""
     return callables

@@ -1,7 +1,7 @@
-"""The operators of ``torch_npu`` that scripts compare their kernels with, in torch's own operators.
+"""The operators of ``torch_npu`` that scripts use as references, written with torch's own operators.
 
-They compute in float32 and round once to the type of the result, as the vendor's do, and torch differentiates them
-where scripts ask for a gradient. What is not here is refused by name when it is called for.
+They compute in float32 and round once to the type of the result, as the vendor's do, and torch can differentiate them. An
+operator that is not here raises an error that names it when it is called.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ torch: Any = import_module("torch")
 __all__ = ["OPERATORS", "missing"]
 
 _ALL = (1 << 31) - 1
-"""Tokens, where an attention sees them all."""
+"""The number of tokens that stands for all of them."""
 
 
 def npu_swiglu(x: Any, dim: int = -1) -> Any:
@@ -28,7 +28,7 @@ def npu_swiglu(x: Any, dim: int = -1) -> Any:
 def npu_swiglu_backward(grad: Any, x: Any, dim: int = -1) -> Any:
     """The gradient of :func:`npu_swiglu` with respect to ``x``.
 
-    ``grad`` has half the elements of ``x``; of a larger one the front is read, in that shape, as the card reads its memory.
+    ``grad`` has half the elements of ``x``; of a larger one the first elements are read, as the card reads its memory.
     """
     a, b = x.float().chunk(2, dim)
     if grad.numel() > a.numel():
@@ -75,26 +75,26 @@ def npu_cross_entropy_loss(
 
 
 def npu_rotary_mul(x: Any, r1: Any, r2: Any, rotary_mode: str = "half") -> Any:
-    """``x * r1 + rotated(x) * r2``: the halves swapped, or the pairs with ``"interleave"``, the first of the two negated."""
+    """``x * r1 + rotated(x) * r2``: the halves swapped, or the pairs with ``"interleave"``; the first of the two is negated."""
     wide = x.float()
     _only("npu_rotary_mul", rotary_mode=rotary_mode in ("half", "interleave"))
     if rotary_mode == "interleave":
         even, odd = wide[..., ::2], wide[..., 1::2]
-        turned = torch.stack((-odd, even), -1).flatten(-2)
+        rotated = torch.stack((-odd, even), -1).flatten(-2)
     else:
         low, high = wide.chunk(2, -1)
-        turned = torch.cat((-high, low), -1)
-    return (wide * r1.float() + turned * r2.float()).to(x.dtype)
+        rotated = torch.cat((-high, low), -1)
+    return (wide * r1.float() + rotated * r2.float()).to(x.dtype)
 
 
 def npu_moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None = None, padded_mode: bool = False) -> Any:
-    """Tokens sorted by their experts, and for each (token, choice) its row among the sorted ones.
+    """Tokens sorted by their experts, and for each (token, choice) its row among the sorted tokens.
 
     Args:
         tokens: [tokens, hidden].
         indices: the experts of each token, [tokens, k] or [tokens].
-        num_out_tokens: how many rows to keep; all where None or 0.
-        padded_mode: not supported by the vendor's operator either.
+        num_out_tokens: the number of rows to keep; all where None or 0.
+        padded_mode: False, as for the vendor's operator.
     """
     _only("npu_moe_token_permute", padded_mode=not padded_mode)
     flat = indices.reshape(-1)
@@ -107,7 +107,7 @@ def npu_moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None 
 def npu_moe_token_unpermute(
     permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
 ) -> Any:
-    """The inverse of :func:`npu_moe_token_permute`; with ``probs`` [tokens, k], the sum of a token's rows weighted by them."""
+    """The inverse of :func:`npu_moe_token_permute`; with ``probs`` [tokens, k] the weighted sum of a token's rows."""
     _only("npu_moe_token_unpermute", padded_mode=not padded_mode, restore_shape=restore_shape is None)
     choices = 1 if probs is None else probs.shape[1]
     rows = permuted_tokens.index_select(0, sorted_indices.long()).float()
@@ -118,7 +118,7 @@ def npu_moe_token_unpermute(
 
 
 def npu_dynamic_quant(x: Any, *, smooth_scales: Any = None, dst_type: Any = None) -> tuple[Any, Any]:
-    """Each row as int8, and its scale: the largest size among the row's elements is 127."""
+    """Each row as int8, and its scale: the largest absolute value of a row becomes 127."""
     _only("npu_dynamic_quant", dst_type=dst_type in (None, torch.int8))
     wide = x.float() if smooth_scales is None else x.float() * smooth_scales.float()
     scale = wide.abs().amax(-1) / 127.0
@@ -130,9 +130,9 @@ def npu_fusion_attention(
     keep_prob: float = 1.0, sparse_mode: int = 0, inner_precise: int = 0, pre_tockens: int = _ALL, next_tockens: int = _ALL,
     **others: object,
 ) -> tuple[Any, ...]:
-    """Attention; ``atten_mask`` is true where nothing is to be seen. Layouts ``BNSD``, ``BSND`` and ``BSH``.
+    """Attention; ``atten_mask`` is true for hidden elements. Layouts are ``BNSD``, ``BSND`` and ``BSH``.
 
-    Without a mask nothing is hidden, whatever ``pre_tockens`` and ``next_tockens`` say; ``inner_precise`` is the card's affair.
+    Without a mask nothing is hidden, whatever ``pre_tockens`` and ``next_tockens`` are; ``inner_precise`` has no effect.
     """
     _only("npu_fusion_attention", sparse_mode=sparse_mode == 0, **{name: value is None for name, value in others.items()})
     if atten_mask is not None:
@@ -169,8 +169,8 @@ def npu_sparse_flash_attention(
 ) -> tuple[Any, Any, Any]:
     """Attention of each query over the rows that its indices choose: the result, and the softmax's maxima and sums.
 
-    Queries are ``TND`` (lengths of the batches summed up) or ``BSND``; keys and values ``PA_BSND`` (pages, found by
-    ``block_table``) or ``BSND``, with one head. ``sparse_mode`` 3 hides what comes after the query.
+    Queries are ``TND`` (with cumulative lengths of the batches) or ``BSND``; keys and values ``PA_BSND`` (pages, which
+    ``block_table`` lists) or ``BSND``, with one head. ``sparse_mode`` 3 hides the rows after the query.
     """
     _only("npu_sparse_flash_attention", sparse_mode=sparse_mode in (0, 3), attention_mode=attention_mode in (None, 0, 2),
           **{name: value is None for name, value in others.items()})
@@ -210,7 +210,7 @@ OPERATORS = tuple(name for name in list(globals()) if name.startswith("npu_"))
 
 
 def _only(name: str, **holds: bool) -> None:
-    """Refuse a call with an argument that is not modelled: those whose value is false."""
+    """Refuses a call with an argument that is not modelled: one whose value is false."""
     wrong = [argument for argument, modelled in holds.items() if not modelled]
     if wrong:
         raise _refused(name, f"this {' and '.join(wrong)}")
@@ -224,7 +224,7 @@ def _refused(name: str, what: str) -> TileError:
 
 
 def missing(name: str) -> Any:
-    """What stands for an operator that is not here: refused where it is called; other names do not exist."""
+    """A function that refuses the call of an operator which is not here; other names do not exist."""
     if not name.startswith("npu_"):
         msg = f"module 'torch_npu' has no attribute {name!r}"
         raise AttributeError(msg, name=name)

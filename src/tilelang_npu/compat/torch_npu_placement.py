@@ -1,12 +1,12 @@
-"""Where torch puts a tensor when a script says ``npu``: into the CPU's memory.
+"""Places tensors that a script wants on ``npu`` in the CPU's memory.
 
-The functions that take a device are replaced by ones that read ``npu`` as ``cpu``, in the whole process and in all of its
-threads. A name for the device alone would not do: torch could then parse it and still have no memory behind it.
+Functions that take a device are replaced by functions that read ``npu`` as ``cpu``, in the whole process and in all of its
+threads. Registering the name of the device would not be enough: torch could parse it, but would have no memory for it.
 
-A tensor is copied where a device would copy it. ``x.npu()`` is another tensor than ``x``, so a kernel that works in
-place does not change what the reference is computed from; ``y.cpu()`` is another tensor than ``y``. Which side a tensor
-is on is remembered for the tensors that crossed over and those that were made with a device, and for views and clones of
-them; all others count as on the device. To a script, a tensor's ``device`` says so; to torch's own code it says the truth.
+A tensor is copied where a device would copy it. ``x.npu()`` is another tensor than ``x``, so that a kernel that works in place
+does not change the input of the reference; ``y.cpu()`` is another tensor than ``y``. The side of a tensor is known for tensors
+that were copied between the sides or made with a device, and for views and clones of them; others count as on the device.
+``tensor.device`` gives that side to a script, and the real device to torch's own code.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ torch: Any = import_module("torch")
 
 _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
 _FURTHER = ("as_nested_tensor", "from_dlpack", "from_file", "normal")
-"""Functions with a device that torch does not count among its constructors."""
+"""Functions with a device that are not among torch's own list of constructors."""
 _NEW = ("new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
-_TRUTHFUL = frozenset({"torch", "tilelang_npu"})  # packages whose code sees where a tensor really is
+_TRUTHFUL = frozenset({"torch", "tilelang_npu"})
+"""Packages whose code sees the real device of a tensor."""
 
-_replaced: list[tuple[Any, str, Any]] = []  # owner, name, what it was; None where there was nothing of its own
-_inside = threading.local()  # .original: a replaced method is at work; under a mode torch calls it by name once more
-_sides: Any = None  # tensor -> "npu" or "cpu", for the tensors whose side is known
-_pinned: Any = None  # tensor -> True, for those that a script pinned; the memory is the usual one
+_replaced: list[tuple[Any, str, Any]] = []
+"""Owner, name and former value of each replaced attribute; None where the owner did not have it itself."""
+_inside = threading.local()  # .original: a replaced method is running; under a mode torch calls it by name once more
+_sides: Any = None  # tensor -> "npu" or "cpu", for tensors whose side is known
+_pinned: Any = None  # tensor -> True, for tensors that a script pinned; the memory is not really pinned
 
 
 def is_npu(device: object) -> bool:
-    """Whether a device, however it is written, is an NPU: ``"npu"``, ``"npu:1"``, ``torch.device("npu")``, or a bare index."""
+    """Whether a device is an NPU: ``"npu"``, ``"npu:1"``, ``torch.device("npu")``, or an index."""
     if isinstance(device, str):
         return device.partition(":")[0] == "npu"
     if isinstance(device, int):
@@ -55,7 +57,7 @@ def _side_of(device: Any) -> str:
 
 
 def _known_side(tensor: Any) -> str:
-    """The side a tensor is on, or the one that it is a view of; empty where neither is known."""
+    """The side of a tensor, or of the tensor that it is a view of; empty where neither is known."""
     found = _sides.get(tensor)
     if found is None and tensor._base is not None:
         found = _sides.get(tensor._base)
@@ -63,7 +65,7 @@ def _known_side(tensor: Any) -> str:
 
 
 def is_on_host(tensor: Any) -> bool:
-    """Whether a script brought the tensor to the CPU, or made it there, by name."""
+    """Whether a script moved the tensor to the CPU, or made it there, by name."""
     return _known_side(tensor) == "cpu"
 
 
@@ -74,7 +76,7 @@ def _put(tensor: Any, side: str) -> Any:
 
 
 def _moved(before: Any, after: Any, side: str) -> Any:
-    """``after``, or a copy of it where it is the tensor before the move, which was not there yet."""
+    """``after``, or a copy of it where it is the same tensor as before the move and was on another side."""
     if after is before and side and _known_side(before) != side:
         after = before.clone()
     return _put(after, side)
@@ -93,7 +95,7 @@ def _is_inside() -> bool:
 
 
 def _maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes a tensor on the device, or in the pinned memory, that it is given by keyword."""
+    """A function that makes a tensor on the device, or in pinned memory, of its keywords."""
 
     @functools.wraps(original)
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -121,12 +123,12 @@ def _pin(tensor: Any) -> Any:
 
 
 def _is_pinned(self: Any, device: object = None) -> bool:
-    """Whether a script pinned the tensor, or the one that it is a view of."""
+    """Whether a script pinned the tensor, or the tensor that it is a view of."""
     return self in _pinned or (self._base is not None and self._base in _pinned)
 
 
 def _pin_memory(self: Any, device: object = None) -> Any:
-    """The tensor in pinned memory: a copy, unless it is there already."""
+    """The tensor in pinned memory: a copy, unless it is pinned."""
     if _known_side(self) == "npu":
         msg = f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"  # torch's words
         raise RuntimeError(msg)
@@ -151,7 +153,7 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _clone(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy is where the tensor is."""
+    """A copy is on the tensor's side."""
 
     @functools.wraps(original)
     def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -162,7 +164,7 @@ def _clone(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _npu(self: Any, device: object = None, non_blocking: bool = False, **_: object) -> Any:
-    """The tensor on the NPU: a copy, unless it is there already."""
+    """The tensor on the NPU: a copy, unless it is there."""
     return _moved(self, self, "npu")
 
 
@@ -177,8 +179,7 @@ def _cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _setitem(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Assignment to elements. The device converts a number that an integer type does not hold by its low bits; torch's CPU
-    refuses it."""
+    """Assignment to elements. An integer that the type does not have wraps, as on the device; torch's CPU refuses it."""
 
     @functools.wraps(original)
     def setitem(self: Any, key: Any, value: Any) -> None:
@@ -267,7 +268,7 @@ def _replace(owner: Any, name: str, new: Any) -> None:
 
 
 def install() -> None:
-    """Put the device into torch."""
+    """Adds the device to torch."""
     global _sides, _pinned
     if _replaced:
         return
@@ -312,7 +313,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take the device out again; a default device that was set stays the CPU."""
+    """Removes the device; a default device that was set remains the CPU."""
     while _replaced:
         owner, name, old = _replaced.pop()
         if old is None:

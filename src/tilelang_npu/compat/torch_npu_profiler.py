@@ -1,8 +1,8 @@
-"""``torch_npu.profiler``: the kernels that a script launches, with their modelled times, in the vendor's files.
+"""``torch_npu.profiler``: the kernels that a script launches, with their modelled times, in the vendor's file formats.
 
-A profile holds one row for each launch of a kernel of this package; torch's own operators take no time here and have none. Its
-trace handler writes what scripts look for below the directory that they name: ``kernel_details.csv``, ``op_statistic.csv`` and
-``trace_view.json`` in ``*_ascend_pt/ASCEND_PROFILER_OUTPUT``.
+A profile has one row for each launch of a kernel of this package; torch's own operators take no time and have none. Its trace
+handler writes the files that scripts read: ``kernel_details.csv``, ``op_statistic.csv`` and ``trace_view.json`` in
+``*_ascend_pt/ASCEND_PROFILER_OUTPUT``.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = [
 ProfilerAction = torch.profiler.ProfilerAction
 _ACCELERATORS = {"AIV": "AI_VECTOR_CORE", "AIC": "AI_CORE", "MIX": "MIX_AIC"}
 _NUMBERS = count(1)
-"""Of the directories that handlers write in this process."""
+"""The numbers of the directories that handlers write in this process."""
 
 
 class ProfilerActivity(Enum):
-    """What is profiled; here it is always the kernels."""
+    """The activities to profile; kernels are always profiled."""
 
     CPU = 0
     NPU = 1
 
 
 class ProfilerLevel(Enum):
-    """How much the vendor's profiler collects."""
+    """The level of detail of the vendor's profiler."""
 
     Level_none = "Level_none"
     Level0 = "Level0"
@@ -60,7 +60,7 @@ class ProfilerLevel(Enum):
 
 
 class AiCMetrics(Enum):
-    """The counters that the vendor's profiler collects."""
+    """The counters of the vendor's profiler."""
 
     AiCoreNone = "ACL_AICORE_NONE"
     PipeUtilization = "ACL_AICORE_PIPE_UTILIZATION"
@@ -74,14 +74,14 @@ class AiCMetrics(Enum):
 
 
 class ExportType(Enum):
-    """The kind of files that the vendor's profiler writes; here they are texts."""
+    """The file formats of the vendor's profiler; text is written in any case."""
 
     Text = "text"
     Db = "db"
 
 
 class _ExperimentalConfig:
-    """Settings of the vendor's profiler; they change nothing here."""
+    """Settings of the vendor's profiler, which have no effect."""
 
     def __init__(self, **settings: object) -> None:
         vars(self).update(settings)
@@ -103,14 +103,14 @@ def supported_ai_core_metrics() -> set[AiCMetrics]:
 
 
 def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Callable[[int], Any]:
-    """Which steps are recorded: ``active`` of every ``wait + warmup + active``, after the first ``skip_first``.
+    """The steps that are recorded: ``active`` of every ``wait + warmup + active``, after the first ``skip_first``.
 
     Args:
-        wait: steps of a cycle that are left out first.
-        active: steps of a cycle that are recorded, at its end.
-        warmup: steps of a cycle that are left out next.
-        repeat: number of cycles; 0 for all.
-        skip_first: steps before the first cycle.
+        wait: the first steps of a cycle, which are not recorded.
+        active: the last steps of a cycle, which are recorded.
+        warmup: the steps of a cycle between them, which are not recorded.
+        repeat: the number of cycles; 0 for all.
+        skip_first: the steps before the first cycle.
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         msg = (f"wait={wait}, warmup={warmup}, repeat={repeat} and skip_first={skip_first} must not be negative,"
@@ -139,12 +139,12 @@ class LaunchedKernel:
 
     Attributes:
         name: the kernel's name.
-        step: the number of the step, None where the profile has no schedule.
-        start_us: modelled time at which it began.
-        duration_us: modelled time that it took.
+        step: the number of the step; None where the profile has no schedule.
+        start_us: the modelled time at which it began.
+        duration_us: the modelled time that it took.
         cores: ``AIV``, ``AIC`` or ``MIX``.
-        blocks: number of blocks.
-        mixed_blocks: number of Vector cores that they run on next to a Cube core each, in a kernel of both; else 0.
+        blocks: the number of blocks.
+        mixed_blocks: in a kernel of both cores, the number of Vector cores that its blocks run on; else 0.
     """
 
     name: str
@@ -160,7 +160,7 @@ class Averages(list[dict[str, Any]]):
     """A row for each kernel: ``key``, ``count``, ``total_us``, ``mean_us``."""
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
-        """The rows as text, the kernel that took longest first."""
+        """The rows as text, sorted by total time."""
         rows = sorted(self, key=lambda row: -row["total_us"])
         if row_limit >= 0:
             rows = rows[:row_limit]
@@ -176,13 +176,13 @@ class Averages(list[dict[str, Any]]):
 
 
 class profile:
-    """Records the kernels that run inside its ``with``, or between ``start()`` and ``stop()``.
+    """Records the kernels that run in its ``with``, or between ``start()`` and ``stop()``.
 
     Args:
-        activities: what the vendor's profiler collects; kernels are recorded whatever it says.
-        schedule: which steps are recorded; all where None. ``step()`` ends a step.
-        on_trace_ready: is called with the profile after the last recorded step of a cycle, and at the end.
-        settings: of the vendor's profiler; they change nothing here.
+        activities: the vendor's activities; kernels are recorded in any case.
+        schedule: the steps that are recorded; all where None. ``step()`` ends a step.
+        on_trace_ready: called with the profile after the last recorded step of a cycle, and at the end.
+        settings: settings of the vendor's profiler, which have no effect.
     """
 
     def __init__(self, *, activities: Iterable[object] | None = None, schedule: Callable[[int], Any] | None = None,
@@ -205,13 +205,13 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Record from now on."""
+        """Starts recording."""
         if self._open is None:
             self._open = recording.record(every_thread=True, each=self._note)
             self._open.__enter__()
 
     def stop(self) -> None:
-        """Record no more, and hand over what was recorded and not yet handed over."""
+        """Stops recording, and calls ``on_trace_ready`` for launches that it was not called for."""
         if self._open is None:
             return
         self._open.__exit__(None, None, None)
@@ -220,7 +220,7 @@ class profile:
             self._ready()
 
     def step(self) -> None:
-        """End a step."""
+        """Ends a step."""
         ended = self.current_action
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
@@ -249,7 +249,7 @@ class profile:
             start += part.time_us
 
     def events(self) -> list[LaunchedKernel]:
-        """The launches that were recorded."""
+        """The recorded launches."""
         return list(self._kernels)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
@@ -257,19 +257,19 @@ class profile:
         return Averages(_statistics(self._kernels))
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keep a word with the trace."""
+        """Adds a text to the trace."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Keep data, given as JSON, with the trace."""
+        """Adds data, given as JSON, to the trace."""
         self._metadata[key] = json.loads(value)
 
     def export_chrome_trace(self, output_path: str | Path) -> None:
-        """Write the launches for Perfetto or chrome://tracing."""
+        """Writes the launches for Perfetto or chrome://tracing."""
         write_whole(output_path, json.dumps(_trace(self._kernels)))
 
     def write(self, directory: Path) -> None:
-        """Write the vendor's files into a directory."""
+        """Writes the vendor's files into a directory."""
         output = directory / "ASCEND_PROFILER_OUTPUT"
         write_whole(output / "kernel_details.csv", _details(self._kernels))
         write_whole(output / "op_statistic.csv", _statistic_table(self._kernels))
@@ -280,13 +280,13 @@ class profile:
 
 def tensorboard_trace_handler(dir_name: str | os.PathLike[str] | None = None, worker_name: str | None = None,
                               analyse_flag: bool = True, async_mode: bool = False) -> Callable[[profile], None]:
-    """What writes the files of a profile.
+    """A function that writes the files of a profile.
 
     Args:
         dir_name: the directory; ``ASCEND_WORK_PATH`` or the working directory where None.
-        worker_name: begins the name of the directory that is made in it; the host's name and the process where None.
-        analyse_flag: write the files.
-        async_mode: without effect; they are written at once.
+        worker_name: the beginning of the name of the new directory in it; the host's name and the process where None.
+        analyse_flag: whether the files are written.
+        async_mode: has no effect; files are written at once.
     """
     def write(made: profile) -> None:
         if analyse_flag:
@@ -315,7 +315,7 @@ def _table(rows: Iterable[Sequence[object]]) -> str:
 
 
 def _details(kernels: Sequence[LaunchedKernel]) -> str:
-    """The table of launches, with the columns of the vendor's that can be told."""
+    """The table of launches, with the vendor's columns that are known."""
     stepped = any(one.step is not None for one in kernels)
     head = ["Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "OP State", "Accelerator Core", "Start Time(us)",
             "Duration(us)", "Wait Time(us)", "Block Dim", "Mix Block Dim"]

@@ -1,4 +1,4 @@
-"""What TileLang's host functions ask torch: types by name, and which chip it sees."""
+"""TileLang's host functions that use torch: types by name, and the platform of the chip that torch reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["determine_fp8_type", "determine_platform", "determine_torch_fp8_type
 
 
 def map_torch_type(name: str) -> Any:
-    """torch's type of that name."""
+    """The type of torch with that name."""
     import torch
 
     spelled = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn"}
@@ -19,7 +19,7 @@ def map_torch_type(name: str) -> Any:
 
 
 def determine_fp8_type(fp8_format: str = "e4m3") -> str:
-    """The element type of that format, ``"e4m3"`` or ``"e5m2"``.
+    """The element type of a float8 format, ``"e4m3"`` or ``"e5m2"``.
 
     Raises:
         ValueError: there is no such format.
@@ -32,17 +32,17 @@ def determine_fp8_type(fp8_format: str = "e4m3") -> str:
 
 
 def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
-    """torch's type of that format; see ``determine_fp8_type``."""
+    """The type of torch of a float8 format; see ``determine_fp8_type``."""
     return map_torch_type(determine_fp8_type(fp8_format))
 
 
 def determine_platform(platform: str = "auto") -> str:
-    """``A2``, ``A3`` or ``A5``; with ``"auto"``, of the chip that torch sees, and ``A3`` where it sees none.
+    """``A2``, ``A3`` or ``A5``. ``"auto"`` gives that of the chip that torch reports, ``A3`` where torch reports none.
 
-    Without torch, it is the family of the chip that kernels are compiled for.
+    Without torch it is that of the chip that kernels are compiled for.
 
     Raises:
-        TileError: T706 there is no such platform.
+        TileError: T706, there is no such platform.
     """
     npu: Any = getattr(sys.modules.get("torch"), "npu", None)
     if platform != "auto" or npu is None:

@@ -1,8 +1,8 @@
-"""``tvm``, as far as scripts for TileLang-Ascend look at it: the class of its errors, and the types they annotate with.
+"""``tvm``, as far as scripts for TileLang-Ascend use it: the class of its errors, and the types in annotations.
 
-There is no TVM here. ``tvm.TVMError`` is what a kernel that is refused raises here, so that a test which expects a
-refusal finds one. Reductions may be applied to buffers of ``tir.decl_buffer`` outside of a kernel and give a ``tir.Call``;
-what else would need TVM's own representation of a kernel is refused by name.
+``tvm.TVMError`` is the error of a kernel that is refused, so that a test which expects a refusal passes. Reductions may be
+applied to buffers of ``tir.decl_buffer`` outside of a kernel, and return a ``tir.Call``. Other functions, which need TVM's
+representation of a kernel, raise an error that names them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.declared import Call, Op, decl_buffer
+from tilelang_npu.language.declared_buffers import Call, Op, decl_buffer
 from tilelang_npu.target.dtypes import DType as DataType
 
 __all__ = ["DataType", "TVMError", "error", "tir"]
@@ -21,7 +21,7 @@ error = SimpleNamespace(TVMError=TileError, InternalError=TileError)
 
 
 class _Part:
-    """A part of TVM: what it has and this package has not is refused when it is called."""
+    """A part of TVM; a name that this package does not have raises an error when it is called."""
 
     def __init__(self, name: str, **known: object) -> None:
         self._name = name

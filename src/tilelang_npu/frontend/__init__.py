@@ -1,7 +1,7 @@
-"""The front end: from the Python source of a kernel to the tile dialect.
+"""The front end: translates the Python source of a kernel to the tile dialect.
 
-``trace`` walks the function's statements, evaluates its expressions in lexical frames and emits one module. Nothing of the IR
-framework is imported before it is used.
+``trace`` walks the statements of the function, evaluates its expressions in lexical frames and emits one module. The IR
+framework is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which of the two dialects of TileLang a kernel is written in, from the operations that it names.
+"""Finds the dialect of TileLang that a kernel is written in, by the operations that it uses.
 
-The source of a kernel is that of its function and of all functions that its names lead to: macros, plain helpers, methods,
-and functions kept in containers. Only the operations of the language count; an attribute of the author's own objects that
-happens to have the name of one, such as ``config.tile``, does not.
+The source of a kernel is that of its function and of all functions that its names lead to: macros, plain helpers, methods, and
+functions in containers. Only operations of the language count; an attribute of the author's own objects with the name of an
+operation, such as ``config.tile``, does not.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ from typing import Any
 
 from tilelang_npu import language, ops
 from tilelang_npu.errors import TileError
+from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 from tilelang_npu.traced import source
+from tilelang_npu.traced.active_trace import Dialect
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
                     "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
 _ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address",
                       "printf", "dump_tensor", "set_deq_scale"})
 _LIBRARIES = frozenset({"tilelang_npu", "numpy", "torch", "scipy", "ml_dtypes", "xdsl", *sys.stdlib_module_names})
-"""Packages whose functions contain no operation of a kernel."""
+"""Packages whose functions use no operation of the language."""
 _MOST_MEMBERS = 256
-"""Members of a container that are looked at."""
+"""The number of members of a container that are looked at."""
 
 
 class _Unknown:
-    """The value of an expression that only a run of the kernel's source gives: a parameter, a local variable, a call."""
+    """The value of an expression that is known only when the source runs: a parameter, a local variable, a call."""
 
 
 _UNKNOWN = _Unknown()
 
 
-def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> str:
-    """``npuir`` or ``ascendc``. A launch without ``is_npu`` is a GPU kernel, which npuir takes; without any sign it is ascendc,
-    the default target.
+def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> Dialect:
+    """Returns ``npuir`` or ``ascendc``. A launch without ``is_npu`` is a kernel for GPUs, which npuir takes; a kernel without
+    any sign is ascendc, the default target.
 
     Args:
         node: the definition of the kernel, or the part of its function that is the kernel.
         function: its function, by which the names in the definition are resolved; without it only the definition is read.
-        bound: names that have a value where the definition begins, where it is a part of its function.
+        bound: values of names where the definition begins, where it is a part of its function.
     """
     named: set[str] = set()
     for part, names in _sources(node, function, bound or {}):
@@ -67,14 +69,14 @@ class _NamesRead:
 
     Attributes:
         function: the function; None where no name can be resolved.
-        bound: names with a value of their own, which come first.
+        bound: values of names that come first.
     """
 
     function: FunctionType | None
     bound: Mapping[str, object] = field(default_factory=dict)
 
     def value(self, node: ast.AST) -> object:
-        """The value of a name or of an attribute of one; ``_UNKNOWN`` of every other expression."""
+        """The value of a name or of an attribute of one; ``_UNKNOWN`` for other expressions."""
         if isinstance(node, ast.Name):
             return self._named(node.id)
         if isinstance(node, ast.Constant):
@@ -84,7 +86,7 @@ class _NamesRead:
         home = self.value(node.value)
         if home is _UNKNOWN:
             return _UNKNOWN
-        if isinstance(home, ModuleType) or home is language.tile:  # without loading what is loaded on demand
+        if isinstance(home, ModuleType) or home is language.tile:  # getattr would load the name
             return vars(home).get(node.attr, _UNKNOWN)
         found: object = inspect.getattr_static(home, node.attr, _UNKNOWN)
         return found.__func__ if isinstance(found, (staticmethod, classmethod)) else found
@@ -108,7 +110,7 @@ class _NamesRead:
 
 
 def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, object]) -> Iterator[tuple[ast.AST, _NamesRead]]:
-    """The syntax nodes of a kernel's source, and of the functions that its names lead to, each with the names in its source."""
+    """The syntax nodes of a kernel's source, and of the functions that its names lead to, each with the names of its source."""
     pending: list[tuple[ast.AST, _NamesRead]] = [(node, _NamesRead(function, bound))]
     seen = {id(function)}
     while pending:
@@ -123,7 +125,7 @@ def _sources(node: ast.AST, function: FunctionType | None, bound: Mapping[str, o
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
-    """The author's functions that a value holds, those of macros included."""
+    """The author's functions in a value, including those of macros."""
     pending, seen = [value], set[int]()
     while pending:
         one = pending.pop()
@@ -153,7 +155,7 @@ def _functions(value: object) -> Iterator[FunctionType]:
 
 
 def _defaults(function: FunctionType) -> list[object]:
-    """The values of parameters that a call leaves out."""
+    """The default values of parameters."""
     return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
 
@@ -162,7 +164,7 @@ def _of_a_library(value: FunctionType | type) -> bool:
 
 
 def _tree(function: FunctionType) -> ast.AST:
-    """The syntax tree of a function; of one without a source, such as a lambda, the names that its code reads."""
+    """The syntax tree of a function; for one without a source, such as a lambda, the names that its code reads."""
     try:
         return source.find(function).node
     except TileError:
@@ -183,7 +185,7 @@ def _names_in(code: CodeType) -> Iterator[str]:
 def _operations_named(part: ast.AST, names: _NamesRead) -> Iterator[str]:
     """The names of the operations of the language that a syntax node mentions; ``tile`` for every operation of ``T.tile``.
 
-    An attribute of an expression whose value is unknown counts as one of the language.
+    An attribute of an expression with an unknown value counts as an operation.
     """
     if isinstance(part, ast.Attribute):
         home = names.value(part.value)
@@ -196,17 +198,17 @@ def _operations_named(part: ast.AST, names: _NamesRead) -> Iterator[str]:
         if value is language.tile:
             yield "tile"
         elif value is not _UNKNOWN and str(getattr(value, "__module__", "")).startswith("tilelang_npu.language"):
-            # one function can have several names, of which those are in vars() that were asked for
+            # a function may have several names; vars() has those that were used
             yield part.id if vars(language).get(part.id) is value else str(getattr(value, "__name__", part.id))
 
 
 def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
-    """Whether a call is ``T.Kernel`` in the form of a GPU kernel: without ``is_npu``, or with a false one."""
+    """Whether a call is ``T.Kernel`` in the form for GPUs: without ``is_npu``, or with a false one."""
     function = names.value(call.func)
     if function is _UNKNOWN:
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "Kernel":
             return False
-    elif function is not language.Kernel:
+    elif function is not launch.Kernel:
         return False
     for keyword in call.keywords:
         value: Any = names.value(keyword.value)

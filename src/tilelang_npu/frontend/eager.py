@@ -1,8 +1,8 @@
-"""Functions under ``jit`` that hold ``with T.Kernel`` themselves: a host part in plain Python, and the kernel below it.
+"""Functions under ``jit`` that contain ``with T.Kernel`` themselves: a host part in plain Python, and the kernel below it.
 
-The host part runs as Python, at the lines that it has, with one difference: ``A: T.Tensor(shape, dtype)`` declares a parameter
-of the kernel. It runs twice: the first time ``T.const`` gives stand-ins, and where a declared shape has one of them, the
-argument says what it stands for.
+The host part runs as Python at its own lines, except that ``A: T.Tensor(shape, dtype)`` declares a parameter of the kernel. It
+runs twice. The first time ``T.const`` returns stand-ins; where a declared shape has one of them, the argument's shape gives the
+size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DECLARE, _LOCALS, _OUTER = "__tilelang_declare__", "__tilelang_locals__", "__ti
 
 @dataclass(frozen=True)
 class HostParameter:
-    """A parameter of the kernel, as the host part sees it: its name and its annotation."""
+    """A parameter of the kernel in the host part: its name and its annotation."""
 
     name: str
     annotation: Any
@@ -39,9 +39,9 @@ class Made:
     """A kernel of an eager function.
 
     Attributes:
-        kernel: the kernel: declared parameters in the order of the signature, then what the call makes.
-        returned: places of the parameters that are returned.
-        kept: places of what a call makes and does not return.
+        kernel: the kernel: declared parameters in the order of the signature, then the tensors that the call allocates.
+        returned: the positions of the parameters that are returned.
+        kept: the positions of tensors that a call allocates and does not return.
     """
 
     kernel: PrimFunc
@@ -55,12 +55,12 @@ class Eager:
     Args:
         function: the function.
         found: its source.
-        place: of the statement ``with T.Kernel``, among those of the body.
+        place: the position of the statement ``with T.Kernel`` in the body.
 
     Attributes:
-        parameters: names of all parameters.
-        declared: those that are the kernel's, in order.
-        unread: those of them that the host part does not look at.
+        parameters: the names of all parameters.
+        declared: the names of the kernel's parameters, in order.
+        unread: those of them that the host part does not read.
         annotations: the annotations in the host part, which Python itself does not evaluate.
     """
 
@@ -93,23 +93,23 @@ class Eager:
                     yield node.target.id, node
 
     def sizes(self, arguments: Mapping[str, Any], named: Mapping[str, int]) -> dict[str, int]:
-        """The sizes that have names: those that are given, and those that arguments have where a declaration says the name.
+        """The sizes by name: those that are given, and those that the shapes of arguments determine.
 
-        The host part runs as far as it can with stand-ins for numbers that are not known, and asserts nothing of them.
+        The host part runs as far as it can with stand-ins for unknown sizes, without its assertions.
 
         Args:
-            arguments: by parameter; what has a shape tells sizes.
+            arguments: by parameter; an argument with a shape determines sizes.
             named: sizes that are known.
 
         Raises:
-            TileError: T403, two arguments say different things; T151, it ends with an error before it has declared them.
+            TileError: T403, two arguments contradict each other; T151, the host part raises before it has declared the tensors.
         """
         declared: list[HostParameter] = []
         stopped: Exception | None = None
         with eager.known(named, looking=True) as asked:
             try:
                 self._run(self._code(asserts=False), arguments, declared)
-            except Exception as error:  # noqa: BLE001  (of a stand-in, or the user's own: it is raised again with the sizes)
+            except Exception as error:  # noqa: BLE001  (a stand-in's or the user's: the next run raises it again)
                 stopped = error
         found = dict(named)
         told: dict[str, str] = {}
@@ -133,14 +133,14 @@ class Eager:
         return found
 
     def make(self, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> Made:
-        """Run the host part.
+        """Runs the host part and returns the kernel.
 
         Args:
-            arguments: by parameter; what is missing is None to the host part.
-            sizes: for ``T.const``.
+            arguments: by parameter; a missing one is None in the host part.
+            sizes: the sizes that ``T.const`` returns.
 
         Raises:
-            TileError: T151, a declaration that is no tensor's and no number's; T708, what is returned was not made here.
+            TileError: T151, a declaration that is neither a tensor nor a number; T708, a returned value that was not made here.
         """
         function, found = self._function, self._found
         with eager.known(sizes):
@@ -171,7 +171,7 @@ class Eager:
                     [count + number for number in range(len(returned), len(made))])
 
     def _check_names(self, tensors: Mapping[str, object]) -> None:
-        """Each tensor has one name: under a second one the kernel would get another tensor."""
+        """Checks that each tensor has one name: under a second name the kernel would get another tensor."""
         first: dict[int, str] = {}
         for name, value in tensors.items():
             other = first.setdefault(id(value), name)
@@ -202,7 +202,7 @@ class Eager:
         return span(self._places[name], self._found.file, self._found.lines)
 
     def _run(self, code: CodeType, arguments: Mapping[str, Any], declared: list[HostParameter]) -> dict[str, Any]:
-        """The names that the host part leaves; what it declares is added as it is declared."""
+        """The names at the end of the host part; its declarations are added to ``declared`` as they are executed."""
         function = self._function
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         given: dict[str, Any] = {name: cell.cell_contents for name, cell in free.items() if _is_full(cell)}
@@ -218,7 +218,7 @@ class Eager:
         return {name: value for name, value in left.items() if name not in free and name not in (_DECLARE, _LOCALS)}
 
     def _code(self, *, asserts: bool) -> CodeType:
-        """A function that takes the closure and gives the host part as a function of the parameters."""
+        """The code of a function that takes the closure and returns the host part as a function of the parameters."""
         if asserts not in self._compiled:
             self._compiled[asserts] = compile(self._host_module, self._found.file, "exec", dont_inherit=True,
                                               optimize=0 if asserts else 1)
@@ -239,7 +239,7 @@ class Eager:
 
 
 def read(function: object) -> Eager | None:
-    """The function as one that holds its kernel itself; None where it does not, or has no source."""
+    """The function as an eager one; None where it does not contain ``with T.Kernel``, or has no source."""
     if not isinstance(function, FunctionType):
         return None
     try:
@@ -253,7 +253,7 @@ def read(function: object) -> Eager | None:
 
 
 class _Declarations(ast.NodeTransformer):
-    """Makes ``A: annotation`` of a parameter an assignment; Python does not look at annotations of local names."""
+    """Makes ``A: annotation`` of a parameter an assignment, as Python does not evaluate annotations of local names."""
 
     def __init__(self, parameters: Sequence[str]) -> None:
         self._parameters = parameters
@@ -281,7 +281,7 @@ def _is_full(cell: CellType) -> bool:
 
 
 def _is_kernel(node: ast.expr) -> bool:
-    """Whether this is ``T.Kernel(...)``, under whatever name the language has."""
+    """Whether this is ``T.Kernel(...)``, whatever the name of the language is."""
     called = node.func if isinstance(node, ast.Call) else None
     name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
     return name == "Kernel"

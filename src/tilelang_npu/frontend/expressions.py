@@ -1,4 +1,4 @@
-"""Expressions of a kernel: Python's own evaluation on host values, operations on traced ones."""
+"""Expressions of a kernel: host values are evaluated by Python, operations on traced values are emitted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tilelang_npu.dialects.mlir.arith import DIVISIONS
 from tilelang_npu.errors import ARRAY_OF_THE_HOST, Location, TileError, is_array, shown
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.active_trace import BINARY, TracedValue
 from tilelang_npu.traced.author import follows_kernels
 from tilelang_npu.traced.buffers import Addressable, Element, Variable, subscript
 from tilelang_npu.traced.builder import Builder
@@ -25,7 +26,6 @@ from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.locations import span
-from tilelang_npu.traced.running import BINARY, TracedValue
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.source import Source
 from tilelang_npu.traced.symbols import Sym
@@ -51,21 +51,21 @@ _KEYWORDS: dict[type[ast.AST], str] = {
 }
 
 
-_OTHERWISE: dict[type[ast.AST], str] = {
+_INSTEAD: dict[type[ast.AST], str] = {
     ast.Lambda: "define it outside of the kernel, as a function or a @T.macro",
     ast.NamedExpr: "bind the name in a statement of its own",
-    ast.ListComp: "write the list out, make it in the factory of what is known there, or loop with T.serial",
+    ast.ListComp: "write the list out, build it in the factory, or loop with T.serial",
     ast.Yield: "a kernel writes its results to its tensors",
 }
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the value exists only in the trace (or as a symbolic dimension)."""
+    """Whether the value exists only in the trace, or is a symbolic dimension."""
     return isinstance(value, (TracedValue, Sym))
 
 
 def host_failure(problem: BaseException, what: str) -> TileError:
-    """The error that stands for an exception of the user's own Python code."""
+    """The error for an exception of the user's own Python code."""
     text = str(problem) or type(problem).__name__
     return TileError(f"{what}: {type(problem).__name__}: {text}", code="T146",
                      help="it is Python of the factory's side: it runs once, while the kernel is compiled")
@@ -75,7 +75,7 @@ class Expressions:
     """Evaluates the expressions of one function's source.
 
     Attributes:
-        builder: where traced operations go.
+        builder: emits traced operations.
         source: the function's file and lines.
         scopes: its names.
     """
@@ -87,17 +87,17 @@ class Expressions:
         scopes.remark = builder.remark
 
     def where(self, node: ast.AST) -> Location:
-        """Place of a node in the user's file."""
+        """The place of a node in the user's file."""
         return span(node, self.source.file, self.source.lines)
 
     def evaluate(self, node: ast.AST) -> Any:
-        """The value of an expression; an error in it gets the place of the innermost part that raised."""
+        """The value of an expression; an error in it gets the place of the innermost expression that raised."""
         handler = self.HANDLERS.get(type(node))
         try:
             if handler is None:
                 keyword = _KEYWORDS.get(type(node), type(node).__name__)
                 raise TileError(f"expression `{keyword}` is not supported in a kernel", code="T141",
-                                help=_OTHERWISE.get(type(node), "compute it in the factory or in a plain Python helper"))
+                                help=_INSTEAD.get(type(node), "compute it in the factory or in a plain Python helper"))
             return handler(self, node)
         except TileError as error:
             error.at(self.where(node))
@@ -159,7 +159,7 @@ class Expressions:
             close = difflib.get_close_matches(node.attr, dir(base), n=1)
             what = base.describe() if isinstance(base, (Addressable, Element)) else str(problem)
             text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Addressable, Element)) else what
-            raise TileError(text, code="T140", help=_instead(base, node.attr, close)) from None
+            raise TileError(text, code="T140", help=_attribute_advice(base, node.attr, close)) from None
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
@@ -172,7 +172,7 @@ class Expressions:
             raise TileError(f"{base} is a scalar and has no elements", code="T111",
                             help="index the buffer it came from")
         if is_array(base) and any(is_traced(item) for item in items):
-            raise TileError(f"{ast.unparse(node)}: {shown(base)} is on the host, and the index known on the device alone",
+            raise TileError(f"{ast.unparse(node)}: {shown(base)} is on the host, and the index is known on the device only",
                             code="T144", help=ARRAY_OF_THE_HOST)
         try:
             return base[items[0] if not isinstance(node.slice, ast.Tuple) else tuple(items)]
@@ -182,7 +182,7 @@ class Expressions:
             raise host_failure(problem, ast.unparse(node)) from None
 
     def subscript_items(self, node: ast.expr) -> list[Any]:
-        """The indices and slices between the brackets."""
+        """The indices and slices in the brackets."""
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         return [self.evaluate(part) for part in parts]
 
@@ -199,7 +199,7 @@ class Expressions:
         return self.combine(name, self.evaluate(node.left), self.evaluate(node.right), node)
 
     def combine(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
-        """``left operator right``: traced where a side is, else Python's own."""
+        """``left operator right``: traced where an operand is traced, else computed by Python."""
         if isinstance(left, Addressable) or isinstance(right, Addressable):
             number(self.builder, left if isinstance(left, Addressable) else right)
         try:
@@ -253,7 +253,7 @@ class Expressions:
     # --- choices ---------------------------------------------------------------------------------------------------------
 
     def truth(self, value: Any) -> bool | Expr:
-        """A condition: Python's truth of a host value (also of a traced constant), else a traced truth value."""
+        """A condition as a Python bool where it is known, else as a traced truth value."""
         if not is_traced(value):
             return bool(value)
         found = arithmetic.truth(self.builder, value)
@@ -293,7 +293,7 @@ class Expressions:
     def choose(self, condition: Expr, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Expr:
         """A scalar that a traced condition chooses.
 
-        Both sides are computed where that reads no memory and divides by nothing unknown; else a branch guards them.
+        Both sides are computed if neither reads memory nor divides by an unknown value; otherwise a branch guards them.
         """
         builder = self.builder
         blocks, values = (Block(), Block()), []
@@ -333,8 +333,8 @@ class Expressions:
     }
 
 
-def _instead(base: Any, attribute: str, close: Sequence[str]) -> str:
-    """What to write for an attribute that is not there."""
+def _attribute_advice(base: Any, attribute: str, close: Sequence[str]) -> str:
+    """The advice for an attribute that does not exist."""
     if isinstance(base, (Addressable, Element)):
         from tilelang_npu import language
 
@@ -350,8 +350,9 @@ def _instead(base: Any, attribute: str, close: Sequence[str]) -> str:
 
 
 def _needs_guard(op: Operation) -> bool:
-    """Whether an op of a choice's side must only run if the side is chosen: a load that may lie outside its buffer, or a
-    division by what may be 0."""
+    """Whether an op may only run if its side is chosen: a load that may be outside its buffer, or a division by a value that
+    may be 0.
+    """
     if isinstance(op, memref.LoadOp):
         kind = op.memref.type
         return not (isinstance(kind, MemRefType) and kind.get_shape() == (1,) and isinstance(kind.memory_space, tile.ScopeAttr))

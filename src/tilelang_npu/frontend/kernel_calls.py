@@ -1,4 +1,4 @@
-"""Calls in a kernel: language functions, macros, builtins on traced values, and the user's own helpers."""
+"""Calls in a kernel: functions of the language, macros, builtins on traced values, and the user's own helpers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from tilelang_npu.frontend.expressions import Expressions, host_failure, is_trac
 from tilelang_npu.language import launch, scalar
 from tilelang_npu.language.elements import ScalarType
 from tilelang_npu.language.functions import Macro, PrimFunc
+from tilelang_npu.language.table_functions import plain
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.author import follows_kernels
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Variable
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INT32
-from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.scalars import Expr
 
 follows_kernels(__file__)
@@ -57,14 +58,15 @@ class Calls(Expressions):
         return found
 
     def call(self, function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str) -> Any:
-        """Call what an expression named; ``text`` is its source, for messages."""
+        """Calls the value of an expression; ``text`` is its source, for messages."""
         if isinstance(function, Macro):
             return self.builder.inline(function, arguments, keywords)
         if isinstance(function, PrimFunc):
             raise TileError(f"a kernel cannot call the kernel {function.function.__name__!r}", code="T141",
                             help="make it a @T.macro")
         if not callable(function):
-            raise TileError(f"{text} is {_kind_of(function)} and cannot be called", code="T146",
+            value = f"the {function.describe()}" if isinstance(function, (Buffer, Element)) else f"a {type(function).__name__}"
+            raise TileError(f"{text} is {value} and cannot be called", code="T146",
                             help="call a function, a macro or a name of T")
         if _is_debugger(function):
             if function is not builtins.breakpoint or os.environ.get("PYTHONBREAKPOINT") != "0":
@@ -90,9 +92,8 @@ class Calls(Expressions):
             failed = _failed_call(function, arguments, keywords, text, problem)
             raise failed from (problem if isinstance(failed, InternalError) else None)
 
-
     def _of_the_host(self, function: Any, library: str, arguments: Sequence[Any], text: str) -> TileError:
-        """A function of Python's or of a library for arrays, called with what only the device has."""
+        """The error of a call of a Python or array library function with a value that is known on the device only."""
         from tilelang_npu import language
 
         value = next((value for value in arguments if isinstance(value, TracedValue)), arguments[0] if arguments else None)
@@ -117,6 +118,7 @@ class Calls(Expressions):
 _ALSO_CALLED = {"maximum": "max", "minimum": "min", "amax": "max", "amin": "min", "fabs": "abs", "absolute": "abs",
                 "where": "if_then_else", "power": "pow", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "dot": "gemm",
                 "matmul": "gemm", "rint": "round"}
+"""The names in ``T`` of functions of array libraries."""
 
 
 _DEBUGGERS = ("pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "debugpy.breakpoint")
@@ -130,26 +132,16 @@ def _is_debugger(function: Any) -> bool:
 
 
 def _library(function: Any) -> str:
-    """The library of a function that computes with numbers or arrays of the host; "" for others."""
+    """The library of a function that computes with numbers or arrays on the host; empty for other functions."""
     root = str(getattr(function, "__module__", None) or "").partition(".")[0]
     if root == "builtins":
         return "Python" if function in (builtins.sum, builtins.round, builtins.sorted, builtins.divmod) else ""
     return root if root in ("math", "cmath", "numpy", "torch", "scipy") else ""
 
 
-def _kind_of(value: Any) -> str:
-    if isinstance(value, (Buffer, Element)):
-        return f"the {value.describe()}"
-    return f"a {type(value).__name__}"
-
-
-def _is_ours(function: Any) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("tilelang_npu.")
-
-
 def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str,
                  problem: Exception) -> Exception:
-    """What an exception of a call means: wrong arguments, a fault of this package, or one of the user's helper."""
+    """The error for an exception of a call: wrong arguments, a fault of this package, or an error of the user's helper."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -159,20 +151,21 @@ def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, An
             signature.bind(*arguments, **keywords)
         except TypeError as wrong:
             return TileError(f"{text}: {wrong}", code="T145",
-                             help=f"{_meant(signature, keywords)}it is called as {text}{_plain(signature)}")
-    if _is_ours(function) and not isinstance(function, type(Tensor)):
+                             help=f"{_meant(signature, keywords)}it is called as {text}{plain(signature)}")
+    is_ours = str(getattr(function, "__module__", "")).startswith("tilelang_npu.")
+    if is_ours and not isinstance(function, type(Tensor)):
         what = f"{type(problem).__name__}: {problem}"
         if not isinstance(problem, _OF_A_WRONG_KIND):
             return InternalError(f"{text} failed: {what}")
         given = [*map(_shown, arguments), *(f"{name}={_shown(value)}" for name, value in keywords.items())]
-        called = f"it is called as {text}{_plain(signature)}; " if signature is not None else ""
+        called = f"it is called as {text}{plain(signature)}; " if signature is not None else ""
         return TileError(f"{text} cannot work with ({', '.join(given)})", code="T145", notes=[what],
                          help=f"{called}if these arguments are right, please report this")
     return host_failure(problem, f"{text} raised")
 
 
 _OF_A_WRONG_KIND = (TypeError, AttributeError, ValueError, ArithmeticError, StopIteration)
-"""What Python raises where an argument is of a kind that a function has no use for."""
+"""Exceptions that Python raises where a function cannot use an argument of this kind."""
 
 
 def _shown(value: Any) -> str:
@@ -182,7 +175,7 @@ def _shown(value: Any) -> str:
 
 
 def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
-    """The parameter that a keyword argument which is not there comes close to."""
+    """A hint at the parameter that a misspelled keyword argument is closest to."""
     lowered = {name.lower(): name for name in signature.parameters}
     for keyword in keywords:
         if keyword in signature.parameters:
@@ -197,13 +190,7 @@ def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
 
 
 _ELSEWHERE = {"axis": "dim", "stages": "num_stages", "output": "out"}
-"""What NumPy and others call a parameter, which comes close to nothing here, or to another one."""
-
-
-def _plain(signature: inspect.Signature) -> str:
-    return str(signature.replace(
-        parameters=[parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()],
-        return_annotation=inspect.Signature.empty))
+"""Names of parameters in NumPy and other libraries that are not similar to the name here."""
 
 
 def _length(_: Calls, value: Any) -> Any:
@@ -234,7 +221,7 @@ _STAND_INS: dict[Any, Callable[..., Any]] = {
 
 
 def _on_traced(function: Any) -> Callable[..., Any] | None:
-    """What a Python builtin means on traced values."""
+    """The replacement of a Python builtin on traced values; None for other functions."""
     if isinstance(function, ScalarType):
         return None
     try:

@@ -1,4 +1,4 @@
-"""``with`` frames: the launch, ``T.Scope`` and ``T.rs``."""
+"""``with`` frames of a kernel: the launch, ``T.Scope`` and ``T.rs``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
-    """The grid as the host can evaluate it: numbers, or expressions of dimensions and integer parameters.
+    """The block counts as numbers, or as expressions of symbolic dimensions and integer parameters that the host can evaluate.
 
     Raises:
-        TileError: T150, a block count that only the device can compute.
+        TileError: T150, a block count that only the device can compute, or that is not positive.
     """
     found: list[Dimension] = []
     for axis, count in enumerate(frame.blocks):
@@ -43,7 +43,7 @@ def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
 
 
 def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> tuple[int, bool]:
-    """Number of Vector cores per block, and whether the author wrote their index."""
+    """The number of Vector cores of a block, and whether the author named their index."""
     axes, given = len(frame.blocks), len(names) if names is not None else 0
     with_index = names is not None and given == axes + 1
     if frame.is_npu and builder.dialect == "ascendc":
@@ -56,7 +56,7 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
     spread = frame.is_npu and frame.threads in (1, 2)
     if spread or not frame.is_npu:
         _expect(names, given, (axes,), "the block id alone" if axes == 1 else f"{axes} block ids",
-                "" if frame.is_npu else "; is_npu=True gives the index of the Vector core behind the block ids")
+                "" if frame.is_npu else "; is_npu=True gives the index of the Vector core after the block ids")
         return (frame.threads or 1) if spread else 1, False
     _expect(names, given, (axes, axes + 1) if axes > 1 else (1, 2), "block ids and a sub-block id")
     explicit = with_index and names is not None and names[-1] != "_"
@@ -66,7 +66,7 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
 
 
 def forget_unused_sub_blocks(builder: Builder) -> None:
-    """In the npuir dialect an index that nothing reads is not there: the body runs once for each block, as with ``_``."""
+    """Removes an index of the Vector core that is not read (npuir): the body then runs once for each block, as with ``_``."""
     for launched in builder.launches if builder.dialect == "npuir" else ():
         index = launched.body.block.args[-1]
         if launched.explicit_sub_block is None:
@@ -80,14 +80,14 @@ def forget_unused_sub_blocks(builder: Builder) -> None:
 def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str, more: str = "") -> None:
     if names is not None and given not in allowed and given != 1:
         raise TileError(f"T.Kernel yields {yields} here; {given} names are given ({', '.join(names)})", code="T150",
-                        help=f"match the names to what it yields; `_` stands for one that is not used{more}")
+                        help=f"give one name for each value; `_` is a name for a value that is not used{more}")
 
 
 @contextmanager
 def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> Iterator[Sequence[Any]]:
     if builder.in_kernel:
         raise TileError("T.Kernel inside another T.Kernel is not supported", code="T150",
-                        help="end the first `with` and put the second behind it: they are launched one after the other")
+                        help="end the first `with` and put the second after it: they are launched one after the other")
     if builder.block is not builder.entry:
         raise TileError("T.Kernel inside a loop or a branch is not supported", code="T150",
                         help="put `with T.Kernel(...)` at the top of the kernel, and the loop inside")
@@ -156,4 +156,4 @@ def _no_names(names: list[str] | None, what: str) -> None:
 FRAMES: dict[type, Callable[[Builder, Any, list[str] | None], AbstractContextManager[Sequence[Any]]]] = {
     launch.Kernel: _kernel, launch.Scope: _scope, launch.rs: _pipe,
 }
-"""How each ``with`` frame of the language is opened."""
+"""The function that opens each ``with`` frame of the language."""

@@ -1,4 +1,4 @@
-"""Loops of a kernel: ``for`` over the language's loops and Python's ``range``, ``while``, and the jumps out of them."""
+"""Loops of a kernel: ``for`` over the language's loops and Python's ``range``, ``while``, ``break`` and ``continue``."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tilelang_npu.traced.arithmetic import binary, compare
 from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.buffers import Variable
 from tilelang_npu.traced.conversions import bounds_of_index, extent
-from tilelang_npu.traced.counted import Counted
 from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.jumps import Jumps
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.statement_numbers import StatementNumbers
 
 FOR, WHILE = "`for` loop", "`while` loop"
-_IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no order",
+_IN_PARALLEL = ("cannot be used in T.Parallel, whose points are computed in no order",
                 "choose each point's value with T.if_then_else")
 _BY_HAND = ("skips statements of a loop whose order or stage is given",
-            "put what follows under `if`, which is one statement, or leave order and stage out")
+            "put the statements after it under `if`, which is one statement, or leave order and stage out")
 _IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
 
 
 class Loops(Calls, ABC):
-    """Walks loops; the statements in them are a subclass's."""
+    """Walks loops; a subclass walks the statements in them."""
 
     @abstractmethod
     def body(self, statements: Sequence[ast.stmt]) -> None:
-        """Walk the statements of a block."""
+        """Walks the statements of a block."""
 
     @contextmanager
     def _inside(self, loop: Jumps) -> Iterator[None]:
-        """The loop that jumps in the body of the ``with`` belong to."""
+        """Makes ``loop`` the loop that jumps in the body of the ``with`` leave."""
         self.builder.loops.append(loop)
         try:
             yield
@@ -65,7 +65,7 @@ class Loops(Calls, ABC):
     def _for(self, node: ast.For) -> None:
         if node.orelse:
             raise TileError("statement `for ... else` is not supported in a kernel", code="T141",
-                            help="put the `else` part behind the loop")
+                            help="put the `else` part after the loop")
         loop = self.evaluate(node.iter)
         if isinstance(loop, range):
             loop = launch.range_loop(loop.start, loop.stop, loop.step)
@@ -96,17 +96,22 @@ class Loops(Calls, ABC):
                             help="write `for i in`").at(self.where(node.target))
         self._counted(node, loop, [node.target], loop.extents)
 
-    def _grid(self, node: ast.For, loop: launch.Loop[Any]) -> None:
-        """One loop inside another for each axis."""
+
+    def _variables(self, node: ast.For, kind: str, count: int) -> list[ast.expr]:
+        """The names of the variables of a loop with ``count`` axes."""
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
-        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.grid over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not {len(names)}",
-                            code="T141",
-                            help="write one name per extent: `for i, j in T.grid(m, n)`").at(self.where(node.target))
-        self._counted(node, loop, names, [bound for size in loop.extents for bound in (0, size, 1)])
+        if len(names) != count or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.{kind} over {count} extents has {count} loop variables, not {len(names)}", code="T141",
+                            help="write one name per extent: `for i, j in`").at(self.where(node.target))
+        return names
+
+    def _grid(self, node: ast.For, loop: launch.Loop[Any]) -> None:
+        """Emits nested loops, one for each axis."""
+        self._counted(node, loop, self._variables(node, "grid", len(loop.extents)),
+                      [bound for size in loop.extents for bound in (0, size, 1)])
 
     def _counted(self, node: ast.For, loop: launch.Loop[Any], names: Sequence[ast.expr], bounds: Sequence[Any]) -> None:
-        """The loop of the first name, around those of the others; ``bounds`` has start, stop and step of each."""
+        """Emits the loop of the first name, around those of the other names; ``bounds`` has start, stop and step of each."""
         builder, location = self.builder, self.builder.location
         start, stop, step = (extent(builder, bound) for bound in bounds[:3])
         lower, upper, stride = (builder.index(bound) for bound in (start, stop, step))
@@ -117,7 +122,7 @@ class Loops(Calls, ABC):
         counted, outer = None, builder.counted
         if loop.schedule is not None:
             builder.schedules += 1
-            builder.counted = counted = Counted(block, builder.schedules)
+            builder.counted = counted = StatementNumbers(block, builder.schedules)
             jumps_here.refusal = _BY_HAND
         self._loop_body(walk, block, names[:1], [bounds_of_index(stop, start)], jumps_here)
         builder.location, builder.counted = location, outer
@@ -139,13 +144,9 @@ class Loops(Calls, ABC):
         builder.emit(made, location)
 
     def _persistent(self, node: ast.For, loop: launch.Loop[Any]) -> None:
-        """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
-        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        """Emits a loop over the waves, whose body is executed if the wave has a tile for this block."""
         *domain, wave, group = (size for size in loop.extents if isinstance(size, int))  # T.Persistent takes no others
-        if len(names) != len(domain) or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.Persistent over {len(domain)} axes has {len(domain)} loop variables, not {len(names)}",
-                            code="T141",
-                            help="write one name per axis: `for x, y in`").at(self.where(node.target))
+        names = self._variables(node, "Persistent", len(domain))
         builder, location, total = self.builder, self.builder.location, math.prod(domain)
         group = min(group, domain[-1])
         group = group if domain[-1] % group == 0 else 1
@@ -153,8 +154,8 @@ class Loops(Calls, ABC):
         block, inner, jumps_here = Block(arg_types=[IndexType()]), Block(), Jumps(builder.block)
         builder.epoch += 1
         with builder.at(block):
-            turn = builder.scalar(block.args[0], INDEX, None, bounds_of_index(-(-total // wave)))
-            linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
+            number = builder.scalar(block.args[0], INDEX, None, bounds_of_index(-(-total // wave)))
+            linear = binary(builder, "add", binary(builder, "mul", number, wave), loop.index)
             condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
             with builder.at(inner), self.scopes.frame(FOR, repeats=True), self._inside(jumps_here):
                 rest = linear
@@ -177,11 +178,7 @@ class Loops(Calls, ABC):
         builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
 
     def _parallel(self, node: ast.For, loop: launch.Loop[Any]) -> None:
-        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
-        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.Parallel over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not "
-                            f"{len(names)}", code="T141",
-                            help="write one name per extent: `for i, j in T.Parallel(m, n)`").at(self.where(node.target))
+        names = self._variables(node, "Parallel", len(loop.extents))
         builder, location = self.builder, self.builder.location
         if builder.dialect == "ascendc" and len(loop.extents) > 2:
             raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect it has one or two",
@@ -219,7 +216,7 @@ class Loops(Calls, ABC):
     def _while(self, node: ast.While) -> None:
         if node.orelse:
             raise TileError("statement `while ... else` is not supported in a kernel", code="T141",
-                            help="put the `else` part behind the loop")
+                            help="put the `else` part after the loop")
         builder, location = self.builder, self.builder.location
         builder.require_kernel("a loop")
         if builder.in_parallel:
@@ -240,7 +237,7 @@ class Loops(Calls, ABC):
                             code="T141", location=self.where(node.test),
                             help="test a T.alloc_var scalar or an element of a buffer, or leave the loop with `break`")
         builder.location = location
-        left, loop.left = loop.left, None  # the loop's own condition tests it
+        left, loop.left = loop.left, None  # tested by the loop's own condition
         jumps.close(builder, after, loop)
         with builder.at(after):
             self._ask_again(node.test, goes_on, left)
@@ -248,7 +245,7 @@ class Loops(Calls, ABC):
         builder.emit(scf.WhileOp([], [], region_of(before), region_of(after)), location)
 
     def _ask_again(self, test: ast.expr, goes_on: Variable, left: Variable | None) -> None:
-        """At the end of an iteration: whether there is another one. A loop that was left does not compute its condition."""
+        """Evaluates the condition at the end of an iteration. A loop that was left does not evaluate it."""
         builder, location = self.builder, self.builder.location
         builder.epoch += 1
         if left is None:
@@ -261,7 +258,7 @@ class Loops(Calls, ABC):
         with builder.at(ended):
             goes_on.place.store(False)
             builder.emit(scf.YieldOp(), location)
-        condition = jumps.running(builder, left).ssa(builder)
+        condition = jumps.is_unset(builder, left).ssa(builder)
         builder.emit(scf.IfOp(condition, [], region_of(asked), region_of(ended)), location)
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language.elements import element_type
 from tilelang_npu.language.functions import PrimFunc, Unresolved
-from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import source
 from tilelang_npu.traced.locations import span
@@ -25,8 +25,8 @@ class Parameter:
     Attributes:
         name: its name.
         kind: ``tensor`` or ``scalar``.
-        dtype: element type.
-        shape: sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
+        dtype: its element type.
+        shape: the sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
         location: where it is declared.
     """
 
@@ -43,16 +43,22 @@ def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int
     Args:
         function: the kernel.
         found: its definition.
-        lengths: of the first axis of tensors, by parameter, in place of those declared.
+        lengths: sizes of the first axis of tensors that replace the declared ones, by parameter.
 
     Raises:
-        TileError: T140, T150, T151, a parameter without an annotation, or with one that is no tensor's and no number's.
+        TileError: T140, T150, T151, a parameter has no annotation, or one that is neither a tensor nor a number.
     """
-    return tuple(_lengthened(_parameter(function, found, argument), lengths) for argument in _arguments(found))
+    parameters = []
+    for argument in _arguments(found):
+        parameter = _parameter(function, found, argument)
+        if parameter.name in lengths and parameter.shape is not None:
+            parameter = replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
+        parameters.append(parameter)
+    return tuple(parameters)
 
 
 def symbols_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    """Names of the symbolic dimensions that the parameters have, each once, in order."""
+    """The names of the symbolic dimensions of the parameters, each once, in order."""
     return tuple(dict.fromkeys(
         name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
 
@@ -97,17 +103,11 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
         raise error.at(location) from None
 
 
-def _lengthened(parameter: Parameter, lengths: Mapping[str, int]) -> Parameter:
-    if parameter.name not in lengths or parameter.shape is None:
-        return parameter
-    return replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
-
-
 def shape_of(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
     """A declared shape as sizes.
 
     Raises:
-        TileError: T150, T151, a size that is no positive integer.
+        TileError: T150, T151, a size that is not a positive integer.
     """
     sizes: list[Dimension] = []
     for axis, size in enumerate(shape):

@@ -1,12 +1,13 @@
-"""Points of a ``T.Parallel`` that store different values to one element.
+"""Finds points of a ``T.Parallel`` that store different values to one element.
 
-The points have no order, so whose value stays is nobody's choice. A store names one element for several points where an index
-of the loop does not appear in its place; that is well only if the value does not depend on that index, if a condition on it
-lets one point through (``if i == k``, ``if mask[i]``), or if the value is made from what the element held, as in a sum: that is
-computed point by point. Not judged are places that are computed (``a[i // 2]``, ``a[where[i]]``) and ``T.alloc_var`` scalars.
+The points have no order, so the final value would be arbitrary. A store writes one element for several points if a variable of
+the loop is not in its index. It is no race if the value does not depend on that variable, if a condition on the variable lets
+one point through (``if i == k``, ``if mask[i]``), or if the value is computed from the element's old value, as in a sum: such a
+loop is executed point by point. Indices that are computed (``a[i // 2]``, ``a[where[i]]``) and ``T.alloc_var`` scalars are not
+judged.
 
-A point that reads what another one stores (``x[i, j] = x[j, i]``) depends on their order too. Such a loop runs point by point,
-as ``T.serial`` would, which may be what is meant: it is remarked upon.
+A point that reads an element which another point stores (``x[i, j] = x[j, i]``) depends on the order too. Such a loop is
+executed point by point, as by ``T.serial``, which may be intended: it is remarked.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _ORDERED = ("slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | None]) -> None:
-    """Look at the body of a loop.
+    """Checks the body of a loop.
 
     Args:
-        block: the body; its arguments are the loop's indices.
-        names: the author's names of the indices.
-        extents: how many values each index has; None where only the device knows.
+        block: the body; its arguments are the loop's variables.
+        names: the author's names of the variables.
+        extents: the number of values of each variable; None where it is not constant.
 
     Raises:
         TileError: T149, two points store different values to one element.
@@ -50,21 +51,21 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
         label = author_name(store.memref, "the buffer")
         around = " around a T.Parallel over the rest" if len(axes) < len(names) else ""
         raise TileError(f"the points of T.Parallel that differ in {said} store different values to one element of {label}: "
-                        f"{said} {'is' if len(axes) == 1 else 'are'} not in its place, and the points have no order",
+                        f"{said} {'is' if len(axes) == 1 else 'are'} not in its index, and the points have no order",
                         code="T149", location=place_of(store.location),
-                        help=f"loop over {said} with T.serial{around}, where the last value stays, or make the largest or the "
-                        "sum of them with T.reduce_max or T.reduce_sum")
+                        help=f"loop over {said} with T.serial{around}, where the last value remains, or reduce the values with "
+                        "T.reduce_max or T.reduce_sum")
 
 
 MOST_POINTS = 1 << 12
-"""Points of a loop that are looked at one by one; of a larger one a corner, as wide along each axis."""
+"""The number of points of a loop that are compared; of a larger loop a part is."""
 
 
 def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | None]) -> Iterator[TileError]:
-    """A remark for each element read of which another point of the loop stores one.
+    """A remark for each element that one point reads and another one stores.
 
     Args:
-        block, names, extents: as above.
+        block, names, extents: as for :func:`refuse_races`.
     """
     body = _Body(block)
     sizes = _corner([extent for extent in extents if extent is not None])
@@ -80,10 +81,10 @@ def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | No
                 reader, writer = (", ".join(f"{name} = {at}" for name, at in zip(names, point, strict=True)) for point in found)
                 label = author_name(store.memref, "the buffer")
                 yield TileError(f"a point of T.Parallel ({reader}) reads an element of {label} that another one ({writer}) "
-                                "stores, and the points have no order: they run one behind the other, the last index fastest",
+                                "stores, and the points have no order: they run one after another, the last index fastest",
                                 code="T149", location=place_of(load.location),
-                                help=f"T.copy {label} to a second buffer in front of the loop and read that, for what it held "
-                                "before; T.serial where the order is meant")
+                                help=f"T.copy {label} to a second buffer before the loop and read that, for the old values; "
+                                "T.serial where the order is intended")
 
 
 def _corner(extents: Sequence[int]) -> list[int]:
@@ -96,13 +97,16 @@ def _corner(extents: Sequence[int]) -> list[int]:
 
 def _other_point(block: Block, sizes: Sequence[int], stored: Sequence[Linear[SSAValue]], read: Sequence[Linear[SSAValue]]
                  ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """A point that reads and a different one that stores what it reads; None where there are none, or places are not sums of
-    the loop's indices and of what both have alike."""
+    """A point that reads an element and a different one that stores it.
+
+    None where there are none, or where an index is not a sum of the loop's variables and of values that both accesses share.
+    """
     if len(stored) != len(read) or list(stored) == list(read):
         return None
     places: list[tuple[Linear[SSAValue], Linear[SSAValue]]] = []
     for one, other in zip(stored, read, strict=True):
-        rests = [{atom: factor for atom, factor in side.terms.items() if not _is_index(block, atom)} for side in (one, other)]
+        rests = [{atom: factor for atom, factor in side.terms.items()
+                  if not (isinstance(atom, BlockArgument) and atom.block is block)} for side in (one, other)]
         if rests[0] != rests[1] or any(_varies(block, atom) for atom in rests[0]):
             return None
         places.append((one, other))
@@ -117,12 +121,8 @@ def _other_point(block: Block, sizes: Sequence[int], stored: Sequence[Linear[SSA
     return None
 
 
-def _is_index(block: Block, atom: SSAValue) -> bool:
-    return isinstance(atom, BlockArgument) and atom.block is block
-
-
 def _varies(block: Block, atom: SSAValue) -> bool:
-    """Whether a value is computed in the body: it may be another one at another point."""
+    """Whether a value is computed in the body, and may differ between points."""
     here = atom.owner if isinstance(atom.owner, Block) else atom.owner.parent
     while here is not None:
         if here is block:
@@ -137,7 +137,7 @@ def _at(block: Block, place: Linear[SSAValue], point: Sequence[int]) -> int:
 
 
 class _Body:
-    """What the values of a loop's body depend on, as positions of the loop's indices."""
+    """The loop variables that values in the body depend on, by position."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -145,10 +145,10 @@ class _Body:
         self._known: dict[SSAValue, frozenset[int]] = {}
 
     def axes(self, value: SSAValue) -> frozenset[int]:
-        """The indices that a value may depend on."""
+        """The variables that a value may depend on."""
         found = self._known.get(value)
         if found is None:
-            self._known[value] = frozenset()  # a value that stores feed back into: what else it depends on counts
+            self._known[value] = frozenset()  # ends the recursion where stores feed the value back into itself
             found = self._known[value] = self._axes(value)
         return found
 
@@ -182,16 +182,16 @@ class _Body:
         return False
 
     def axes_of_place(self, store: memref.StoreOp) -> frozenset[int]:
-        """The indices that appear in a store's place."""
+        """The variables in the index of a store."""
         return self._of(store.indices)
 
     def reads_itself(self, store: memref.StoreOp) -> bool:
-        """Whether the value is made from what the buffer held before, as in a sum."""
+        """Whether the value is computed from the buffer's old contents, as in a sum."""
         return any(isinstance(value.owner, memref.LoadOp) and value.owner.memref is store.memref
                    for value in self._sources(store.value))
 
     def chosen(self, store: memref.StoreOp) -> frozenset[int]:
-        """The indices on which a condition around the store depends otherwise than by where they lie."""
+        """The variables of which the conditions around the store choose a single value."""
         found: frozenset[int] = frozenset()
         here = store.parent_op()
         while here is not None and self._inside(here):
@@ -210,7 +210,7 @@ class _Body:
         return self.axes(condition)
 
     def _sources(self, value: SSAValue) -> set[SSAValue]:
-        """The values in the body that one is made from, itself too."""
+        """The value and the values in the body that it is computed from."""
         todo, seen = [value], set[SSAValue]()
         while todo:
             value = todo.pop()
@@ -222,7 +222,7 @@ class _Body:
 
 
 def _is_scalar(value: SSAValue) -> bool:
-    """Whether it is the memory of a ``T.alloc_var``: one element on no chip memory that the author named."""
+    """Whether it is the memory of a ``T.alloc_var``."""
     kind = value.type
     local = tile.ScopeAttr(tile.OpenMemory.LOCAL)
     return isinstance(kind, MemRefType) and kind.get_shape() == (1,) and kind.memory_space == local

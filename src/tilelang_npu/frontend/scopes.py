@@ -1,4 +1,4 @@
-"""Names of a kernel: lexical frames over the closure, the module and the builtins."""
+"""Names of a kernel: lexical frames inside the closure, the module and the builtins."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tilelang_npu.traced.scalars import Expr
 
 @dataclass
 class Binding:
-    """A name's value and where it got it.
+    """The value of a name.
 
     Attributes:
-        value: what it is.
-        location: where it was bound.
-        assigned: whether by an assignment or a call, as Python knows them (not as a loop's variable or a block's id).
-        superseded: the assignment of the name in an inner block that is closed, and in what: for Python the name has that
-            value since, so nothing may read this one.
-        hidden: what to remark where the name is read next: an inner loop with a variable of that name has ended, and for Python
-            the name has the last value of that since.
+        value: the value.
+        location: where the name was bound.
+        assigned: whether an assignment or a call bound it, as Python knows them; not so for a loop variable or a block id.
+        superseded: an assignment of the name in an inner block that has ended, and the kind of that block. In Python the name
+            has the assigned value from then on, so this binding must not be read.
+        hidden: the remark for the next read of the name: an inner loop with a variable of that name has ended. In Python the
+            name has that variable's last value from then on.
     """
 
     value: Any
@@ -41,10 +41,10 @@ class SourceBlock:
     """One block of the source.
 
     Attributes:
-        kind: text for messages: ``for`` loop, ``if`` body, ``with`` body, kernel, macro.
-        repeats: whether it is a loop's, whose body runs again with what it bound.
-        names: bindings of the block.
-        departed: names that were bound in an inner block that is closed: the binding, and in what.
+        kind: the kind of block, for messages: ``for`` loop, ``if`` body, ``with`` body, kernel, macro.
+        repeats: whether it is the body of a loop, which runs again with the names that it bound.
+        names: the bindings of the block.
+        departed: names that were bound in an inner block that has ended: the binding, and the kind of that block.
         read: names from outside of the block that were read in it.
     """
 
@@ -57,13 +57,13 @@ class SourceBlock:
 
 @dataclass
 class _Alternatives:
-    """Blocks of which one runs, while they are walked.
+    """Alternative blocks, of which one runs, while they are walked.
 
     Attributes:
-        before: bindings from outside of the block that is open, which inner blocks of it have bound anew: the binding, and what
-            its ``superseded`` and ``hidden`` were at the start of the block.
+        before: bindings from outside of the current block that its inner blocks have bound again: the binding, and its
+            ``superseded`` and ``hidden`` at the start of the block.
         inside: names that these inner blocks have bound.
-        ended: names that the blocks that are closed have bound.
+        ended: names that the blocks that have ended have bound.
     """
 
     before: list[tuple[Binding, tuple[Binding, str] | None, TileError | None]] = field(default_factory=list)
@@ -72,18 +72,19 @@ class _Alternatives:
 
 
 _Ended = tuple[str, Binding, str]
-"""A name, its binding in a block that is closed, and the kind of that block."""
+"""A name, its binding in a block that has ended, and the kind of that block."""
 
 
 class Scopes:
     """The frames of one function's source, innermost last.
 
     Args:
-        function: gives the closure and the globals.
-        caller: names of the calling source, which a macro that is not hygienic sees first.
+        function: the function, which gives the closure and the globals.
+        kind: ``kernel`` or ``macro``, for messages.
+        caller: the names of the calling source, which a macro that is not hygienic sees first.
 
     Attributes:
-        remark: called with what the author should know of a name though nothing is wrong.
+        remark: called with warnings for the author.
     """
 
     def __init__(self, function: FunctionType, kind: str, caller: Scopes | None = None) -> None:
@@ -97,10 +98,10 @@ class Scopes:
 
     @contextmanager
     def frame(self, kind: str, *, repeats: bool = False, alternative: bool = False) -> Iterator[SourceBlock]:
-        """A block: names bound in it leave scope with it.
+        """Opens a block; names bound in it leave scope at its end.
 
         Args:
-            kind: text for messages.
+            kind: the kind of block, for messages.
             repeats: see :class:`SourceBlock`.
             alternative: whether it is one of :meth:`alternatives`.
         """
@@ -121,7 +122,7 @@ class Scopes:
 
     @contextmanager
     def alternatives(self) -> Iterator[None]:
-        """Blocks of which one runs: what one of them binds is nothing to the next."""
+        """Opens a set of blocks of which one runs: the names that one of them binds do not affect the next."""
         blocks = _Alternatives()
         self._alternatives.append(blocks)
         try:
@@ -131,7 +132,7 @@ class Scopes:
             self._supersede([*blocks.ended, *blocks.inside])
 
     def _end_alternative(self, blocks: _Alternatives, ended: list[_Ended]) -> None:
-        """Give bindings from outside of a block back what they were at its start."""
+        """Restores the bindings from outside of a block to their state at its start."""
         for binding, superseded, hidden in reversed(blocks.before):
             binding.superseded, binding.hidden = superseded, hidden
         blocks.ended += [*blocks.inside, *ended]
@@ -139,7 +140,7 @@ class Scopes:
         blocks.inside.clear()
 
     def _supersede(self, ended: list[_Ended]) -> None:
-        """Note at the visible binding of each name that a closed block has bound the name too."""
+        """Marks the visible binding of each name that a block which has ended has bound too."""
         for name, binding, kind in ended:
             outer = self.binding(name)
             if outer is None or outer.value is binding.value:
@@ -159,7 +160,7 @@ class Scopes:
                 self.remark(_hidden(name, what, binding).at(binding.location))
 
     def hidden(self, name: str) -> TileError | None:
-        """What the author should know where a name is read first after an inner loop with a variable of this name."""
+        """Returns and clears the remark for the first read of a name after an inner loop with a variable of that name."""
         for scopes in (self, self._caller):
             binding = scopes.binding(name) if scopes is not None else None
             if binding is not None:
@@ -168,11 +169,11 @@ class Scopes:
         return None
 
     def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
-        """Bind a name in the innermost frame; ``assigned``: see :class:`Binding`."""
+        """Binds a name in the innermost frame; for ``assigned`` see :class:`Binding`."""
         self.frames[-1].names[name] = Binding(value, location, assigned)
 
     def binding(self, name: str) -> Binding | None:
-        """The visible binding that a frame holds, or None for names from outside the function."""
+        """The visible binding of a name in a frame; None for names from outside the function."""
         for frame in reversed(self.frames):
             found = frame.names.get(name)
             if found is not None:
@@ -180,8 +181,10 @@ class Scopes:
         return None
 
     def carried(self, name: str) -> SourceBlock | None:
-        """The outermost loop inside of the frame that binds ``name`` in which the name was read: were it bound here, the next
-        iteration would have to read that."""
+        """The outermost loop inside of the frame that binds ``name`` whose body has read it.
+
+        If the name were bound here, the loop's next iteration would have to read the new value.
+        """
         found = None
         for frame in reversed(self.frames):
             if name in frame.names:
@@ -191,7 +194,7 @@ class Scopes:
         return found
 
     def encloses(self, name: str, kinds: tuple[str, ...]) -> SourceBlock | None:
-        """The outermost block of ``kinds`` between here and the frame that binds ``name``; None where that is this one."""
+        """The outermost block of ``kinds`` inside of the frame that binds ``name``; None where there is none."""
         found = None
         for frame in reversed(self.frames):
             if name in frame.names:
@@ -224,7 +227,7 @@ class Scopes:
             except ValueError:
                 raise TileError(f"{name!r} has no value yet: its assignment in the factory has not run", code="T140",
                                 help="assign it above the kernel's definition, or call the factory to its end first") from None
-        if name in self._local:  # for Python, which reads no global of that name then
+        if name in self._local:  # in Python such a name is local, and does not read the global
             raise self._missing(name)
         if name in self._globals:
             return self._globals[name]
@@ -233,7 +236,7 @@ class Scopes:
         raise self._missing(name)
 
     def _note_read(self, name: str) -> None:
-        """The frames inside of the one that binds the name read it from outside."""
+        """Notes that the frames inside of the one that binds the name have read it from outside."""
         for frame in reversed(self.frames):
             if name in frame.names:
                 return
@@ -243,7 +246,7 @@ class Scopes:
         return next((frame.departed[name] for frame in reversed(self.frames) if name in frame.departed), None)
 
     def _lost(self, name: str, binding: Binding, kind: str) -> TileError:
-        """A name that an inner block, now closed, has bound."""
+        """The error for a name that an inner block which has ended has bound."""
         return TileError(f"{name!r} is out of scope: it was bound in the {kind} at {binding.location} and left with it",
                          code="T142", help=lasting(name, binding.value))
 
@@ -253,8 +256,8 @@ class Scopes:
             return self._lost(name, *departed)
         if name in self._local:
             return TileError(f"name {name!r} is read before it is bound", code="T140",
-                             help="Python makes every name that the kernel assigns its own: bind it above this line, or "
-                             "give what is assigned another name where one of the factory is meant here")
+                             help="a name that the kernel assigns is local in Python: bind it above this line, or give the "
+                             "assigned value another name to read the factory's here")
         if _is_offered(name):
             return TileError(f"name {name!r} is not defined", code="T140", help=f"did you mean T.{name}?")
         known = {key for frame in self.frames for key in frame.names}.union(self._closure, self._globals, dir(builtins))
@@ -265,7 +268,7 @@ class Scopes:
 
 
 def _hidden(name: str, what: str, inner: Binding) -> TileError:
-    """That a name keeps its meaning, where Python would give it the last value of an inner loop's variable."""
+    """The remark that a name keeps its meaning, where Python would give it the last value of an inner loop's variable."""
     return TileError(f"{name!r} is {what}; Python would read the last value of the loop at line {inner.location.line}, whose "
                      "variable has the same name and ends with that loop in a kernel", code="T147",
                      help=f"give the loop at line {inner.location.line} another variable")
@@ -278,7 +281,7 @@ def _is_offered(name: str) -> bool:
 
 
 def lasting(name: str, value: Any) -> str:
-    """What makes a name keep ``value`` beyond the block that binds it."""
+    """The advice for a name that has to keep ``value`` after the block that binds it."""
     if isinstance(value, (Expr, Element)):
         element = str(value.dtype)
     elif isinstance(value, (bool, int, float)):

@@ -19,20 +19,20 @@ from tilelang_npu.frontend.loops import FOR, WHILE, Loops
 from tilelang_npu.frontend.scopes import Scopes, lasting
 from tilelang_npu.language import launch
 from tilelang_npu.traced import jumps, source
+from tilelang_npu.traced.active_trace import Inlined
 from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.author import follows_kernels
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Variable
 from tilelang_npu.traced.emitter import region_of
-from tilelang_npu.traced.running import Inlined
 from tilelang_npu.traced.scalars import Expr
 
 follows_kernels(__file__)
 
 MACRO_DEPTH = 100
-"""Macros inside macros beyond this are taken for a recursion without an end."""
+"""The depth of nested macros from which they count as an endless recursion."""
 _IN_MACRO = "in the macro "
 _TOLD = 4
-"""How many macros around a mistake a message names."""
+"""The number of macros around an error that a message names."""
 IF, WITH = "`if` body", "`with` body"
 
 _KEYWORDS: dict[type[ast.AST], str] = {
@@ -44,19 +44,19 @@ _KEYWORDS: dict[type[ast.AST], str] = {
 _INSTEAD: dict[type[ast.AST], str] = {
     ast.FunctionDef: "define it outside the kernel as a @T.macro",
     ast.AnnAssign: "drop the annotation; T.cast or T.float32(...) gives a value a type",
-    ast.Delete: "leave it out: a buffer's memory is free behind its last use",
-    ast.Match: "write if and elif", ast.Try: "nothing raises on the device: test with if what could go wrong",
+    ast.Delete: "leave it out: a buffer's memory is free after its last use",
+    ast.Match: "write if and elif", ast.Try: "the device raises no exceptions: test the condition with if",
     ast.Import: "import it at the head of the file", ast.ImportFrom: "import it at the head of the file",
     ast.Global: "bind another name, or make it a parameter of the factory",
     ast.Nonlocal: "bind another name, or make it a parameter of the factory",
-    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`: out_idx of jit names what "
-                "a call returns, and an `if` around the rest does for an early return",
+    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`: out_idx of jit names the "
+                "tensors that a call returns, and an `if` around the rest replaces an early return",
 }
 
 
 @dataclass
 class _Branches:
-    """A ``T.If`` that is being walked: its condition, and the regions of the branches seen so far."""
+    """A ``T.If`` that is being walked: its condition, and the regions of its branches."""
 
     test: bool | Expr
     regions: dict[type, Region | None] = field(default_factory=dict)
@@ -66,8 +66,8 @@ class Statements(Loops):
     """Walks the statements of one function.
 
     Attributes:
-        depth: number of macros around it.
-        is_macro: whether it is a macro's body, which may end in ``return``.
+        depth: the number of macros around it.
+        is_macro: whether it is the body of a macro, which may end in ``return``.
     """
 
     depth = 0
@@ -75,7 +75,7 @@ class Statements(Loops):
     _open_if: _Branches | None = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
-        """Walk the statements of a block."""
+        """Walks the statements of a block."""
         loop = self.builder.loops[-1] if self.builder.loops else None
         seen = loop.count if loop is not None else 0
         for place, statement in enumerate(statements):
@@ -83,11 +83,11 @@ class Statements(Loops):
             if loop is not None and loop.count != seen:
                 rest = statements[place + 1:]
                 if rest:
-                    jumps.behind(self.builder, loop, partial(self.body, rest))
+                    jumps.walk_rest(self.builder, loop, partial(self.body, rest))
                 return
 
     def function_body(self, statements: Sequence[ast.stmt]) -> Any:
-        """Walk a whole function; the value of its last ``return``."""
+        """Walks a whole function and returns the value of its last ``return``."""
         *rest, last = statements
         if not isinstance(last, ast.Return) or not (self.is_macro or last.value is None):
             self.body(statements)
@@ -99,11 +99,11 @@ class Statements(Loops):
             return None
         if jumped != [loop.count for loop in self.builder.loops]:
             raise TileError("a macro that leaves its caller's loop has no value to return", code="T141",
-                            location=self.where(last), help="let it set a T.alloc_var scalar, and leave the loop by that")
+                            location=self.where(last), help="let it set a T.alloc_var scalar that the caller tests")
         return self.evaluate(last.value)
 
     def statement(self, node: ast.stmt) -> None:
-        """Walk one statement; what it emits and raises gets its place."""
+        """Walks one statement; operations that it emits and errors that it raises get its place."""
         self.builder.location = self.where(node)
         handler = self.STATEMENTS.get(type(node))
         try:
@@ -124,13 +124,13 @@ class Statements(Loops):
         self.evaluate(node.value)
 
     def _pass(self, node: ast.Pass) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     def _assert(self, node: ast.Assert) -> None:
         test = self.evaluate(node.test)
         if is_traced(test):
             raise TileError("statement `assert` on a traced value is not supported in a kernel", code="T141",
-                            help="assert on sizes and types that the factory knows; T.print and T.printf show what a run has")
+                            help="assert on sizes and types that the factory knows; T.print and T.printf print values of a run")
         if not test:
             said = f": {self.evaluate(node.msg)}" if node.msg is not None else ""
             raise TileError(f"assertion `{ast.unparse(node.test)}` failed{said}", code="T146",
@@ -189,13 +189,13 @@ class Statements(Loops):
         self._assign_anew(target, self._read(value), node)
 
     def _assign_anew(self, target: ast.Name, value: Any, node: ast.stmt) -> None:
-        """Bind a name that is no variable of the machine.
+        """Binds a name to another value.
 
-        A loop's variable and a block's id have their value in each iteration, whatever their names meant in the one before:
-        that is remarked.
+        In each iteration a loop variable or a block id has its own value, whatever its name meant in the iteration before: this
+        is remarked.
 
         Raises:
-            TileError: T142, it would have to outlast the block.
+            TileError: T142, the value would have to outlive the block.
         """
         name, binding = target.id, self.scopes.binding(target.id)
         block = self.scopes.carried(name)
@@ -212,7 +212,7 @@ class Statements(Loops):
         self.bind(name, value, self.where(target), assigned=True)
 
     def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
-        """Bind a name; a buffer without one and a value of the IR take it over."""
+        """Binds a name; a buffer without a name and a value of the IR take it."""
         if isinstance(value, Buffer) and value.unnamed:
             value.rename(name, location)
         elif isinstance(value, (list, tuple)):
@@ -224,7 +224,7 @@ class Statements(Loops):
         self.scopes.bind(name, value, location, assigned=assigned)
 
     def _read(self, value: Any) -> Any:
-        """An element that gets a name is read now; the name still says where it came from."""
+        """Reads an element that is bound to a name; the value remembers the element."""
         if isinstance(value, Element):
             loaded = value.load()
             loaded.origin = value
@@ -234,7 +234,7 @@ class Statements(Loops):
         return value
 
     def _place(self, target: ast.Subscript) -> Element:
-        """The element that a subscript on the left of an assignment names."""
+        """The element that a subscript on the left side of an assignment names."""
         base = self.evaluate(target.value)
         if not isinstance(base, Addressable) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
             shown = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
@@ -270,7 +270,7 @@ class Statements(Loops):
 
     def _if(self, node: ast.If) -> None:
         test = self.truth(self.evaluate(node.test))
-        if isinstance(test, bool):  # it surely runs, once: its names are the block's around it
+        if isinstance(test, bool):  # the branch is known: its names belong to the enclosing block
             self.body(node.body if test else node.orelse)
             return
         builder, location = self.builder, self.builder.location
@@ -324,7 +324,7 @@ class Statements(Loops):
             raise
 
     def _if_frame(self, node: ast.With, items: list[ast.withitem], frame: launch.If, location: Location) -> None:
-        """``T.If``: its branches are the frames right inside it."""
+        """``T.If``, whose body consists of its branches."""
         for statement in node.body if not items else ():
             if not isinstance(statement, (ast.With, ast.Pass)):
                 raise TileError("`with T.If` holds `with T.Then()` and `with T.Else()` alone", code="T141",
@@ -354,7 +354,7 @@ class Statements(Loops):
                       location: Location) -> None:
         opened, kind = self._open_if, type(frame)
         if opened is None or kind in opened.regions:
-            why = "stands outside of `with T.If`" if opened is None else "is there twice"
+            why = "is outside of `with T.If`" if opened is None else "is there twice"
             raise TileError(f"`with T.{kind.__name__}` {why}", code="T141",
                             help="write `with T.If(condition):` with one T.Then, and at most one T.Else, inside").at(location)
         self._open_if = None
@@ -384,7 +384,7 @@ class Statements(Loops):
     # --- macros ----------------------------------------------------------------------------------------------------------
 
     def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-        """Walk the statements of a macro with its parameters bound."""
+        """Walks the statements of a macro with its parameters bound."""
         name = macro.function.__name__
         called = self.builder.location
         if self.depth >= MACRO_DEPTH:
@@ -421,7 +421,7 @@ class Statements(Loops):
 
 
 def _shortened(notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes of which those about macros in macros are cut to the innermost ones and the outermost."""
+    """The notes without the middle of a long chain of macros."""
     chain = [note for note in notes if note.startswith(_IN_MACRO)]
     if len(chain) <= _TOLD:
         return tuple(notes)

@@ -1,8 +1,8 @@
-"""``T.Parallel`` statements that load a tile into L1 though their box is not the tile's (ascendc dialect).
+"""``T.Parallel`` statements that load a tile into L1 with other extents than the tile's (ascendc dialect).
 
-L1 has no single elements, so such a statement can only be a copy. The branch's compiler makes it ``T.copy`` of the whole buffer
-from where the loop begins, whatever the extents are, and what lies beyond the tensor arrives as zero. A statement whose box
-is the buffer's shape means the same either way and stays as it is.
+L1 has no single elements, so such a statement can only be a copy. The branch's compiler makes it a ``T.copy`` of the whole
+buffer from the first point of the loop, whatever the extents are; elements past the end of the tensor become zero. A statement
+with the buffer's extents means the same either way and is not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["take_tile_loads"]
 
 
 def take_tile_loads(builder: Builder, block: Block, extents: list[int | None]) -> None:
-    """Take such statements out of the body of a loop, and emit the copies in front of it with a remark each."""
+    """Takes such statements out of the body of a loop, and emits the copies before it, with a remark for each."""
     if builder.dialect != "ascendc":
         return
     for store in [op for op in block.ops if isinstance(op, memref.StoreOp)]:
@@ -40,14 +40,14 @@ def take_tile_loads(builder: Builder, block: Block, extents: list[int | None]) -
         label = store.memref.owner.label.data
         box = "x".join("?" if size is None else str(size) for size in extents)
         builder.remarks.append(TileError(
-            f"T.Parallel over {box} loads all of {label}, {shape[0]}x{shape[1]}, from where the loop begins", code="T114",
-            location=builder.location, help="L1 has no single elements; T.copy says what is loaded"))
+            f"T.Parallel over {box} loads all of {label}, {shape[0]}x{shape[1]}, from the first point of the loop", code="T114",
+            location=builder.location, help="L1 has no single elements; T.copy states the tile that is loaded"))
         store.detach()
         store.erase()
 
 
 def _is_corner(block: Block, store: memref.StoreOp) -> bool:
-    """Whether the first point of the box is the first element of the buffer, and axes are loop variables or 0."""
+    """Whether the first point is the first element of the buffer: each index is a loop variable or 0."""
     for index in store.indices:
         constant = index.owner.properties.get("value") if isinstance(index.owner, Operation) else None
         if isinstance(index, BlockArgument) and index.owner is block:
@@ -58,7 +58,7 @@ def _is_corner(block: Block, store: memref.StoreOp) -> bool:
 
 
 def _at_start(builder: Builder, block: Block, value: SSAValue, made: dict[SSAValue, SSAValue]) -> SSAValue:
-    """The value of an index in front of the loop, at the first point of the box."""
+    """The value of an index at the first point of the loop, computed before the loop."""
     if isinstance(value, BlockArgument):
         return builder.index(0) if value.owner is block else value
     owner = value.owner

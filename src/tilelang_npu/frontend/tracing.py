@@ -1,4 +1,4 @@
-"""From a ``@T.prim_func`` to a module of the tile dialect."""
+"""``trace``: from a ``@T.prim_func`` to a module of the tile dialect."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import source
+from tilelang_npu.traced.active_trace import Dialect, enter, leave
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.ir_types import buffer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.locations import location_attribute, span
-from tilelang_npu.traced.running import enter, leave
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 
@@ -38,18 +38,18 @@ class Traced:
     """A traced kernel.
 
     Attributes:
-        module: one function: the parameters (a tensor with symbolic sizes as a flat ``memref<?x..>``, seen in its shape by
-            ``tile.tensor``), then one ``index`` per symbolic dimension.
+        module: one function. Its arguments are the parameters (a tensor with symbolic sizes as a flat ``memref<?x..>``, to
+            which ``tile.tensor`` gives its shape), then one ``index`` for each symbolic dimension.
         name: the kernel's name.
-        parameters: in order.
-        symbols: names of the symbolic dimensions in the order of their arguments.
-        grids: of each ``T.Kernel`` in order the block counts, numbers or expressions of dimensions and integer parameters; the
-            first axis runs fastest.
+        parameters: its parameters, in order.
+        symbols: the names of the symbolic dimensions, in the order of their arguments.
+        grids: the block counts of each ``T.Kernel``, numbers or expressions of dimensions and integer parameters; the first
+            axis is the fastest.
         dialect: ``npuir`` or ``ascendc``.
-        location: file and line of the definition.
-        remarks: what the author should know though nothing is wrong; never raised.
-        same: parameters that are the tensor of an earlier one, by position: that one.
-        own: how many of the parameters, the last ones, nobody passes: tensors that a call makes for itself.
+        location: the file and the line of the definition.
+        remarks: warnings for the author.
+        same: for a parameter that is the same tensor as an earlier one, by position, the position of that one.
+        own: how many of the last parameters are tensors that a call allocates itself.
     """
 
     module: ModuleOp
@@ -57,7 +57,7 @@ class Traced:
     parameters: tuple[Parameter, ...]
     symbols: tuple[str, ...]
     grids: tuple[tuple[Dimension, ...], ...]
-    dialect: str
+    dialect: Dialect
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
     same: Mapping[int, int] = field(default_factory=dict)
@@ -86,11 +86,11 @@ class Traced:
         return function
 
     def as_one(self, same: Mapping[int, int]) -> Traced:
-        """The kernel for calls in which one array stands for several parameters: all that is done to them is done to the first.
+        """The kernel for calls that pass one array for several parameters: accesses to them become accesses to the first.
 
         Args:
-            same: by position of a parameter, that of the first with its array. Both have one element type, and one shape or
-                symbolic ones.
+            same: for each of these parameters, by position, the position of the first one with the array. Both have the same
+                element type and the same shape, or symbolic shapes.
         """
         module = self.module.clone()
         function = module.body.block.first_op
@@ -102,7 +102,7 @@ class Traced:
         return replace(self, module=module, same=dict(same))
 
     def mark_scratch(self, outputs: Iterable[int], workspaces: Iterable[int]) -> None:
-        """Note in the module that these tensors hold nothing when the kernel starts, and that nobody sees the workspaces."""
+        """Marks tensors in the module that are undefined when the kernel starts, and workspaces, which no caller reads."""
         held = {*self.same, *self.same.values()}
         unseen = {tile.SCRATCH: UnitAttr(), tile.WORKSPACE: UnitAttr()}
         scratch = {at: {tile.SCRATCH: UnitAttr()} for at in outputs} | dict.fromkeys(set(workspaces) - set(outputs), unseen)
@@ -114,22 +114,22 @@ class Traced:
 
 
 def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, int] | None = None) -> Traced:
-    """Trace a kernel.
+    """Traces a kernel.
 
     Args:
         function: the kernel.
-        dialect: whose rules its source follows: ``npuir``, ``ascendc``, ``gpu`` (as npuir), or ``auto`` to tell from the
-            operations that it names.
-        lengths: of the first axis of tensors, by parameter, in place of those declared.
+        dialect: the dialect of its source: ``npuir``, ``ascendc``, ``gpu`` (as npuir), or ``auto``, which finds out from the
+            operations that it uses.
+        lengths: sizes of the first axis of tensors that replace the declared ones, by parameter.
 
     Raises:
-        TileError: the kernel is wrong, with the place in the user's file.
+        TileError: an error of the kernel, at its place in the user's file.
     """
     if dialect not in ("npuir", "ascendc", "gpu", "auto"):
         raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
     found, names = function.definition or (source.find(function.function), {})
-    chosen = (detect(found.node, function.function, names) if dialect == "auto" else
-              "npuir" if dialect == "gpu" else dialect)
+    chosen: Dialect = (detect(found.node, function.function, names) if dialect == "auto" else
+                       "ascendc" if dialect == "ascendc" else "npuir")
     location = span(found.node, found.file, found.lines)
     parameters = declared(function, found, lengths or {})
     symbols = symbols_of(parameters)
@@ -156,7 +156,10 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         entry.add_op(_located(func.ReturnOp(), location))
     finally:
         leave(token)
-    module = _module(function.function.__name__, entry, chosen, location)
+    made = func.FuncOp(escape_name(function.function.__name__) or "kernel", ([argument.type for argument in entry.args], []),
+                       Region([entry]))
+    made.attributes[tile.DIALECT] = StringAttr(chosen)
+    module = ModuleOp([_located(made, location)])
     return Traced(module, function.function.__name__, (*parameters, *own.parameters()), symbols, tuple(builder.grids), chosen,
                   location, tuple(builder.remarks), own=len(own.made))
 
@@ -203,7 +206,7 @@ def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], s
 
 
 class _OwnTensors:
-    """The tensors that a call makes for itself: arguments of the function behind those of its parameters.
+    """The tensors that a call allocates itself: arguments of the function after those of its parameters.
 
     Attributes:
         made: the tensors, in order.
@@ -215,10 +218,10 @@ class _OwnTensors:
         self._arguments: list[SSAValue] = []
 
     def make(self, sizes: Sequence[Any], element: DType) -> Buffer:
-        """One more.
+        """Adds a tensor.
 
         Raises:
-            TileError: T140, a dimension that no parameter has; T150, T151, no sizes of a tensor.
+            TileError: T140, a dimension that no parameter has; T150, T151, a size that is not valid.
         """
         builder = self._builder
         parameter = Parameter("tensor", "tensor", element, shape_of("tensor", tuple(sizes)), builder.location)
@@ -232,7 +235,7 @@ class _OwnTensors:
         return made
 
     def parameters(self) -> Iterator[Parameter]:
-        """What the call makes."""
+        """The tensors as parameters."""
         for argument, tensor in zip(self._arguments, self.made, strict=True):
             argument.name_hint = escape_name(tensor.label)
             assert tensor.location is not None
@@ -240,16 +243,10 @@ class _OwnTensors:
 
 
 def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValue:
-    """The tensor behind a flat argument whose shape symbolic dimensions give."""
+    """Gives the tensor of a flat argument the shape that its symbolic dimensions determine."""
     assert parameter.shape is not None
     builder.location = parameter.location
     sizes = [size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parameter.shape]
     made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
     made.name_hint = escape_name(parameter.name)
     return made
-
-
-def _module(name: str, entry: Block, dialect: str, location: Location) -> ModuleOp:
-    made = func.FuncOp(escape_name(name) or "kernel", ([argument.type for argument in entry.args], []), Region([entry]))
-    made.attributes[tile.DIALECT] = StringAttr(dialect)
-    return ModuleOp([_located(made, location)])

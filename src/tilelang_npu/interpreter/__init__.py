@@ -1,13 +1,13 @@
-"""Executes kernels as Python: the author's function runs block by block, with NumPy arrays for buffers.
+"""Executes kernels as Python: the author's function runs once for each block, with NumPy arrays for buffers.
 
-It shares no code with the compiler and with the simulator, and says independently of them what a kernel means. Nothing is
-compiled, so a debugger, ``print`` and any other Python work inside of a kernel.
+The interpreter shares no code with the compiler and the simulator: it is an independent definition of what a kernel computes.
+Nothing is compiled, so a debugger, ``print`` and other Python code work inside of a kernel.
 
-- :mod:`.rewrite`: the small rewrite of the syntax tree that Python needs;
+- :mod:`.rewrite`: the rewrite of the kernel's syntax tree into Python that can be executed;
 - :mod:`.typed_scalars`, :mod:`.host_buffers`: numbers with element types; buffers, slices, elements;
-- :mod:`.launch`, :mod:`.running_core`, :mod:`.core_schedule`: blocks, and cores side by side;
+- :mod:`.launch`, :mod:`.running_core`, :mod:`.core_schedule`: blocks, and cores that run concurrently;
 - :mod:`.parallel_points`: ``T.Parallel`` on arrays;
-- :mod:`.operation_table` and what it loads: the operations.
+- :mod:`.operation_table` and the modules that it loads: the operations of ``T``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["POISON", "RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "
 
 
 def interpret(source: KernelSource, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:
-    """Execute a kernel; it writes the arrays.
+    """Executes a kernel, which writes the arrays in place.
 
     Args:
-        source: its function.
-        arguments: by parameter, a NumPy array or a number, and its element type.
+        source: the kernel's function.
+        arguments: for each parameter a NumPy array or a number, and its element type.
         dialect: ``npuir`` or ``ascendc``.
 
     Raises:
-        TileError: what the kernel does wrong, at the author's line; what Python raises in the author's own code.
+        TileError: an error of the kernel, at the author's line; exceptions of the author's own Python code are passed on.
     """
     given: dict[str, Any] = {}
     for name, (value, kind) in arguments.items():

@@ -1,14 +1,14 @@
-"""Cores that execute a kernel side by side: one thread each, of which one runs at a time.
+"""Executes the cores of a kernel concurrently: one thread for each core, of which only one runs at a time.
 
-Where a kernel names its cores (a Vector core's number, ``T.Scope``, flags between cores), the Cube core and the Vector cores of
-a block each execute the whole function, and each does the operations that are its own. Accesses to memory that cores share are
-made in the order of the kernel's statements: a core that comes to one waits until no other core can come to an earlier one. A
-core that waits for a flag lets the others go on, so that flags order what the statements do not. Blocks follow one another;
-where all cores of a block wait, the next block begins.
+Where a kernel names its cores (by a Vector core's number, ``T.Scope``, or flags between cores), the Cube core and the Vector
+cores of a block each execute the whole function, and skip the operations of other cores. Accesses to memory that cores share
+are made in the order of the kernel's statements: a core waits before such an access until no other core can still reach an
+earlier one. A core that waits for a flag lets other cores run. When all cores of the running blocks wait, the next block is
+started.
 
-A tile that a core reads before the kernel's order writes it is a channel: the k-th read of each reading statement waits until
-every element has been written k times, and an element is written for the k-th time once each reading statement has read k - 1
-times. """
+A tile that a core reads before the kernel's order writes it is a channel. The k-th read of each reading statement waits until
+every element has been written k times. The k-th write of an element waits until each reading statement has read k - 1 times.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
 
 class _Stopped(BaseException):
-    """Ends a core's thread after another one has failed."""
+    """Ends the thread of a core after another core has failed."""
 
 
 class _Task:
-    """A core and its thread; ``position`` is where it waits in the kernel's order, ``ready`` what it waits for beside its
-    turn."""
+    """A core and its thread: its position in the kernel's order while it waits, and the condition that it waits for."""
 
     def __init__(self, core: Core, number: int) -> None:
         self.core, self.number = core, number
@@ -44,7 +43,7 @@ class _Task:
         self.wake = threading.Semaphore(0)
 
     def order(self) -> tuple[int, tuple[int, ...], int]:
-        """By block, then by place in the kernel, then the Cube core first."""
+        """The order in which waiting cores continue: by block, by position in the kernel, and the Cube core first."""
         return self.core.block, self.position, self.number
 
 
@@ -52,11 +51,11 @@ class CoreSchedule:
     """The cores of a launch.
 
     Args:
-        blocks: the cores of each block; a block's cores are made when it begins.
-        body: what a core executes.
+        blocks: the cores of each block, made when the block is started.
+        body: executes a core.
 
     Attributes:
-        raised: how often each core has raised each flag, by (block, kind, number, flag, mode).
+        raised: how often each core has set each flag, by (block, kind, number, flag, mode).
         consumed: how often each core has waited for each flag.
     """
 
@@ -72,10 +71,10 @@ class CoreSchedule:
         self.consumed: Counter[tuple[object, ...]] = Counter()
 
     def run(self) -> None:
-        """Execute all cores of all blocks.
+        """Executes all cores of all blocks.
 
         Raises:
-            TileError: S301, cores wait for flags that nobody raises; what a core raises.
+            TileError: S301, cores wait for flags that no core sets. Exceptions of a core are passed on.
         """
         self._pass_on()
         try:
@@ -87,7 +86,7 @@ class CoreSchedule:
             raise self._failure
 
     def wait(self, core: Core, ready: Callable[[], bool] | None, reason: str) -> None:
-        """Wait until no other core can come to an earlier place, and until ``ready`` holds."""
+        """Waits until no other core can reach an earlier position, and ``ready`` holds."""
         task = self._by_core[core]
         task.position, task.ready, task.reason = core.position(), ready, reason
         if self._next() is task:
@@ -98,34 +97,37 @@ class CoreSchedule:
             raise _Stopped
 
     def raise_flag(self, core: Core, flag: int, mode: int) -> None:
-        """Raise a flag: it is there for those that the mode names once all cores that it comes from together have raised it."""
+        """Sets a flag. Waiting cores see it once all cores that the mode combines have set it."""
         self.raised[core.block, core.kind, core.vector, flag, mode] += 1
 
     def wait_for_flag(self, core: Core, flag: int, total: int) -> None:
-        """Take a flag that was raised; ``total`` is the number of cores of this kind in the launch."""
+        """Waits for a flag and consumes it; ``total`` is the number of cores of this kind in the launch."""
         key = (core.block, core.kind, core.vector, flag)
         wanted = self.consumed[key] + 1
         self.wait(core, lambda: self._raised_for(core, flag, total) >= wanted, f"flag {flag}")
         self.consumed[key] = wanted
 
     def _raised_for(self, core: Core, flag: int, total: int) -> int:
-        """How often a flag was raised for a core: by the cores of the other kind in its block (mode 2), by those of its kind
-        there (mode 1), and by those of its kind in all blocks (mode 0)."""
-        def together(cores: list[Core], mode: int) -> int:
+        """How often a flag was set for a core.
+
+        Mode 2 counts the cores of the other kind in its block, mode 1 those of its kind there, mode 0 those of its kind in all
+        blocks.
+        """
+        def sets_of_all(cores: list[Core], mode: int) -> int:
             return min((self.raised[one.block, one.kind, one.vector, flag, mode] for one in cores), default=0)
 
-        here = self._of_block[core.block]
-        alike = [one for cores in self._of_block.values() for one in cores if one.kind == core.kind]
-        return (together([one for one in here if one.kind != core.kind], 2)
-                + together([one for one in here if one.kind == core.kind], 1)
-                + (together(alike, 0) if len(alike) == total else 0))
+        block = self._of_block[core.block]
+        same_kind = [one for cores in self._of_block.values() for one in cores if one.kind == core.kind]
+        return (sets_of_all([one for one in block if one.kind != core.kind], 2)
+                + sets_of_all([one for one in block if one.kind == core.kind], 1)
+                + (sets_of_all(same_kind, 0) if len(same_kind) == total else 0))
 
     def _next(self) -> _Task | None:
         able = [task for task in self._alive if task.ready is None or task.ready()]
         return min(able, key=_Task.order) if able else None
 
     def _pass_on(self) -> None:
-        """Wake the core whose turn it is; begin the next block where none can go on."""
+        """Wakes the core that continues next, and starts the next block where no core can continue."""
         while not self._ended.is_set():
             found = self._next()
             if found is not None:
@@ -155,7 +157,7 @@ class CoreSchedule:
             if self._failure is None:
                 THREAD.running = task.core
                 self._body(task.core)
-        except BaseException as problem:  # noqa: BLE001  (told to the thread that launched)
+        except BaseException as problem:  # noqa: BLE001  (raised again in the thread that launched)
             self._stop(problem)
         self._alive.remove(task)
         self._pass_on()
@@ -176,7 +178,7 @@ class TileChannels:
         self._of: dict[HostBuffer, tuple[Any, dict[tuple[int, ...], int]]] = {}
 
     def open(self, key: object, site: tuple[int, ...]) -> None:
-        """Make what a statement allocates a channel, which the statement at ``site`` reads."""
+        """Makes the buffers of an allocating statement channels, which the statement at ``site`` reads."""
         self._sites.setdefault(key, set()).add(site)
 
     def is_open(self, key: object) -> bool:
@@ -188,14 +190,14 @@ class TileChannels:
         return self._of.setdefault(buffer, (np.zeros(buffer.array.shape, np.int64), dict.fromkeys(self._sites[buffer.key], 0)))
 
     def reads(self, core: Core, memory: TileRef) -> None:
-        """Before a core reads a channel: wait for what it is to read."""
+        """Waits, before a core reads a channel, until the tile has been written for this read."""
         written, reads = self._state(memory.buffer.root)
         wanted, places = reads.get(core.site(), 0) + 1, _places(memory)
         core.launch.schedule.wait(core, lambda: bool((written[places] >= wanted).all()), f"{memory.describe()} to be written")
         reads[core.site()] = wanted
 
     def writes(self, core: Core, memory: TileRef) -> None:
-        """Before a core fills a channel, or a part of it: wait until it was read."""
+        """Waits, before a core writes a channel or a part of it, until the earlier contents have been read."""
         if self.is_open(memory.buffer.root.key):
             written, reads = self._state(memory.buffer.root)
             places = _places(memory)

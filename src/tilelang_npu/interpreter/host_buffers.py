@@ -1,8 +1,9 @@
 """Buffers of an interpreted kernel: NumPy arrays in their element types, their slices and their elements.
 
-``A[i, j]`` is an :class:`HostElement`: its value where a number is needed, the start of a tile where ``T.copy`` takes one.
-``A[a:b, c]`` is a :class:`HostSlice`. Both hold places of the buffer, not values. No index is negative, and none lies outside
-of its axis; a slice of a global tensor may hang over the tensor's end. """
+``A[i, j]`` is an :class:`HostElement`: its value where a number is needed, the first element of a tile where ``T.copy`` takes
+one. ``A[a:b, c]`` is a :class:`HostSlice`. Both refer to the buffer's memory; they hold no values. An index is not negative and
+is inside its axis; a slice of a global tensor may extend past the tensor's end.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ Array = np.ndarray[Any, Any]
 
 
 class TileRef:
-    """What a buffer and a slice of one have in common.
+    """A buffer, or a slice of one.
 
     Attributes:
         buffer: the whole buffer.
         offsets, sizes: the first element and the number of elements along each axis of the buffer.
-        kept: the axes of the buffer that it has; the others have one element.
+        kept: the axes of the buffer that the tile has; along the others it has one element.
     """
 
     buffer: HostBuffer
@@ -46,23 +47,23 @@ class TileRef:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """The sizes of the axes that it has."""
+        """The sizes of the tile's axes."""
         return tuple(self.sizes[axis] for axis in self.kept)
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.extents)
 
     def describe(self) -> str:
-        """Name, shape and element type, for a message."""
+        """The name, the shape and the element type, for a message."""
         return f"{self.name} [{', '.join(map(str, self.extents))}] {self.kind}"
 
     def view(self) -> Array:
         """The elements, as an array that shares the buffer's memory.
 
         Raises:
-            TileError: T130, a part of it lies outside of the buffer.
+            TileError: T130, a part of the tile is outside of the buffer.
         """
         self.buffer.receive()
         for axis, (start, size, whole) in enumerate(zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)):
@@ -72,12 +73,12 @@ class TileRef:
         return self._cut(self.sizes)
 
     def inside(self) -> tuple[Array, tuple[int, ...]]:
-        """The elements that lie in the buffer, as an array that shares its memory, and their number along each kept axis."""
+        """The elements inside the buffer, as an array that shares its memory, and their number along each axis of the tile."""
         sizes = [max(0, min(size, whole - start))
                  for start, size, whole in zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)]
         if min(self.offsets, default=0) < 0:
             raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "no start is negative", "T502")
-        if 0 in sizes:  # all of it lies beyond the end
+        if 0 in sizes:  # the tile is entirely past the end
             return np.empty((0,) * self.ndim, self.buffer.array.dtype), (0,) * self.ndim
         return self._cut(sizes), tuple(sizes[axis] for axis in self.kept)
 
@@ -92,19 +93,19 @@ class TileRef:
         return HostSlice(self.buffer, self.offsets, self.sizes, kept)
 
     def squeezed(self) -> TileRef:
-        """The tile without axes of one element; one stays where all have one."""
+        """The tile without axes of one element; one axis stays where all have one."""
         kept = [axis for axis in self.kept if self.sizes[axis] != 1]
         return self.with_axes(kept or list(self.kept[-1:]) or [len(self.sizes) - 1])
 
     def resized(self, extents: Sequence[int]) -> TileRef:
-        """The tile with other extents of its axes."""
+        """The tile at the same first element with other sizes of its axes."""
         sizes = list(self.sizes)
         for axis, size in zip(self.kept, extents, strict=True):
             sizes[axis] = size
         return HostSlice(self.buffer, self.offsets, sizes, self.kept)
 
     def right_aligned(self, sizes: Sequence[int]) -> TileRef:
-        """The tile at the first element whose last axes have ``sizes``, and whose other axes have one element."""
+        """The tile at the same first element whose last axes have ``sizes``, and whose other axes have one element."""
         rank, given = len(self.offsets), list(sizes)
         while len(given) > rank and given[0] == 1:
             given.pop(0)
@@ -113,7 +114,7 @@ class TileRef:
         return HostSlice(self.buffer, self.offsets, [1] * (rank - len(given)) + given, range(rank))
 
     def flat(self) -> Array:
-        """The buffer's elements from the first one of the tile on, in row-major order, as a view."""
+        """The buffer's elements from the tile's first one on, in row-major order, as a view."""
         self.buffer.receive()
         array = self.buffer.array
         return array.reshape(-1)[int(np.ravel_multi_index(self.offsets, array.shape)):]
@@ -145,17 +146,17 @@ class TileRef:
 
 
 class HostBuffer(TileRef):
-    """A global tensor or a buffer on the chip.
+    """A global tensor or a buffer on chip.
 
     Attributes:
-        array, element, label: its elements, their type, the author's name for it.
-        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``, or ``shared`` and ``fragment`` where its use
-            decides.
+        array, element, label: its elements, their type, and the author's name for it.
+        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``; or ``shared`` and ``fragment`` where its uses
+            decide.
         named: whether an assignment has given it its name.
         own: whether each core has its own.
-        root: the buffer whose memory it sees under another shape or type; itself for all others.
-        key: the statement that allocated it, and how often it had.
-        pending: tiles that another core sends, which have not been received: the queue, the tile, the conversion.
+        root: the buffer that it is a view of; itself for other buffers.
+        key: the statement that allocated it, and how often the statement had allocated.
+        pending: tiles that another core sends and this core has not received: the queue, the tile, the conversion.
     """
 
     def __init__(self, array: Array, element: DType, memory: str, label: str = "buffer", key: object = None) -> None:
@@ -166,13 +167,13 @@ class HostBuffer(TileRef):
         self.pending: list[tuple[list[Any], TileRef, Any]] = []
 
     def seen(self, array: Array, element: DType) -> HostBuffer:
-        """The same memory under another shape or type; ``array`` is a view of it."""
+        """The same memory with another shape or type; ``array`` is a view of it."""
         made = HostBuffer(array, element, self.memory, self.label)
         made.root, made.own = self.root, self.own
         return made
 
     def receive(self) -> None:
-        """Wait for the tiles that are under way from another core."""
+        """Waits for the tiles that another core is sending to this buffer."""
         pending, self.root.pending = self.root.pending, []
         for queue, target, converted in pending:
             if not queue:
@@ -181,10 +182,10 @@ class HostBuffer(TileRef):
 
 
 class ScalarVariable(HostBuffer, Operators):
-    """``T.alloc_var``: one element, read and written under its plain name.
+    """``T.alloc_var``: one element that is read and written by its name.
 
     Attributes:
-        lanes: its values inside a ``T.Parallel`` that runs on arrays, one for each point; None where the loop has stored none.
+        lanes: inside a ``T.Parallel`` that runs on arrays its values, one for each point; None where the loop has stored none.
     """
 
     def __init__(self, element: DType) -> None:
@@ -204,7 +205,7 @@ class ScalarVariable(HostBuffer, Operators):
         return TypedScalar(self.array[0], self.kind)
 
     def store(self, value: Any) -> None:
-        """Assign it."""
+        """Assigns it."""
         points, made = current().points, stored(value, self.kind)
         if points is None:
             self.array[0] = made
@@ -232,11 +233,11 @@ class HostSlice(TileRef):
 
 
 class HostElement(Operators):
-    """``A[i, j]``: an element, or the start of a tile.
+    """``A[i, j]``: an element, or the first element of a tile.
 
     Attributes:
         buffer: the buffer.
-        indices: a place along each of its axes: an integer, or a scalar with one for each point of a ``T.Parallel``.
+        indices: for each axis an integer, or a scalar with one integer for each point of a ``T.Parallel``.
     """
 
     __slots__ = ("buffer", "indices")
@@ -249,7 +250,7 @@ class HostElement(Operators):
     name = property(lambda self: self.buffer.label)
 
     def describe(self) -> str:
-        """Text for a message."""
+        """The element, for a message."""
         return f"an element of {self.buffer.describe()}"
 
     def load(self) -> TypedScalar:
@@ -262,7 +263,7 @@ class HostElement(Operators):
         return TypedScalar(self.buffer.array[self._place()], self.kind)
 
     def store(self, value: Any) -> None:
-        """Write the element."""
+        """Writes the element."""
         run = current()
         self.buffer.receive()
         if not run.touches(self.buffer, writes=True):
@@ -275,10 +276,10 @@ class HostElement(Operators):
             self.buffer.array[self._place()] = made
 
     def start(self) -> tuple[int, ...]:
-        """The place as integers.
+        """The indices as integers.
 
         Raises:
-            NeedsPoints: there is one for each point.
+            NeedsPoints: an index has one value for each point.
         """
         return tuple(int(index) for index in self.indices)
 
@@ -298,7 +299,7 @@ class HostElement(Operators):
 
 
 def stored(value: Any, kind: DType) -> Any:
-    """A value as an element that is stored."""
+    """A value converted to an element that is stored."""
     if is_literal(value):
         return kind.numpy.type(value) if not kind.is_integer else np.asarray(int(value)).astype(kind.numpy)[()]
     return convert(scalar(value).value, kind, mode_to_integer())
@@ -308,8 +309,8 @@ def integer(value: Any) -> int:
     """A size, an offset or an index as a Python integer.
 
     Raises:
-        NeedsPoints: there is one for each point of a ``T.Parallel``.
-        TileError: T110, it is no integer.
+        NeedsPoints: it has one value for each point of a ``T.Parallel``.
+        TileError: T110, it is not an integer.
     """
     if type(value) is int:
         return value
@@ -323,7 +324,7 @@ def integer(value: Any) -> int:
 
 
 def subscript(memory: TileRef, items: Sequence[Any]) -> HostElement | HostSlice:
-    """``memory[items]``: an element where every axis has an index, else a slice; missing axes are taken whole."""
+    """``memory[items]``: an element where every axis has an index, else a slice; axes without an item are taken whole."""
     if len(items) > memory.ndim:
         raise fail(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", "give one index per axis")
     offsets: list[Any] = list(memory.offsets)
@@ -355,10 +356,10 @@ def _place(item: Any) -> Any:
 
 
 def memory_of(value: Any, what: str = "an operand") -> TileRef:
-    """A buffer or slice; an element stands for itself as a slice of one element.
+    """A buffer or a slice; an element becomes a slice of one element.
 
     Raises:
-        TileError: T110, it is neither.
+        TileError: T110, it is none of these.
     """
     value = value.origin if isinstance(value, TypedScalar) and value.origin is not None else value
     if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
@@ -372,16 +373,16 @@ def memory_of(value: Any, what: str = "an operand") -> TileRef:
 # --- allocations ---------------------------------------------------------------------------------------------------------
 
 POISON: ContextVar[tuple[float, int]] = ContextVar("tilelang_npu_poison", default=(float("nan"), -1))
-"""The float and the integer that memory holds which nothing has written. Results that change with it depend on such memory."""
+"""The float and the integer in memory that nothing has written. Results that depend on it use such memory."""
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """A shape as integers; one size may stand alone."""
+    """A shape as integers; a single size becomes a shape with one axis."""
     return tuple(integer(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
 def _key_of_allocation(space: str) -> tuple[object, ...]:
-    """The statement that allocates, and how often it has in this block."""
+    """The statement that allocates, and how often it has allocated in this block."""
     core = current()
     site = (core.site(), space)
     number = core.allocated[site] = core.allocated.get(site, 0) + 1
@@ -389,7 +390,7 @@ def _key_of_allocation(space: str) -> tuple[object, ...]:
 
 
 def allocate(shape: Any, kind: Any, space: str) -> HostBuffer:
-    """A buffer that holds nothing yet. Cores that are executed side by side share those of the Cube core's memories."""
+    """Allocates a buffer. Cores that run concurrently share the buffers in the Cube core's memories."""
     core, element, sizes = current(), element_type(kind), sizes_of(shape)
     number, whole = POISON.get()
     array = np.full(sizes, number if element.is_float else whole).astype(element.numpy)
@@ -418,7 +419,7 @@ for _name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local"):
 
 @tiles("alloc_global")
 def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> HostBuffer:
-    """A tensor in GM that the launch makes for itself."""
+    """A tensor in GM that belongs to the launch."""
     made: HostBuffer = current().launch.own_tensor(_key_of_allocation("gm"), sizes_of(shape), element_type(dtype))
     return made
 
@@ -435,14 +436,14 @@ OPERATIONS["alloc_var"] = _alloc_var
 
 
 class _Addressed:
-    """A memory in which buffers have addresses: as many bytes as they need so far."""
+    """A memory in which buffers have addresses; it grows as buffers are placed in it."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
         self._placed: list[tuple[HostBuffer, int]] = []
 
     def place(self, buffer: HostBuffer, address: int) -> None:
-        """Put a buffer at an address."""
+        """Places a buffer at an address."""
         self._placed.append((buffer, address))
         end = address + buffer.array.nbytes
         if end > self._bytes.size:
@@ -454,7 +455,7 @@ class _Addressed:
 
 @tiles("annotate_address")
 def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
-    """Place buffers at byte addresses of their memories; they may overlap."""
+    """Places buffers at byte addresses of their memories; they may overlap."""
     core = current()
     for buffer, address in address_map.items():
         space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
@@ -465,7 +466,7 @@ def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
 
 @tiles("annotate_layout", "func_attr")
 def without_effect(*_: Any, **__: Any) -> None:
-    """Says nothing of values."""
+    """Has no effect on values."""
 
 
 # --- the same memory under another shape or type -----------------------------------------------------------------------------
@@ -473,7 +474,7 @@ def without_effect(*_: Any, **__: Any) -> None:
 
 @tiles("reinterpretcast")
 def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
-    """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type."""
+    """Lets ``dst`` use the memory of ``src``, whose bits are read as the element type of ``dst``."""
     flat = src.array.reshape(-1).view(np.uint8)
     if dst.array.nbytes > flat.size:
         raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}", "give it no more bytes", "T110")
@@ -483,7 +484,7 @@ def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
 
 @tiles("view")
 def view(src: Any, shape: Any = None, dtype: Any = None) -> HostBuffer:
-    """The buffer under another shape, its bits read as another element type."""
+    """The buffer with another shape; its bits are read as another element type."""
     found = memory_of(src)
     array, element = found.view(), found.kind if dtype is None else element_type(dtype)
     if not array.flags.c_contiguous:
@@ -503,7 +504,9 @@ def bitcast(src: Any, dtype: Any, size: Any = None) -> HostBuffer:
 
 @tiles("reshape", "npuir_reshape")
 def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
-    """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one."""
+    """``T.reshape(buffer, shape)`` is the buffer with another shape; ``T.reshape(src, dst)`` copies it to a buffer of another
+    shape.
+    """
     other = shape if dst is None else dst
     if not isinstance(other, TileRef):
         return view(src, other)

@@ -1,4 +1,4 @@
-"""Executes a kernel: its blocks, its cores, and what the rewritten source asks for."""
+"""Executes a kernel: its blocks, its cores, and the calls of the rewritten source."""
 
 from __future__ import annotations
 
@@ -57,22 +57,23 @@ class Write:
 
 
 WATCHED: ContextVar[tuple[str, tuple[int, ...], list[Write]] | None] = ContextVar("tilelang_npu_watched_element", default=None)
-"""An element, by parameter and index, and the statements that write it."""
+"""An element, by parameter and index, and the list that collects the statements which write it."""
 
 
 class NeedsCores(Exception):
-    """A core reads what no earlier statement writes: it waits for another core of its block, so both must be executed."""
+    """A core reads a tile that no earlier statement writes: another core of its block does, so the cores must run concurrently.
+    """
 
 
 @dataclass
 class KernelSource:
-    """A kernel's function and how to read others.
+    """A kernel's function, and how to read other functions.
 
     Attributes:
         function, node, file: the author's function and its definition.
-        find: gives the definition and the file of another function.
-        names: values of names that its source finds beside those of its closure and module.
-        resolve: gives a closure's value as a call knows it: sizes in place of symbolic dimensions.
+        find: returns the definition and the file of another function.
+        names: values of names that the source uses and that are not in its closure or module.
+        resolve: returns the value of a closure variable in this call: sizes in place of symbolic dimensions.
     """
 
     function: FunctionType
@@ -89,15 +90,15 @@ class InterpretedLaunch:
     Attributes:
         dialect: ``npuir`` or ``ascendc``.
         arguments: buffers and scalars by parameter.
-        operation: gives the function that carries out ``T.name``.
-        roles: of each allocating statement, the memory that the use of its buffers decides.
+        operation: returns the function that executes ``T.<name>``.
+        roles: for each allocating statement the memory that the uses of its buffers decide.
         shared: buffers that cores share, by block and allocating statement.
-        probing: whether the first block is executed to see what buffers are used for.
+        probing: whether the first block is being executed only to find the uses of buffers.
         fifo: whether tiles from L0C go to the Vector cores through queues, as cores wait for later statements of each other.
         channels: tiles that a core reads before the kernel's order writes them.
-        schedule: the cores that are executed side by side.
-        blocks, vectors: how many blocks the launch has, and Vector cores a block.
-        written: the buffers on the chip that something has written.
+        schedule: the cores that run concurrently.
+        blocks, vectors: the number of blocks of the launch, and of Vector cores of a block.
+        written: the buffers on chip that have been written.
     """
 
     schedule: CoreSchedule
@@ -117,21 +118,21 @@ class InterpretedLaunch:
         self._tensors: dict[object, HostBuffer] = {}
 
     def run(self) -> None:
-        """Execute the kernel."""
+        """Executes the kernel."""
         nodes = list(self._definitions(self.source.function, self.source.node, set()))
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
-        apart = any(map(_reads_vector_number, nodes))
-        with _BLAS.limit(limits=1), np.errstate(all="ignore"):  # tiles are too small to be worth several threads
-            if not named & _FLAGS and not (apart and named & _CUBE):
+        reads_number = any(map(_reads_vector_number, nodes))
+        with _BLAS.limit(limits=1), np.errstate(all="ignore"):  # tiles are too small for several threads
+            if not named & _FLAGS and not (reads_number and named & _CUBE):
                 try:
-                    self._as_one(Core(self, "all"))
+                    self._run_alone(Core(self, "all"))
                     return
                 except NeedsCores:
                     self.fifo = True
                     for array, content in self._before or ():
                         array[...] = content
                     self._before = None
-            self._apart(2 if apart else 1)
+            self._run_cores(2 if reads_number else 1)
 
     def _definitions(self, function: FunctionType, node: ast.FunctionDef, seen: set[FunctionType]) -> Iterator[ast.FunctionDef]:
         """The definitions of the kernel and of its macros."""
@@ -144,7 +145,7 @@ class InterpretedLaunch:
                 seen.add(inner)
                 yield from self._definitions(inner, self.source.find(inner)[0], seen)
 
-    def _as_one(self, core: Core) -> Core:
+    def _run_alone(self, core: Core) -> Core:
         before, THREAD.running = THREAD.running, core
         try:
             self._call()
@@ -152,17 +153,18 @@ class InterpretedLaunch:
             THREAD.running = before
         return core
 
-    def _apart(self, vectors: int) -> None:
+    def _run_cores(self, vectors: int) -> None:
         self.vectors, self.probing = vectors, True
         kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, HostBuffer)}
         for name, array in kept.items():
             self.arguments[name].array = array.copy()
-        with contextlib.suppress(Exception):  # the first block, to see what buffers are used for: its order is no real core's
-            self._as_one(Core(self, "all", only=0))
+        # one core executes all of the first block, to find the uses of buffers; it may fail, as real cores wait for each other
+        with contextlib.suppress(Exception):
+            self._run_alone(Core(self, "all", only=0))
         for name, array in kept.items():
             self.arguments[name].array = array
         self.probing = False
-        for number, grid in enumerate(self._as_one(Core(self, "all", kernel=-1)).grids):
+        for number, grid in enumerate(self._run_alone(Core(self, "all", kernel=-1)).grids):
             self.blocks = math.prod(grid)
             self.shared.clear()
             self.schedule = CoreSchedule(self._cores(number), self._execute)
@@ -181,7 +183,7 @@ class InterpretedLaunch:
         self.rewritten(self.source.function, self.source.names)(**self.arguments)
 
     def rewritten(self, function: FunctionType, names: Mapping[str, Any]) -> FunctionType:
-        """A function of the kernel in the form that Python executes; ``names`` are further names that it finds."""
+        """A function of the kernel in the form that Python executes; ``names`` are further names that it can use."""
         own = function is self.source.function
         found = self._functions.get(function)
         if found is None:
@@ -198,18 +200,17 @@ class InterpretedLaunch:
         return found
 
     def queue(self, core: Core) -> list[Any]:
-        """The tiles that the Cube core has sent by the statement that is executed, and that were not received."""
+        """The tiles that the Cube core has sent with the statement that is being executed, and that were not received yet."""
         return self._queues.setdefault((core.block, core.site()), [])
 
     def own_tensor(self, key: object, shape: Sequence[int], kind: DType) -> HostBuffer:
-        """The global tensor that a statement of the kernel makes, the same one for all cores."""
+        """The global tensor that a statement of the kernel allocates, the same one for all cores."""
         if key not in self._tensors:
             self._tensors[key] = HostBuffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor")
         return self._tensors[key]
 
     def before_write(self, memory: TileRef) -> None:
-        """Note a write. What a global tensor holds is kept as long as the launch may begin again with its cores side by
-        side."""
+        """Notes a write. The contents of a global tensor are saved while the launch may start again with concurrent cores."""
         buffer = memory.buffer
         if buffer.space != "gm":
             self.written.add(buffer.root)
@@ -223,7 +224,7 @@ class InterpretedLaunch:
             self._before.append((buffer.array, buffer.array.copy()))
 
     def first_block_is_over(self) -> None:
-        """From here on the launch does not begin again."""
+        """From now on the launch does not start again."""
         self._before = None
 
 
@@ -236,8 +237,7 @@ def _filled(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _reads_vector_number(node: ast.FunctionDef) -> bool:
-    """Whether the kernel reads the number of its Vector core, the name after those of the blocks in ``with T.Kernel(...)
-    as``."""
+    """Whether the kernel reads the number of its Vector core, the name after the block ids in ``with T.Kernel(...) as``."""
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
     items = [item for part in ast.walk(node) if isinstance(part, ast.With) for item in part.items]
     return any(isinstance(item.context_expr, ast.Call) and isinstance(item.optional_vars, (ast.Tuple, ast.List))
@@ -250,18 +250,18 @@ def _reads_vector_number(node: ast.FunctionDef) -> bool:
 
 
 class RewrittenCalls:
-    """The name ``__kernel__`` of the rewritten source."""
+    """The object that the rewritten source calls ``__kernel__``."""
 
     @staticmethod
     def blocks(frame: Any, names: int, used: bool) -> Iterator[contextlib.AbstractContextManager[Any]]:
-        """The blocks that the core executes of a ``T.Kernel``, each a context manager that gives the block's numbers."""
+        """The blocks of a ``T.Kernel`` that the core executes, each as a context manager that gives the block ids."""
         core = current()
         grid = tuple(integer(count) for count in frame.blocks)
         if min(grid) <= 0:
             raise fail(f"T.Kernel: block counts {grid}", "a size or a number among the arguments makes the grid empty", "T406")
         core.grids.append(grid)
         if core.kernel not in (None, len(core.grids) - 1):
-            return  # another core's, or only the grids are asked for
+            return  # another launch is executed, or none: only the grids are needed
         alone = core.kind != "all"
         vectors = [core.vector] if alone or not used or core.launch.probing else [0, 1]
         for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:
@@ -306,7 +306,7 @@ class RewrittenCalls:
 
     @staticmethod
     def endless() -> Iterator[None]:
-        """The iterations of a ``while``, which leaves the loop itself."""
+        """The iterations of a ``while``, whose body leaves the loop."""
         with current().loop() as entry:
             while True:
                 entry[1] += 1
@@ -317,7 +317,7 @@ class RewrittenCalls:
     @staticmethod
     @contextlib.contextmanager
     def frame(opened: Any) -> Iterator[bool]:
-        """A ``with`` of the language; whether its body is executed."""
+        """A ``with`` of the language; yields whether its body is executed."""
         core, kind = current(), type(opened).__name__
         if kind in ("Then", "Else"):
             yield core.conditions[-1] is (kind == "Then")
@@ -333,12 +333,12 @@ class RewrittenCalls:
 
     @staticmethod
     def values(names: Mapping[str, Any], *wanted: str) -> Any:
-        """What names mean, to be put back after a loop that has variables of these names."""
+        """The values of names, which are restored after a loop that has variables of these names."""
         return tuple(names.get(name) for name in wanted)
 
     @staticmethod
     def read(value: Any) -> Any:
-        """A value that gets a name: an element is read now."""
+        """A value that is bound to a name: an element is read now."""
         if isinstance(value, HostElement) or (isinstance(value, ScalarVariable) and value.named):
             found = value.load()
             made = TypedScalar(found.value, found.kind, found.span)
@@ -350,7 +350,7 @@ class RewrittenCalls:
 
     @staticmethod
     def assign(name: str, old: Any, value: Any) -> Any:
-        """What a name means after an assignment."""
+        """The value of a name after an assignment."""
         if isinstance(old, ScalarVariable) and old.named and not (isinstance(value, HostBuffer) and not value.named):
             if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
                 raise fail(f"{name} is a T.alloc_var scalar, and {value.describe()} is none", "another name holds it", "T141")
@@ -364,7 +364,7 @@ class RewrittenCalls:
 
     @staticmethod
     def choose(condition: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """``chosen if condition else other``: one side is evaluated, in the type where both meet."""
+        """``chosen if condition else other``: one side is evaluated, and converted to the common type of both."""
         if not isinstance(condition, Operators):
             return chosen() if condition else other()
         test = truth(condition)
@@ -372,13 +372,13 @@ class RewrittenCalls:
             return select(test, parallel_points.under(test, True, chosen), parallel_points.under(test, False, other))
         value, beside = (chosen if test.value else other)(), None
         with contextlib.suppress(TileError, ArithmeticError, LookupError, ValueError, TypeError):
-            beside = (other if test.value else chosen)()  # what is not taken may have no value
+            beside = (other if test.value else chosen)()  # for its type alone: the side that is not taken may raise
         return select(True, value, beside) if is_scalar(value) and is_scalar(beside) else value
 
     @staticmethod
     def number(kind: type, value: Any) -> Any:
-        """``int(value)``, ``float(value)`` or ``bool(value)``: of a scalar of the kernel an int32, a float32 or a truth
-        value."""
+        """``int(value)``, ``float(value)`` or ``bool(value)``; for a scalar of the kernel an int32, a float32 or a truth value.
+        """
         return cast(value, {int: INT32, float: FLOAT32, bool: BOOL}[kind]) if isinstance(value, Operators) else kind(value)
 
     @staticmethod
@@ -419,7 +419,7 @@ def _numbers(place: Sequence[int]) -> Any:
 
 
 def _persistent(source: Any) -> Iterator[Any]:
-    """The tiles of a ``T.Persistent`` that a block takes: wave by wave, in bands of the last axis."""
+    """The tiles of a ``T.Persistent`` that a block computes, in bands along the last axis."""
     *domain, wave, group = (integer(size) for size in source.extents)
     group = min(group, domain[-1])
     group = group if domain[-1] % group == 0 else 1
@@ -450,4 +450,4 @@ BUILTINS: dict[str, Any] = {
     "min": _of_scalars(builtins.min, _fold("min")), "max": _of_scalars(builtins.max, _fold("max")),
     "abs": _of_scalars(builtins.abs, absolute), "pow": _of_scalars(builtins.pow, power),
     "range": lambda *bounds: [IndexInt(place) for place in range(*(integer(bound) for bound in bounds))]}
-"""What stands in place of Python's builtins in a kernel."""
+"""The replacements of Python's builtins in a kernel."""

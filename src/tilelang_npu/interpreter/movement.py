@@ -1,4 +1,4 @@
-"""Copies between memories, products of matrices, additions to global tensors."""
+"""Copies between memories, matrix products, and atomic additions to global tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN = (bool, int, np.bool_)
 
 
 def operand(value: Any) -> TileRef | HostElement:
-    """One side of a copy: a buffer, a slice, or the element where a tile starts."""
+    """An operand of a copy: a buffer, a slice, or the element that is the first one of a tile."""
     if isinstance(value, TypedScalar) and value.origin is not None:
         value = value.origin
     if (isinstance(value, TileRef) and not isinstance(value, ScalarVariable)) or isinstance(value, HostElement):
@@ -41,7 +41,7 @@ def operand(value: Any) -> TileRef | HostElement:
 
 def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, size: Any, *, transpose: bool = False
                ) -> tuple[TileRef, TileRef]:
-    """Both sides as tiles of one shape, but that a load may name a larger buffer than it has elements for."""
+    """Both operands as tiles of one shape; only a load may have a larger buffer as its destination, which it pads."""
     ascendc = current().dialect == "ascendc" and not transpose
     if size is not None:
         sizes = [integer(part) for part in size]
@@ -50,7 +50,7 @@ def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, siz
         return _matched(a, b, transpose)
     if isinstance(source, HostElement):
         if isinstance(target, HostElement):
-            raise fail("neither side of the copy says how much", "give size=[...]", "T131")
+            raise fail("neither side of the copy has a shape", "give size=[...]", "T131")
         if ascendc and _fewer_axes(source, target):
             return memory_of(source).right_aligned(target.extents[-len(source.indices):]), target
         return _matched(_borrowed(source, target, transpose), target, transpose)
@@ -70,7 +70,7 @@ def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, siz
 
 
 def _borrowed(start: HostElement, peer: TileRef, transpose: bool) -> TileRef:
-    """The tile at ``start`` with the extents of the other side."""
+    """The tile at ``start`` with the shape of the other operand."""
     sizes = list(peer.sizes if len(peer.sizes) <= len(start.indices) and not transpose else peer.extents)
     if transpose:
         sizes[-2:] = sizes[:-3:-1]
@@ -82,14 +82,16 @@ def _fewer_axes(start: HostElement, peer: TileRef) -> bool:
 
 
 def _corner(memory: TileRef, extents: Sequence[int]) -> TileRef:
-    """The first elements of a tile: its last axes with these extents, the first place of the others."""
+    """The first elements of a tile: its last axes have ``extents``, and its other axes are removed at their first index."""
     dropped = memory.ndim - len(extents)
     return memory.resized([*(1,) * dropped, *extents]).with_axes(memory.kept[dropped:])
 
 
 def _in_corner(source: TileRef, target: TileRef) -> tuple[TileRef, TileRef] | None:
-    """A slice of a global tensor beside a whole on-chip buffer that has room for more: a load names the whole buffer, a store
-    the corner that is written."""
+    """The operands of a copy between a slice of a global tensor and a larger whole buffer on chip; None for other copies.
+
+    A load names the whole buffer, a store the part that is stored.
+    """
     part, whole = (source, target) if source.space == "gm" else (target, source)
     if isinstance(part, HostBuffer) or not isinstance(whole, HostBuffer) or whole.space == "gm" or part.space != "gm":
         return None
@@ -116,19 +118,19 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
 @tiles("copy", "npuir_copy")
 def copy(src: Any, dst: Any, *options: Any, coalesced_width: object = None, size: Any = None, pad_value: Any = None,
          enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
-    """Move a tile; another element type is a conversion that rounds to nearest even."""
+    """Copies a tile and converts its elements; a conversion rounds to nearest even."""
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     given = dict(zip(["size"] if options and isinstance(options[0], (list, tuple)) else names, options, strict=False))
     transposed = bool(given.get("transpose", transpose))
     a, b = both_sides(operand(src), operand(dst), given.get("size", size), transpose=transposed)
     if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, HostSlice) and b.space == "l1"
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
-        b = b.buffer  # the front of a tile in L1: the rest arrives as padding
+        b = b.buffer  # the load fills the whole matrix: the rest becomes padding
     move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
 
 
 def move(a: TileRef, b: TileRef, *, pad: Any = None, relu: bool = False, transpose: bool = False) -> None:
-    """Copy a tile: what lies beyond a global tensor arrives as ``pad`` (0 without it), and is not written."""
+    """Copies a tile. Elements past the end of a global tensor are read as ``pad`` (0 without it), and are not written."""
     core = current()
     launch, crosses = core.launch, core.launch.fifo and a.space == "l0c" and b.space == "ub"
     if crosses and core.kind == "cube":
@@ -159,8 +161,7 @@ def _converted(values: Any, b: TileRef, relu: bool, transpose: bool) -> Any:
 
 
 def _loaded(a: TileRef, b: TileRef, pad: Any) -> Any:
-    """The elements that arrive, with the padding of what lies beyond a tensor and, where the destination is larger, of the
-    rest."""
+    """The elements that are copied, padded past the end of a tensor and, where the destination is larger, after the source."""
     if a.space != "gm":
         values = a.view()
         values = values.copy() if np.shares_memory(values, b.buffer.array) else values
@@ -178,20 +179,22 @@ def _loaded(a: TileRef, b: TileRef, pad: Any) -> Any:
 
 
 def _core_of(a: TileRef, b: TileRef) -> str:
-    """Which core copies: the Vector core what begins or ends in UB, the Cube core the rest."""
+    """The core that copies: the Vector core if an operand is in UB, or if neither is in a memory of the Cube core; else the
+    Cube core.
+    """
     return "vector" if "ub" in (a.space, b.space) or not _CUBE & {a.space, b.space} else "cube"
 
 
 @tiles("load_nd2nz", "npuir_load_nd2nz", "store_nz2nd", "npuir_store_nz2nd")
 def load_nd2nz(src: Any, dst: Any, size: Any = None) -> None:
-    """Move a matrix between a global tensor and the Cube core's memories."""
+    """Copies a matrix between a global tensor and the Cube core's memories."""
     move(*both_sides(operand(src), operand(dst), size))
 
 
 @tiles("store_fixpipe", "npuir_store_fixpipe")
 def store_fixpipe(src: Any, dst: Any, size: Any = None, enable_nz2nd: bool = False, channel_split: bool = False,
                   pre_relu_mode: str = "") -> None:
-    """Store a matrix from L0C to a global tensor."""
+    """Stores a matrix from L0C to a global tensor."""
     move(*both_sides(operand(src), operand(dst), size), relu=pre_relu_mode == "relu")
 
 
@@ -209,7 +212,7 @@ def _matrix(value: Any) -> TileRef:
 
 
 def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: bool, size: Any = None) -> None:
-    """``c += a @ b``, or ``c = a @ b`` where ``init`` holds; float32 or int32 sums."""
+    """Computes ``c += a @ b``, or ``c = a @ b`` where ``init`` holds, with float32 or int32 sums."""
     core = current()
     left, right, result = _matrix(a), _matrix(b), _matrix(c)
     launch = core.launch
@@ -232,7 +235,7 @@ def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: b
     if x.shape[1] != y.shape[0] or (x.shape[0], y.shape[1]) != target.shape:
         raise fail(f"a product of {x.shape} and {y.shape} into {target.shape}", "A is M x K, B is K x N, C is M x N", "T120")
     random = RANDOM.get()
-    if x.dtype.kind in "iu":  # sums of products of 8 bits are exact in float64, which NumPy multiplies faster than integers
+    if x.dtype.kind in "iu":  # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
         made = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64).astype(np.int32)
     elif random is None:
         made = (x.astype(np.float32) @ y.astype(np.float32)).astype(result.kind.numpy)
@@ -245,7 +248,7 @@ def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: b
 
 
 def _receive(core: Core, memory: TileRef) -> None:
-    """Before a product reads a tile: where nothing has written it, another core will."""
+    """Prepares the read of an operand of a product; another core writes the operand if nothing has written it."""
     launch, root = core.launch, memory.buffer.root
     unwritten = root not in launch.written and memory.space in ("shared", "l1")
     if core.kind != "all":
@@ -257,39 +260,28 @@ def _receive(core: Core, memory: TileRef) -> None:
         raise NeedsCores
 
 
-@tiles("gemm")
-def gemm(A: Any, B: Any, C: Any, *options: Any, size: Any = None, initC: Any = False, a_transpose: bool = False,
-         b_transpose: bool = False, transpose_A: bool = False, transpose_B: bool = False, policy: object = None,
-         clear_accum: Any = False, init: Any = False, k_pack: int = 1, wg_wait: int = 0) -> None:
-    """The product of two tiles, added to a third."""
-    names = ("size", "initC", "a_transpose", "b_transpose")
-    if options and isinstance(options[0], bool):
-        names = ("transpose_A", "transpose_B", "policy", "clear_accum")
-    given = dict(zip(names, options, strict=False))
-    starts = [given.get("initC", initC), given.get("clear_accum", clear_accum), init]
-    odd = [start for start in starts if not isinstance(start, _PLAIN)]
-    product(A, B, C, odd[0] if odd else any(starts),
-            bool(given.get("a_transpose", a_transpose)) or bool(given.get("transpose_A", transpose_A)),
-            bool(given.get("b_transpose", b_transpose)) or bool(given.get("transpose_B", transpose_B)), given.get("size", size))
+_GPU = ("transpose_A", "transpose_B", "policy", "clear_accum")
+"""The parameters of ``T.gemm`` in the order of TileLang for GPUs, where the first one is a bool."""
 
 
-@tiles("npuir_dot")
-def npuir_dot(A: Any, B: Any, C: Any, size: Any = None, initC: Any = False, a_transpose: bool = False,
-              b_transpose: bool = False) -> None:
-    """The product of two tiles, added to a third."""
-    product(A, B, C, initC, bool(a_transpose), bool(b_transpose), size)
+def _enter_product(*names: str, parameters: Sequence[str]) -> None:
+    """Enters a product; ``parameters`` are the names of its arguments after A, B and C, in order."""
+    def call(A: Any, B: Any, C: Any, *options: Any, **keywords: Any) -> None:
+        gpu = names == ("gemm",) and options and isinstance(options[0], bool)
+        given = {**keywords, **dict(zip(_GPU if gpu else parameters, options, strict=False))}
+        starts = [given.get(name, False) for name in ("initC", "clear_accum", "init")]
+        condition = next((start for start in starts if not isinstance(start, _PLAIN)), any(starts))
+        transposed = [bool(given.get(first)) or bool(given.get(second))
+                      for first, second in (("a_transpose", "transpose_A"), ("b_transpose", "transpose_B"))]
+        product(A, B, C, condition, transposed[0], transposed[1], given.get("size"))
+
+    tiles(*names)(call)
 
 
-@tiles("gemm_v0")
-def gemm_v0(A: Any, B: Any, C: Any, transpose_A: Any = False, transpose_B: bool = False, init: Any = False) -> None:
-    """The product of two tiles, added to a third."""
-    product(A, B, C, init, bool(transpose_A), bool(transpose_B))
-
-
-@tiles("mma", "npu_gemm")
-def mma(A: Any, B: Any, C: Any, init: Any = False) -> None:
-    """The product of two tiles in L0A and L0B, added to one in L0C."""
-    product(A, B, C, init, transpose_a=False, transpose_b=False)
+_enter_product("gemm", parameters=("size", "initC", "a_transpose", "b_transpose"))
+_enter_product("npuir_dot", parameters=("size", "initC", "a_transpose", "b_transpose"))
+_enter_product("gemm_v0", parameters=("transpose_A", "transpose_B", "init"))
+_enter_product("mma", "npu_gemm", parameters=("init",))
 
 
 # --- additions to global tensors -----------------------------------------------------------------------------------------
@@ -298,7 +290,7 @@ def mma(A: Any, B: Any, C: Any, init: Any = False) -> None:
 @known(*(prefix + name for prefix in ("", "v", "npuir_") for name in ("atomic_add", "atomic_addx2", "atomic_addx4")),
        "tile.atomic_add")
 def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None = None) -> None:
-    """Add a tile to a global tensor, or a number to an element of it."""
+    """Adds a tile to a global tensor, or a number to an element of it."""
     core = current()
     if core.points is not None:
         raise NeedsPoints
@@ -309,7 +301,7 @@ def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None
             place.buffer.array[place.start()] += stored(src, place.kind)
         return
     source, target = operand(src), place
-    if source.buffer.space == "gm" and target.buffer.space != "gm":  # the older order of the arguments
+    if source.buffer.space == "gm" and target.buffer.space != "gm":  # older scripts pass (src, dst)
         source, target = target, source
     a, b = both_sides(source, target, size)
     if core.executes(_core_of(a, b)):

@@ -1,4 +1,4 @@
-"""The operations that the interpreter knows, by the names that they have under ``T``."""
+"""The operations of the interpreter, by their names in ``T``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tilelang_npu.interpreter.running_core import current, fail
 from tilelang_npu.interpreter.typed_scalars import NeedsPoints
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
-_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "order")
+_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "sync")
 
 
 def operations() -> dict[str, Callable[..., Any]]:
-    """The table, with the operations of all modules entered."""
+    """Returns the table, after all modules have entered their operations."""
     if "sync_all" not in OPERATIONS:
         for module in _MODULES:
             import_module(f"tilelang_npu.interpreter.{module}")
@@ -23,10 +23,10 @@ def operations() -> dict[str, Callable[..., Any]]:
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """The function that carries out ``T.name``.
+    """Returns the function that executes ``T.<name>``.
 
     Raises:
-        TileError: T190, the interpreter does not know it.
+        TileError: T190, the interpreter does not have it.
     """
     if name not in operations():
         raise fail(f"the interpreter does not know T.{name}", "run the kernel compiled", "T190")
@@ -34,7 +34,7 @@ def operation(name: str) -> Callable[..., Any]:
 
 
 def known(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function of scalars under these names."""
+    """Enters a function of scalars under these names."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         OPERATIONS.update(dict.fromkeys(names, function))
@@ -44,7 +44,7 @@ def known(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def tiles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function of tiles under these names: in a ``T.Parallel`` it is carried out at each point."""
+    """Enters a function of tiles under these names; in a ``T.Parallel`` it is executed for each point."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

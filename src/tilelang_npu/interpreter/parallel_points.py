@@ -1,8 +1,9 @@
-"""``T.Parallel`` on arrays: the body runs once, and every scalar in it has one value for each point of the loop.
+"""Executes a ``T.Parallel`` on arrays: the body runs once, and each scalar in it has one value for each point of the loop.
 
-That is the same as running the body point by point, as long as no point uses what another one stores. Accesses are recorded:
-where two of them overlap at different places of one buffer, where two points store to one element, or where the body asks for a
-number in place of an array, :class:`NeedsPoints` is raised, what was stored is put back, and the loop runs point by point.
+The result is that of running the body point by point if no point uses an element that another point stores. So accesses are
+recorded. :class:`NeedsPoints` is raised where two of them overlap at different indices of one buffer, where two points store to
+one element, or where the body needs a single number instead of an array. The stores are then undone, and the loop runs point
+by point.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class ParallelPoints:
     """The points of a ``T.Parallel``.
 
     Attributes:
-        extents: the loop's extents.
-        mask: where the enclosing branches hold; None where there are none.
+        extents: the extents of the loop.
+        mask: for each point whether the conditions of the enclosing branches hold; None outside of branches.
     """
 
     def __init__(self, extents: Sequence[int]) -> None:
@@ -39,7 +40,7 @@ class ParallelPoints:
         self._read_first: set[int] = set()
 
     def indices(self) -> list[TypedScalar]:
-        """The loop's variables, one value for each point."""
+        """The variables of the loop, with one value for each point."""
         found = []
         for axis, size in enumerate(self.extents):
             shape = [1] * len(self.extents)
@@ -50,7 +51,7 @@ class ParallelPoints:
     # --- accesses --------------------------------------------------------------------------------------------------------
 
     def load(self, buffer: HostBuffer, indices: Sequence[Any]) -> Any:
-        """The elements of all points."""
+        """The elements that all points read."""
         key = self._key(indices)
         self._note(buffer, key, writes=False)
         places, order = self._slices(buffer, key)
@@ -59,7 +60,7 @@ class ParallelPoints:
         return buffer.array[self._arrays(buffer, indices)]
 
     def store(self, buffer: HostBuffer, indices: Sequence[Any], value: Any) -> None:
-        """Store an element for each point."""
+        """Stores an element for each point."""
         key = self._key(indices)
         self._note(buffer, key, writes=True)
         places, order = self._slices(buffer, key)
@@ -87,11 +88,11 @@ class ParallelPoints:
         buffer.array[tuple(chosen)] = values
 
     def read_before_written(self, variable: ScalarVariable) -> None:
-        """A variable has the value that it had before the loop: a later store would be seen by the next point."""
+        """Notes that a variable was read before the loop has stored it: a later store would be visible to the next point."""
         self._read_first.add(id(variable))
 
     def assign(self, variable: ScalarVariable, value: Any) -> None:
-        """Assign a variable: each point sees its own value, and the last point's remains."""
+        """Assigns a variable: each point sees its own value, and the last point's value remains after the loop."""
         if id(variable) in self._read_first:
             raise NeedsPoints
         if self.mask is not None:
@@ -102,7 +103,7 @@ class ParallelPoints:
         self._variables[id(variable)] = variable
 
     def finish(self, *, keep: bool) -> None:
-        """End the loop; without ``keep`` what it stored is put back."""
+        """Ends the loop; without ``keep`` its stores are undone."""
         for variable in self._variables.values():
             if keep and variable.lanes is not None:
                 variable.array[0] = np.broadcast_to(variable.lanes.value, self.extents).reshape(-1)[-1]
@@ -115,7 +116,7 @@ class ParallelPoints:
 
     @staticmethod
     def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
-        """What tells accesses apart: each index as an integer, a span or an array."""
+        """The indices of an access in a form that can be compared: an integer, a span or an array for each axis."""
         return tuple(("span", *index.span) if isinstance(index, TypedScalar) and index.span is not None
                      else ("array", index.value) if isinstance(index, TypedScalar) else ("at", int(index)) for index in indices)
 
@@ -124,7 +125,7 @@ class ParallelPoints:
         seen = self._views.setdefault(root, buffer)
         against = [*self._stores.get(root, ()), *(self._loads.get(root, ()) if writes else ())]
         if against and seen.array is not buffer.array:
-            raise NeedsPoints  # the buffer is seen under two shapes
+            raise NeedsPoints  # the buffer is accessed with two shapes
         for other in against:
             if not _same(key, other) and not _disjoint(key, other):
                 raise NeedsPoints
@@ -135,8 +136,9 @@ class ParallelPoints:
             kept.append(key)
 
     def _slices(self, buffer: HostBuffer, key: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, list[int]]:
-        """The access as slices of the buffer, and the axis of the loop that each slice runs along; None where there are
-        none."""
+        """The access as slices of the buffer, and the loop's axis of each slice; None where an index is not an integer or a
+        span.
+        """
         places: list[Any] = []
         order: list[int] = []
         for part, size in zip(key, buffer.array.shape, strict=True):
@@ -155,16 +157,16 @@ class ParallelPoints:
         return tuple(places), order
 
     def _spread(self, found: Any, key: tuple[Any, ...], order: Sequence[int]) -> Any:
-        """An array with an axis for each slice as one with an axis for each axis of the loop; shares memory."""
+        """An array with an axis for each slice, seen with an axis for each axis of the loop; it shares memory."""
         turned = found.transpose(sorted(range(len(order)), key=order.__getitem__)) if len(order) > 1 else found
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
     def _arrays(self, buffer: HostBuffer, indices: Sequence[Any]) -> tuple[Any, ...]:
-        """The indices as arrays; those of points where the enclosing branches do not hold are 0.
+        """The indices as arrays; 0 for points at which the enclosing branches do not hold.
 
         Raises:
-            TileError: T130, an index lies outside of its axis.
+            TileError: T130, an index is outside of its axis.
         """
         found = []
         for axis, (index, size) in enumerate(zip(indices, buffer.array.shape, strict=True)):
@@ -192,13 +194,13 @@ def _bounds(part: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def _disjoint(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    """Whether the places of two accesses surely share none."""
+    """Whether two accesses are known to have no element in common."""
     return len(left) == len(right) and any(
         _bounds(a)[1] < _bounds(b)[0] or _bounds(b)[1] < _bounds(a)[0] for a, b in zip(left, right, strict=True))
 
 
 class Pass:
-    """One execution of the body of a ``T.Parallel``: on arrays, or of one point."""
+    """One execution of the body of a ``T.Parallel``: on arrays, or for one point."""
 
     def __init__(self, core: Core, indices: Sequence[Any], points: ParallelPoints | None) -> None:
         self._core, self._indices, self._points = core, indices, points
@@ -212,14 +214,14 @@ class Pass:
         self._core.points, self._core.in_parallel = None, False
         if self._points is None:
             return False
-        # any error of the array form is told of the point that has it
+        # an error on arrays is raised again by the point that has it, with its indices
         self.failed = kind is not None and issubclass(kind, (NeedsPoints, TileError, TypeError, ValueError, IndexError))
         self._points.finish(keep=kind is None)
         return self.failed
 
 
 def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[Pass]:
-    """The executions of the body: one on arrays, or one for each point where that does not do."""
+    """The executions of the body: one on arrays, or one for each point where arrays do not work."""
     sizes = [max(0, int(size)) for size in extents]
     if on_arrays and 0 not in sizes:
         points = ParallelPoints(sizes)
@@ -232,7 +234,7 @@ def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[P
 
 
 def cases(condition: Any) -> Iterator[bool]:
-    """The branches of an ``if`` that are executed: one, or on arrays both, each for the points where it holds."""
+    """The branches of an ``if`` to execute: one of them, or on arrays both, each for the points where it is taken."""
     points = current().points
     test = truth(condition) if points is not None and not isinstance(condition, (bool, int)) else condition
     if points is None or not isinstance(test, TypedScalar) or not np.ndim(test.value):
@@ -250,7 +252,7 @@ def cases(condition: Any) -> Iterator[bool]:
 
 
 def under(condition: TypedScalar, branch: bool, evaluate: Any) -> Any:
-    """The value of an expression for the points where a condition holds (or does not)."""
+    """The value of an expression for the points where a condition is true, or false."""
     points = current().points
     assert points is not None
     outer = points.mask

@@ -1,7 +1,7 @@
-"""The small rewrite of a kernel's syntax tree that lets Python execute it.
+"""Rewrites the syntax tree of a kernel so that Python can execute it.
 
-Lines, names and expressions stay the author's, so that a debugger stops where they are. What is changed is what the language
-means otherwise than Python:
+Lines, names and expressions stay the author's, so that a debugger stops at them. These constructs change, because the language
+gives them another meaning than Python:
 
 ====================================  ================================================================================
 ``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True):`` around ``with b as (c, v): ...``
@@ -16,8 +16,8 @@ means otherwise than Python:
 ``T.loop_break()``                     ``break``
 ====================================  ================================================================================
 
-A loop's variable that has the name of something bound outside of the loop means that again after the loop (upstream's lexical
-scoping, where Python would keep the last iteration's value).
+A loop variable with the name of a value from outside of the loop has that value again after the loop, as in upstream's lexical
+scoping; in Python it would keep the value of the last iteration.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 K = "__kernel__"
-"""The name under which the rewritten source finds the interpreter."""
+"""The name of the interpreter in the rewritten source."""
 _OUTER = "__kernel_with_its_closure__"
 _BRANCHES = ("Scope", "Then", "Else", "If", "rs")
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 
 
 def _called(node: ast.AST) -> str:
-    """The last name of what is called: ``Parallel`` of ``T.Parallel(8)``; an empty string where nothing is."""
+    """The last name of the function that is called: ``Parallel`` for ``T.Parallel(8)``; empty where there is no call."""
     function = node.func if isinstance(node, ast.Call) else None
     return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
 
@@ -56,7 +56,7 @@ def _names(target: ast.expr | None) -> list[str]:
 
 
 def _at(node: ast.AST, made: Any) -> Any:
-    """A new statement or expression at the author's place."""
+    """Gives a new statement or expression the author's line and column."""
     return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
@@ -73,8 +73,8 @@ class Rewriter(ast.NodeTransformer):
         self._count += 1
         return f"__{what}_{self._count}"
 
-    def _body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Statements rewritten; names that they bind leave scope with them."""
+    def body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Rewrites statements; the names that they bind leave scope at their end."""
         outer = list(self._bound)
         made: list[ast.stmt] = []
         for statement in statements:
@@ -95,7 +95,7 @@ class Rewriter(ast.NodeTransformer):
         source = self.visit(node.iter)
         outer, self._in_parallel = self._in_parallel, self._in_parallel or parallel
         self._bound += names
-        body = self._body(node.body)
+        body = self.body(node.body)
         del self._bound[len(self._bound) - len(names):]
         self._in_parallel = outer
         if parallel:
@@ -121,7 +121,7 @@ class Rewriter(ast.NodeTransformer):
         test = self.visit(node.test)
         leave = ast.If(_kernel("negation", test), [ast.Break()], [])
         return _at(node, ast.For(ast.Name(self._fresh("round"), ast.Store()), _kernel("endless"),
-                                 [_at(node, leave), *self._body(node.body)], []))
+                                 [_at(node, leave), *self.body(node.body)], []))
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         if _called(node.value) == "loop_break":
@@ -137,7 +137,7 @@ class Rewriter(ast.NodeTransformer):
         name = _called(item.context_expr)
         names = _names(target)
         self._bound += names
-        made = self._body(body)
+        made = self.body(body)
         del self._bound[len(self._bound) - len(names):]
         if name == "Kernel":
             count = len(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else int(target is not None)
@@ -156,7 +156,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         test = self.visit(node.test)
-        body, other = self._body(node.body), self._body(node.orelse)
+        body, other = self.body(node.body), self.body(node.orelse)
         if not self._in_parallel or any(isinstance(part, _JUMPS) for part in ast.walk(node)):
             return _at(node, ast.If(test, body, other))
         one = self._fresh("case")
@@ -203,7 +203,7 @@ class Rewriter(ast.NodeTransformer):
             return _at(node, ast.Assign(targets, _kernel("assign", ast.Constant(name), _value_of(name), value)))
         if all(isinstance(target, ast.Subscript) for target in targets):
             return _at(node, ast.Assign(targets, value))
-        # several targets: one value, assigned to each of the names in turn
+        # several targets: the value is assigned to a temporary, and from it to each name
         held = self._fresh("value")
         made: list[ast.stmt] = [ast.Assign([ast.Name(held, ast.Store())], _kernel("read", value))]
         for target in targets:
@@ -235,14 +235,10 @@ class Rewriter(ast.NodeTransformer):
         return self.visit_Assign(_at(node, ast.Assign([node.target], node.value)))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        return node  # a helper inside of a kernel is Python's own
+        return node  # a helper inside of a kernel is plain Python
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         return node
-
-    def rewritten(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The function's statements."""
-        return self._body(body)
 
 
 def _locals() -> ast.Call:
@@ -250,7 +246,7 @@ def _locals() -> ast.Call:
 
 
 def _value_of(name: str) -> ast.expr:
-    """The present value of a name, or None where it has none yet."""
+    """The current value of a name, or None where it has none yet."""
     return ast.Call(ast.Attribute(_locals(), "get", ast.Load()), [ast.Constant(name)], [])
 
 
@@ -258,11 +254,11 @@ def compiled(node: ast.FunctionDef, file: str, free: Sequence[str]) -> CodeType:
     """The code of the rewritten function.
 
     Args:
-        node: the function's definition; its decorators, annotations and defaults play no part.
+        node: the function's definition; its decorators, annotations and defaults are ignored.
         file: the author's file, for tracebacks and debuggers.
-        free: names that the function takes from its closure.
+        free: the names that the function takes from its closure.
     """
-    body = Rewriter(node).rewritten(deepcopy(node.body))
+    body = Rewriter(node).body(deepcopy(node.body))
     arguments = ast.arguments(
         [ast.arg(each.arg) for each in node.args.posonlyargs], [ast.arg(each.arg) for each in node.args.args],
         ast.arg(node.args.vararg.arg) if node.args.vararg else None, [ast.arg(each.arg) for each in node.args.kwonlyargs],
@@ -282,29 +278,23 @@ def compiled(node: ast.FunctionDef, file: str, free: Sequence[str]) -> CodeType:
 
 def executable(function: FunctionType, node: ast.FunctionDef, file: str, names: Mapping[str, Any], cells: Mapping[str, Any],
                builtins: Mapping[str, Any], interpreter: Any) -> FunctionType:
-    """The rewritten function as one that Python calls.
+    """The rewritten function as a function that Python can call.
 
     Args:
-        function: the author's function, which gives closure, globals and defaults.
+        function: the author's function, which gives the closure, the globals and the defaults.
         node, file: its definition.
-        names: values of further names, which stand before those of the module.
-        cells: values that stand in place of what closure cells hold, by name.
-        builtins: what stands in place of Python's builtins.
-        interpreter: what the rewritten source calls.
+        names: the values of further names, which come before those of the module.
+        cells: the values that replace the contents of closure cells, by name.
+        builtins: the replacements of Python's builtins.
+        interpreter: the object that the rewritten source calls.
     """
     free = list(function.__code__.co_freevars)
     code = compiled(node, file, free)
     own = dict(zip(free, function.__closure__ or (), strict=True))
     closure = tuple(CellType(cells[name]) if name in cells else own[name] for name in code.co_freevars)
     namespace = {**function.__globals__, **names, K: interpreter}
-    namespace["__builtins__"] = {**_builtins_of(function), **builtins}
+    own_builtins = function.__globals__.get("__builtins__")  # of the main module a module, of others a dict
+    namespace["__builtins__"] = {**(own_builtins if isinstance(own_builtins, dict) else vars(python)), **builtins}
     made = FunctionType(code, namespace, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
-
-
-def _builtins_of(function: FunctionType) -> dict[str, Any]:
-    found = function.__globals__.get("__builtins__")
-    if isinstance(found, dict):
-        return dict(found)
-    return dict(vars(python))

@@ -1,4 +1,4 @@
-"""What one core of an interpreted launch knows: its numbers, its memory, its place in the kernel."""
+"""The state of one core of an interpreted launch: its numbers, its memory, its position in the kernel."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from tilelang_npu.dispatch import THREAD
 from tilelang_npu.errors import Location, TileError
 
 KERNEL_CODE: set[CodeType] = set()
-"""Code objects of the functions that are interpreted: a frame of one of them is at the author's line."""
+"""The code objects of interpreted functions: a frame of one of them is at a line of the author."""
 
 
 class Core:
-    """A core that executes the kernel's function, or all cores of all blocks in turn where nothing tells them apart.
+    """A core that executes the kernel's function; or one for all cores of all blocks, where the kernel does not distinguish
+    them.
 
     Attributes:
-        launch: what the cores of a launch share, an ``InterpretedLaunch`` (a module above this one).
-        kind: ``cube``, ``vector``, or ``all`` where one core stands for those of a block.
+        launch: the state that the cores of a launch share, an ``InterpretedLaunch`` (of a module above this one).
+        kind: ``cube``, ``vector``, or ``all`` where this object executes the work of all cores.
         vector, block: the number of the Vector core in its block, and of the block.
-        kernel, only: the number of the ``T.Kernel``, and of the block, that it executes alone; None for all.
-        grids: of each ``T.Kernel`` that it came to, the block counts.
-        points: the ``T.Parallel`` that is executed on arrays, a ``ParallelPoints``; None elsewhere.
+        kernel, only: the number of the only ``T.Kernel`` and of the only block that it executes; None for all.
+        grids: the block counts of each ``T.Kernel`` that it has reached.
+        points: the ``ParallelPoints`` of the ``T.Parallel`` that is executed on arrays; None elsewhere.
         in_parallel: whether the body of a ``T.Parallel`` is executed.
-        scope, pipes, conditions: the core of the enclosing ``T.Scope``; the enclosing ``T.rs`` and ``T.If``, innermost last.
-        loops: of each enclosing loop the place of its statement and the number of its iteration.
-        allocated: how many buffers each allocating statement has made in this block.
-        addressed: per memory, the bytes that ``T.annotate_address`` placed buffers in.
+        scope: the core of the enclosing ``T.Scope``.
+        pipes, conditions: the enclosing ``T.rs`` and ``T.If``, innermost last.
+        loops: for each enclosing loop the lines of its statement and the number of its iteration.
+        allocated: how many buffers each allocating statement has allocated in this block.
+        addressed: for each memory the bytes in which ``T.annotate_address`` placed buffers.
         scale: the factor of ``T.set_deq_scale``; None without one.
     """
 
@@ -53,22 +55,23 @@ class Core:
         return str(self.launch.dialect)
 
     def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """Carry out a language function."""
+        """Executes the operation ``T.<name>``."""
         return self.launch.operation(name)(*arguments, **keywords)
 
     def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
-        """Call the function of a macro, rewritten as the kernel is."""
+        """Calls the function of a macro, rewritten as the kernel is."""
         outer = None if hygienic else next(self.frames(), None)
         return self.launch.rewritten(function, {} if outer is None else dict(outer.f_locals))(*arguments, **keywords)
 
     def executes(self, kind: str) -> bool:
-        """Whether an operation of the ``cube`` or the ``vector`` cores is executed here."""
+        """Whether this core executes operations of the ``cube`` or ``vector`` cores."""
         return self.kind in ("all", kind)
 
     def touches(self, buffer: Any, *, writes: bool = False) -> bool:
-        """Before an access to an element: wait for earlier work of the other cores where they share the buffer. Whether this
-        core
-        makes it: a store to memory that cores share is one core's."""
+        """Prepares an access to an element, and returns whether this core makes it.
+
+        Where cores share the buffer, the access waits for earlier work of the other cores, and only one of them stores.
+        """
         if self.kind == "all" or (buffer.own and buffer.space != "gm"):
             return True
         if writes and self.kind != (self.scope or "vector"):
@@ -77,7 +80,7 @@ class Core:
         return True
 
     def take_turn(self) -> None:
-        """Wait until all cores have done what stands before this place in the kernel."""
+        """Waits until all cores have executed the statements before this position of the kernel."""
         if self.kind != "all":
             self.launch.schedule.wait(self, None, "")
 
@@ -91,21 +94,22 @@ class Core:
             frame = frame.f_back
 
     def location(self) -> Location | None:
-        """The author's line that is executed."""
+        """The author's line that is being executed."""
         frame = next(self.frames(), None)
         return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno)
 
     def site(self) -> tuple[int, ...]:
-        """The lines that are executed, from the kernel's to that of the innermost macro."""
+        """The lines that are being executed, from the kernel's to the innermost macro's."""
         return tuple(frame.f_lineno for frame in self.frames())[::-1]
 
     def position(self) -> tuple[int, ...]:
-        """The place in the kernel's order of execution: lines and iterations, compared from the outermost."""
+        """The position in the kernel's order of execution: lines and iterations, outermost first. Tuples compare in that order.
+        """
         return tuple(part for place, iteration in self.loops for part in (*place, iteration)) + self.site()
 
     @contextmanager
     def loop(self) -> Iterator[list[Any]]:
-        """A loop: the number of its iteration is the second item of the list."""
+        """Registers a loop; the second item of the list is the number of the iteration, which the caller counts."""
         entry: list[Any] = [self.site() if self.kind != "all" else (), -1]
         self.loops.append(entry)
         try:
@@ -117,11 +121,11 @@ class Core:
 
 
 def current() -> Core:
-    """The core that this thread executes."""
+    """Returns the core that this thread executes."""
     found: Core = THREAD.running
     return found
 
 
 def fail(message: str, advice: str, code: str = "T111") -> TileError:
-    """An error at the author's line."""
+    """Returns an error at the author's line."""
     return TileError(message, code=code, location=current().location(), help=advice)

@@ -1,4 +1,4 @@
-"""Functions of scalars: arithmetic on numbers, sizes and elements. Some are, with a destination, operations on tiles."""
+"""Functions of scalars: arithmetic on numbers, sizes and elements. With a destination, some of them are operations on tiles."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tilelang_npu.interpreter.typed_scalars import (
     select,
     truth,
 )
-from tilelang_npu.target.dtypes import dtype
+from tilelang_npu.target.dtypes import dtype as element_type
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
     "rsqrt": lambda a: 1 / np.sqrt(a), "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "erf": erf, "expm1": np.expm1, "reciprocal": lambda a: 1 / a}
-"""Functions of one float, by the name of the language."""
+"""Functions of one float, by their names in the language."""
 
 
 def _is_tile(value: Any) -> bool:
@@ -49,7 +49,7 @@ def _is_tile(value: Any) -> bool:
 
 
 def _either(name: str, count: int, meaning: Callable[..., Any], tile: str = "") -> None:
-    """Enter a function of ``count`` scalars; with a destination it is the operation ``tile`` on tiles."""
+    """Enters a function of ``count`` scalars; with a destination it is the operation ``tile`` on tiles."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         on_tiles = len(arguments) > count or any(map(_is_tile, arguments))
@@ -90,15 +90,12 @@ OPERATIONS.update({
     "atan2": lambda left, right: function(np.arctan2, left, right),
     "copysign": lambda left, right: function(np.copysign, left, right),
     "isfinite": lambda value: compare("lt", absolute(value), math.inf),
-    "cast": lambda value, dtype: cast(value, _element(dtype)), "Cast": lambda dtype, value: cast(value, _element(dtype)),
+    "cast": lambda value, dtype: cast(value, element_type(dtype)),
+    "Cast": lambda dtype, value: cast(value, element_type(dtype)),
     "And": lambda *operands: _logical("and", operands), "Or": lambda *operands: _logical("or", operands),
     "Not": lambda operand: TypedScalar(np.logical_not(truth(operand).value), BOOL),
     "any_of": lambda buffer: _folded(buffer, np.any), "all_of": lambda buffer: _folded(buffer, np.all),
     "max_value": lambda dtype: _limit(dtype, 1), "min_value": lambda dtype: _limit(dtype, 0)})
-
-
-def _element(kind: Any) -> Any:
-    return dtype(kind)
 
 
 def _logical(name: str, operands: tuple[Any, ...]) -> Any:
@@ -114,7 +111,7 @@ def _folded(buffer: Any, fold: Callable[..., Any]) -> TypedScalar:
 
 
 def _limit(kind: Any, end: int) -> Any:
-    found = dtype(kind)
+    found = element_type(kind)
     info: Any = ml_dtypes.finfo
     return float((info(found.numpy).min, info(found.numpy).max)[end]) if found.is_float else limits(found)[end]
 
@@ -126,13 +123,13 @@ def _bits(value: Any) -> TypedScalar:
 
 @known("popcount")
 def popcount(value: Any) -> Any:
-    """Number of bits of an integer that are set."""
+    """The number of set bits of an integer."""
     return _count(value, lambda number, width: number.bit_count())
 
 
 @known("clz")
 def clz(value: Any) -> Any:
-    """Number of zeros before the first set bit of an integer."""
+    """The number of zero bits above the highest set bit of an integer."""
     return _count(value, lambda number, width: width - number.bit_length())
 
 
@@ -146,7 +143,7 @@ def _count(value: Any, count: Callable[[int, int], int]) -> TypedScalar:
 @known("reinterpret")
 def reinterpret(dtype: Any, value: Any) -> Any:
     """The bits of a scalar read as another type of the same width."""
-    wanted, found = _element(dtype), scalar(value)
+    wanted, found = element_type(dtype), scalar(value)
     if found.kind is INDEX:
         found = cast(found, INT64 if wanted.bits == 64 else INT32)
     if found.kind.bits != wanted.bits:
@@ -162,6 +159,6 @@ def select_scalar(condition: Any, chosen: Any, other: Any) -> Any:
 
 @known("assert_")
 def assert_(condition: Any, message: str = "") -> None:
-    """A condition on sizes."""
+    """Checks a condition on sizes."""
     if not bool(condition):
         raise fail(f"the assertion does not hold: {message}", "check the sizes", "T148")

@@ -1,4 +1,4 @@
-"""Operations of the Vector core that move, scan, sort or make data, and Ascend C's instructions by repeats and strides."""
+"""Operations of the Vector core that move, scan, sort or generate data, and AscendC instructions by repeats and strides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilelang_npu.interpreter.host_buffers import TileRef, integer, memory_of, s
 from tilelang_npu.interpreter.operation_table import tiles
 from tilelang_npu.interpreter.running_core import fail
 from tilelang_npu.interpreter.typed_scalars import is_scalar
-from tilelang_npu.interpreter.vectors import ELEMENTWISE, is_here, leading
+from tilelang_npu.interpreter.vectors import ELEMENTWISE, executes_here, leading
 
 Array = Any
 _BLOCK, _BLOCKS = 32, 8
@@ -19,7 +19,7 @@ _BLOCK, _BLOCKS = 32, 8
 
 
 def _whole(value: Any) -> int:
-    """A whole number, which may be written as a float."""
+    """An integer, which may be written as a float."""
     return int(value) if isinstance(value, float) else integer(value)
 
 
@@ -27,12 +27,12 @@ def _inside(places: Array, count: int, what: str) -> Array:
     found = places.astype(np.int64)
     if found.size and (found.min() < 0 or found.max() >= count):
         raise fail(f"{what} {found.min() if found.min() < 0 else found.max()} is not one of 0 to {count - 1}",
-                   "data name an element that is not there", "T502")
+                   "the data select an element that does not exist", "T502")
     return found
 
 
 def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[TileRef]:
-    """Operands with as many axes each (axes of one element are dropped where the ranks differ), with their real sizes."""
+    """Operands with the same number of axes, without axes of one element where the numbers differ, cut to their sizes."""
     memories = [memory_of(value) for value in values]
     if len({memory.ndim for memory in memories}) > 1:
         memories = [memory.squeezed() for memory in memories]
@@ -41,13 +41,12 @@ def _alike(values: Sequence[Any], sizes: Sequence[Any]) -> list[TileRef]:
 
 def _move(sources: Sequence[Any], targets: Sequence[Any], compute: Callable[..., Any], size: Any = None,
           larger: Callable[[list[int]], list[int]] = lambda sizes: sizes) -> None:
-    """An operation that writes arrays made of the sources' arrays; ``larger`` gives the destination's real sizes from the
-    sources'."""
+    """Writes arrays computed from the sources' arrays; ``larger`` gives the destinations' sizes for the sources' ``size``."""
     given = None if size is None else [integer(part) for part in size]
     sizes = [given] * len(sources) + [None if given is None else larger(list(given))] * len(targets)
     memories = _alike([*sources, *targets], sizes)
     inputs, outputs = memories[:len(sources)], memories[len(sources):]
-    if is_here(*inputs, *outputs[1:], writes=outputs[0]):
+    if executes_here(*inputs, *outputs[1:], writes=outputs[0]):
         made = compute(*[memory.view().copy() for memory in inputs])
         for memory, values in zip(outputs, made if isinstance(made, tuple) else (made,), strict=True):
             memory.view()[...] = values
@@ -55,7 +54,7 @@ def _move(sources: Sequence[Any], targets: Sequence[Any], compute: Callable[...,
 
 @tiles("gather", "vgather", "npuir_gather")
 def gather(src: Any, dst: Any, indices: Any, size: Any = None) -> None:
-    """Elements of the last axis at given indices."""
+    """The elements at given indices of the last axis."""
     _move([src, indices], [dst], lambda rows, at: np.take_along_axis(rows, _inside(at, rows.shape[-1], "index"), -1), size)
 
 
@@ -73,7 +72,7 @@ def tile_transpose(dst: Any, src: Any) -> None:
 
 @tiles("cumsum", "vcumsum", "npuir_cumsum")
 def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
-    """Sums of the elements up to each place of an axis; narrow floats are carried in float32."""
+    """Cumulative sums along an axis; narrow floats are accumulated in float32."""
     def compute(values: Array) -> Array:
         carried = values.dtype if values.dtype.kind in "iu" or values.dtype.itemsize >= 4 else np.float32
         made = np.add.accumulate((np.flip(values, dim) if reverse else values).astype(carried), axis=dim, dtype=carried)
@@ -86,7 +85,7 @@ def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> No
 def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
     """``offset + i * strides[0] + j * strides[1] + ...``."""
     target = memory_of(dst)
-    if is_here(writes=target):
+    if executes_here(writes=target):
         given = [_whole(part) for part in (strides if isinstance(strides, (list, tuple)) else [strides])]
         places = np.indices(target.extents, dtype=np.int64)
         target.view()[...] = sum((places[axis] * stride for axis, stride in enumerate(given)), start=np.int64(_whole(offset)))
@@ -94,14 +93,14 @@ def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
 
 @tiles("interleave", "vinterleave", "npuir_interleave")
 def interleave(*operands: Any, channel_nums: int = 2, size: Any = None) -> None:
-    """The elements of two tiles in turn along the last axis of a third."""
+    """The elements of two tiles alternately along the last axis of a third."""
     _move(operands[:2], operands[2:], lambda a, b: np.stack([a, b], -1).reshape(*a.shape[:-1], -1), size,
           lambda sizes: [*sizes[:-1], 2 * sizes[-1]])
 
 
 @tiles("deinterleave", "vdeinterleave", "npuir_deinterleave")
 def deinterleave(src: Any, *targets: Any, channel_nums: int = 2, size: Any = None, index_mode: str = "ALL_CHANNELS") -> None:
-    """The even and the odd elements of the last axis."""
+    """The elements at even and at odd indices of the last axis."""
     first = 1 if index_mode == "CHANNEL_1" else 0
     _move([src], targets, lambda values: tuple(values[..., first + number::2] for number in range(len(targets))), size,
           lambda sizes: [*sizes[:-1], sizes[-1] // 2])
@@ -127,16 +126,16 @@ def pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = Non
 
 @tiles("flip", "vflip", "npuir_flip")
 def flip(src: Any, dst: Any, axis: int, size: Any = None) -> None:
-    """The last axis reversed."""
+    """The last axis in reverse order."""
     _move([src], [dst], lambda values: np.flip(values, axis), size)
 
 
 @tiles("tile.arith_progression", "tile.createvecindex")
 def arith_progression(buffer: Any = None, first_value: Any = None, diff_value: Any = 1, count: Any = None,
                       **other: Any) -> None:
-    """``first``, ``first + step``, ... in flat order."""
+    """``first``, ``first + step``, ... in row-major order."""
     target = memory_of(other.get("dst", buffer))
-    if is_here(writes=target):
+    if executes_here(writes=target):
         first, step = (stored(value, target.kind) for value in (other.get("firstValue", first_value), diff_value))
         wide = np.float64 if target.kind.is_float else np.int64
         size = target.count if count is None else integer(count)
@@ -156,19 +155,19 @@ def _elements(memory: TileRef) -> Array:
 
 
 def _put(memory: TileRef, values: Array) -> None:
-    """Write the first elements of a tile, in row-major order."""
+    """Writes the first elements of a tile, in row-major order."""
     memory.view().flat[:values.size] = values.reshape(-1)
 
 
 @tiles("tile.gather")
 def gather_offsets(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) -> None:
-    """Elements at byte offsets."""
+    """The elements at byte offsets."""
     target, source, offsets = memory_of(dst), memory_of(src), memory_of(src_offset)
-    if is_here(source, offsets, writes=target):
+    if executes_here(source, offsets, writes=target):
         width, values = source.kind.numpy.itemsize, _elements(source)
         places = _elements(offsets)[:target.count].astype(np.int64) + _whole(src_base_addr)
         if (places % width).any():
-            raise fail("a byte offset is no multiple of the element's size", "multiply indices by it", "T502")
+            raise fail("a byte offset is not a multiple of the element's size", "multiply indices by it", "T502")
         _put(target, values[_inside(places // width, values.size, "offset")])
 
 
@@ -178,10 +177,10 @@ _PATTERNS = {"P0101": (0, 2), "P1010": (1, 2), "P0001": (0, 4), "P0010": (1, 4),
 
 @tiles("tile.gather_mask")
 def gather_mask(dst: Any, src: Any, src1Pattern: Any) -> None:
-    """Every second or fourth element, or those at indices, packed; the indices are byte offsets afterwards."""
+    """Every second or fourth element, or those at indices, without gaps; indices become byte offsets."""
     target, source = memory_of(dst), memory_of(src)
     indices = None if isinstance(src1Pattern, str) else memory_of(src1Pattern)
-    if is_here(source, *([] if indices is None else [indices]), writes=target):
+    if executes_here(source, *([] if indices is None else [indices]), writes=target):
         values = _elements(source)
         if indices is None:
             first, step = _PATTERNS[src1Pattern]
@@ -192,14 +191,14 @@ def gather_mask(dst: Any, src: Any, src1Pattern: Any) -> None:
 
 
 def _descending(values: Array) -> Array:
-    """Places of the elements from the largest to the smallest; equal ones keep their order, NaN counts as largest."""
+    """The indices of the elements from the largest to the smallest; equal ones keep their order, NaN is the largest."""
     keys = values.astype(np.float64)
     return np.argsort(np.where(np.isnan(keys), -np.inf, -keys), kind="stable")
 
 
 def _sort(dst: Any, src: Any, actual_num: Any, k: int | None) -> None:
     target, source, real = memory_of(dst), memory_of(src), _whole(actual_num)
-    if not is_here(source, writes=target):
+    if not executes_here(source, writes=target):
         return
     values = _elements(source).copy()
     if not 0 < real <= values.size:
@@ -227,9 +226,9 @@ def topk(dst: Any, src: Any, K: int, actual_num: Any) -> None:
 
 @tiles("tile.merge_sort")
 def merge_sort(dst: Any, *sources: Any, **named: Any) -> None:
-    """2 to 4 sorted lists of pairs as one."""
+    """2 to 4 sorted lists of pairs merged into one."""
     target, inputs = memory_of(dst), [memory_of(part) for part in (*sources, *named.values()) if part is not None]
-    if is_here(*inputs, writes=target):
+    if executes_here(*inputs, writes=target):
         pairs = np.concatenate([_elements(source).reshape(-1, 2) for source in inputs])
         _put(target, pairs[_descending(pairs[:, 0])])
 
@@ -238,7 +237,7 @@ def merge_sort(dst: Any, *sources: Any, **named: Any) -> None:
 def sort32(dst: Any, src0: Any, src1: Any) -> None:
     """Each 32 elements sorted, as pairs of 8 bytes with an index."""
     target, source, indices = memory_of(dst), memory_of(src0), memory_of(src1)
-    if is_here(source, indices, writes=target):
+    if executes_here(source, indices, writes=target):
         values, places = _elements(source), _elements(indices)
         made = np.zeros((values.size, 8 // source.kind.numpy.itemsize), source.kind.numpy)
         for group in range(0, values.size, 32):
@@ -250,10 +249,10 @@ def sort32(dst: Any, src0: Any, src1: Any) -> None:
 
 @tiles("tile.compare")
 def compare_bits(dst: Any, src0: Any, src1: Any, mode: str) -> None:
-    """Comparison of two elements; the result is a bit each, the lowest bit of a byte first."""
+    """A comparison with one bit for each element, the lowest bit of a byte first."""
     target, left = memory_of(dst), memory_of(src0)
     tiles_read = [left] if is_scalar(src1) else [left, memory_of(src1)]
-    if is_here(*tiles_read, writes=target):
+    if executes_here(*tiles_read, writes=target):
         other = np.asarray(stored(src1, left.kind)) if is_scalar(src1) else _elements(tiles_read[1])
         bits = np.packbits(ELEMENTWISE[str(mode).lower()](left.kind, _elements(left), other), bitorder="little")
         if target.kind.numpy.itemsize == 1:
@@ -267,7 +266,7 @@ def select_bits(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> N
     """The first input where the mask's bit is set, else the second."""
     target, mask, left = memory_of(dst), memory_of(selMask), memory_of(src0)
     others = [] if is_scalar(src1) else [memory_of(src1)]
-    if is_here(mask, left, *others, writes=target):
+    if executes_here(mask, left, *others, writes=target):
         other = _elements(others[0]) if others else np.asarray(stored(src1, left.kind))
         bits = np.unpackbits(np.ascontiguousarray(mask.view()).reshape(-1).view(np.uint8), bitorder="little")[:target.count]
         _put(target, np.where(bits.astype(bool), _elements(left), other).astype(target.kind.numpy))
@@ -276,7 +275,7 @@ def select_bits(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> N
 def _enter_row_expand(name: str, operation: str) -> None:
     def row_expand(dst: Any, src0: Any, src1: Any, tmp: Any = None) -> None:
         target, left, rows = memory_of(dst), memory_of(src0), memory_of(src1)
-        if is_here(left, rows, writes=target):
+        if executes_here(left, rows, writes=target):
             values, factors, block = left.view(), rows.view(), _BLOCK // rows.kind.numpy.itemsize
             if name.endswith("_experiment") and factors.shape == (values.shape[0], block) and values.shape[1] % block == 0:
                 factors = np.tile(factors, (1, values.shape[1] // block))
@@ -295,20 +294,20 @@ for _name in ("mul", "mul_experiment", "sub_experiment", "div_experiment"):
 
 
 def _places(repeats: int, repeat_stride: int, block_stride: int, width: int) -> Array:
-    """Places of the elements of each repeat: a row a repeat, in the order the instruction takes them."""
+    """The indices of the elements of each repeat, one row for a repeat, in the order of the instruction."""
     block = _BLOCK // width
     return np.array([[(repeat * repeat_stride + part * block_stride) * block + lane for part in range(_BLOCKS)
                       for lane in range(block)] for repeat in range(repeats)], np.int64).reshape(repeats, _BLOCKS * block)
 
 
 def _by_repeats(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An instruction whose first argument is its destination: it gets flat arrays, and integers."""
+    """Enters an instruction whose first argument is its destination; it gets flat arrays and integers."""
     def enter(function: Callable[..., None]) -> Callable[..., None]:
         def call(*arguments: Any, **keywords: Any) -> None:
             given = [memory_of(value) if hasattr(value, "buffer") or getattr(value, "origin", None) is not None else value
                      for value in (*arguments, *keywords.values())]
             memories = [value for value in given if isinstance(value, TileRef)]
-            if is_here(*memories[1:], writes=memories[0]):
+            if executes_here(*memories[1:], writes=memories[0]):
                 function(*[value.flat() if isinstance(value, TileRef) else value
                            if isinstance(value, (str, bool, float, list, tuple)) else integer(value) for value in given])
 
@@ -332,21 +331,21 @@ def _total(values: Array, axis: int) -> Array:
 
 @_by_repeats("tile.brcb", "tile.brcb_experiment")
 def brcb(dst: Array, src: Array, repeats: int, block_stride: int, repeat_stride: int) -> None:
-    """Each element spread over a block, 8 elements a repeat."""
+    """Each element repeated over a block, 8 elements for each repeat."""
     values, width = _take(src, np.arange(repeats * _BLOCKS)), dst.dtype.itemsize
     _give(dst, _places(repeats, repeat_stride, block_stride, width), np.repeat(values, _BLOCK // width))
 
 
 @_by_repeats("tile.gatherb")
 def gatherb(dst: Array, src: Array, offsets: Array, repeats: int, block_stride: int, repeat_stride: int) -> None:
-    """Blocks at byte offsets, 8 a repeat."""
+    """Blocks at byte offsets, 8 for each repeat."""
     width = src.dtype.itemsize
     starts = _take(offsets, np.arange(repeats * _BLOCKS)).astype(np.int64) // width
     _give(dst, _places(repeats, repeat_stride, block_stride, width), _take(src, starts[:, None] + np.arange(_BLOCK // width)))
 
 
 def _enter_whole(name: str, find: Callable[..., Any] | None) -> None:
-    """The sum or, without ``find``, the extreme of the first elements of each repeat."""
+    """The extreme of the first elements of each repeat or, without ``find``, their sum."""
     def whole(dst: Array, src: Array, mask: int, repeats: int, result_stride: int, block_stride: int, repeat_stride: int,
               order: str = "ORDER_VALUE_INDEX") -> None:
         groups = _take(src, _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)[:, :mask])
@@ -400,7 +399,7 @@ def sum_rows(dst: Array, src: Array, parameters: Sequence[Any]) -> None:
 @_by_repeats("tile.gathermask_experiment")
 def gathermask(dst: Array, src: Array, pattern: Array, counter: bool, mask: int, parameters: Sequence[Any],
                reserved: int) -> None:
-    """The elements whose bit in a pattern is set, packed."""
+    """The elements whose bit in a pattern is set, without gaps."""
     block_stride, repeats, repeat_stride, pattern_stride = (integer(part) for part in parameters)
     block = _BLOCK // src.dtype.itemsize
     element = np.arange(mask if counter else _BLOCKS * block)
@@ -415,7 +414,7 @@ def gathermask(dst: Array, src: Array, pattern: Array, counter: bool, mask: int,
 
 @_by_repeats("tile.fill_experiment")
 def fill_bits(dst: Array, value: Any, mask: Sequence[Any], repeats: int, block_stride: int, repeat_stride: int) -> None:
-    """A value in the lanes of each repeat whose bit in a mask is set."""
+    """A value in the elements of each repeat whose bit in a mask is set."""
     lanes = [lane for lane in range(256 // dst.dtype.itemsize) if integer(mask[0]) >> lane & 1]
     places = _places(repeats, repeat_stride, block_stride, dst.dtype.itemsize)[:, lanes]
     _give(dst, places, np.full(places.shape, value, dst.dtype))

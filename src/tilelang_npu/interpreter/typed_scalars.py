@@ -1,13 +1,14 @@
 """Scalars of an interpreted kernel: a NumPy value with an element type, and the arithmetic between two of them.
 
-The rules of the language. Loop variables, block ids and sizes have the type ``index`` (64 bits). A Python number adopts the
-other side's type; an integer that does not fit there makes ``int32`` or ``int64``, a Python float beside integers makes
-``float32``. Two types meet in the wider one, an integer and a float in the float, float16 and bfloat16 in float32, ``index``
-and any integer in ``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
+Loop variables, block ids and sizes have the type ``index`` (64 bits). A Python number takes the type of the other operand; an
+integer that does not fit that type becomes ``int32`` or ``int64``, a Python float with an integer operand becomes ``float32``.
+Of two types the wider one is the common type; of an integer and a float the float; of float16 and bfloat16 float32; of
+``index`` and another integer ``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
 
-The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with an axis for each axis of the loop: one element
-for each point. An array has no truth value and no index; asking for one raises :class:`NeedsPoints`, and the loop runs point by
-point. """
+The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with one axis for each axis of the loop: one element
+for each point. An array has no truth value and is not an index; asking for one raises :class:`NeedsPoints`, and the loop runs
+point by point.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ Array = Any  # np.ndarray or NumPy scalar of any element type
 
 
 class NeedsPoints(Exception):
-    """The body of a ``T.Parallel`` does something that only works on single points."""
+    """The body of a ``T.Parallel`` does something that works on single points only."""
 
 
 class IndexType:
@@ -46,7 +47,7 @@ Kind = DType | IndexType
 
 
 def limits(kind: Kind) -> tuple[int, int]:
-    """The least and the greatest integer of an integer type."""
+    """The smallest and the largest integer of an integer type."""
     info: Any = np.iinfo(kind.numpy) if kind.numpy.kind in "iu" else ml_dtypes.iinfo(kind.numpy)  # type: ignore[no-untyped-call]  # ml_dtypes'
     return int(info.min), int(info.max)
 
@@ -54,12 +55,13 @@ def limits(kind: Kind) -> tuple[int, int]:
 # --- conversions ---------------------------------------------------------------------------------------------------------
 
 RANDOM: ContextVar[np.random.Generator | None] = ContextVar("tilelang_npu_random_rounding", default=None)
-"""Where this is set, each inexact float result is rounded up or down at random: the spread of several runs then shows how much
-rounding explains (discrete stochastic arithmetic, Vignes 1993)."""
+"""Where this is set, each inexact float result is rounded up or down at random. The spread of several runs then shows how much
+of a difference rounding explains (discrete stochastic arithmetic, Vignes 1993).
+"""
 
 
 def finish(wide: Array, kind: Kind) -> Array:
-    """Float64 results as elements of ``kind``: rounded to nearest even, or at random up or down."""
+    """Float64 results as elements of ``kind``: rounded to nearest even, or up or down at random."""
     wide = np.asarray(wide)
     made = wide.astype(kind.numpy)
     random = RANDOM.get()
@@ -71,7 +73,7 @@ def finish(wide: Array, kind: Kind) -> Array:
 
 
 def to_float(values: Array, kind: Kind) -> Array:
-    """``values`` in a float type, rounded once to nearest even; bfloat16 by way of float32, as the Vector core converts."""
+    """``values`` in a float type, rounded once to nearest even; to bfloat16 by way of float32, as the Vector core converts."""
     values = np.asarray(values)
     if values.dtype == kind.numpy:
         return values
@@ -97,8 +99,9 @@ def to_integer(values: Array, kind: Kind, mode: str = "trunc") -> Array:
 
 
 def integral(values: Array, mode: str) -> Array:
-    """Floats without a fraction: ``rint`` (ties to even), ``round`` (ties away from zero), ``floor``, ``ceil``, ``trunc``, or
-    ``odd`` (to the odd neighbour where there is a fraction)."""
+    """Floats rounded to integers: ``rint`` (ties to even), ``round`` (ties away from zero), ``floor``, ``ceil``, ``trunc``, or
+    ``odd`` (to the odd neighbour of a number that is not an integer).
+    """
     if mode in ("rint", "floor", "ceil", "trunc"):
         return getattr(np, mode)(values)
     down = np.trunc(values)
@@ -115,11 +118,11 @@ def convert(values: Array, kind: Kind, mode: str = "trunc") -> Array:
 
 
 _SATURATING = {(np.dtype(np.int32), np.dtype(np.int16)), (np.dtype(np.int64), np.dtype(np.int32))}
-"""Conversions of integers that are one instruction of the Vector core, which saturates; the others wrap."""
+"""Conversions between integers that are one instruction of the Vector core, which saturates; others wrap."""
 
 
 def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
-    """Elements of a tile as the Vector core converts them: rounded by ``mode``, from a float to an integer saturating."""
+    """Elements of a tile converted as on the Vector core: rounded by ``mode``, saturating from a float to an integer."""
     values = np.asarray(values)
     whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
     if values.dtype == kind.numpy:
@@ -131,12 +134,12 @@ def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
             return to_integer(values, kind, mode)
         return (np.clip(values, *limits(kind)) if (values.dtype, kind.numpy) in _SATURATING else values).astype(kind.numpy)
     if whole and values.dtype.itemsize >= 4 and kind.bits < 32:
-        values = values.astype(np.float32)  # the way to 16 bits is by float32, rounded to nearest
+        values = values.astype(np.float32)  # the conversion to 16 bits goes by way of float32, rounded to nearest
     return to_float(values, kind) if mode == "rint" else _directed(values, kind, mode)
 
 
 def _directed(values: Array, kind: DType, mode: str) -> Array:
-    """Numbers in a float type, rounded by another rule than to nearest even."""
+    """Numbers in a float type, rounded otherwise than to nearest even."""
     # float64 does not hold all 64-bit integers, Python's integers do; their nearest floats are integers, too
     number = np.frompyfunc(int, 1, 1) if values.dtype in (np.int64, np.uint64) else np.float64
     exact, nearest = number(values), values.astype(np.float32).astype(kind.numpy)
@@ -157,7 +160,7 @@ def _directed(values: Array, kind: DType, mode: str) -> Array:
 
 
 class Operators:
-    """Python's operators for what has a scalar value in a kernel; the binary ones are entered below."""
+    """Python's operators, for objects with a scalar value in a kernel; the binary ones are added below."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves the operation to these operators
@@ -194,7 +197,7 @@ class Operators:
         return int(found.single())
 
     def astype(self, kind: object) -> Any:
-        """The value as another element type."""
+        """The value converted to another element type."""
         return cast(self, dtype(kind))
 
 
@@ -204,8 +207,8 @@ class TypedScalar(Operators):
     Attributes:
         value: a NumPy scalar, or an array over the points of the enclosing ``T.Parallel``.
         kind: its type.
-        span: of an array that runs along one axis of the loop in equal steps: (axis, first value, step, count); else None.
-        origin: the element that it was read from, where an assignment gave it a name: ``T.copy`` takes the name as that place.
+        span: (axis, first value, step, count) of an array that runs along one axis of the loop in equal steps; else None.
+        origin: the element that it was read from by an assignment; ``T.copy`` takes the name as that element.
     """
 
     __slots__ = ("kind", "origin", "span", "value")
@@ -215,7 +218,7 @@ class TypedScalar(Operators):
         self.origin: Any = None
 
     def single(self) -> Any:
-        """The NumPy scalar.
+        """The value as a NumPy scalar.
 
         Raises:
             NeedsPoints: the value is an array over points.
@@ -226,7 +229,7 @@ class TypedScalar(Operators):
 
     @property
     def dtype(self) -> Kind:
-        """Its type."""
+        """The type."""
         return self.kind
 
     def __repr__(self) -> str:
@@ -243,7 +246,7 @@ class IndexInt(int):
 
 
 def _enter(name: str, compute: Callable[[str, Any, Any], Any], *, both: bool) -> None:
-    """Enter a binary operator, and its reflection, for scalars and indices."""
+    """Adds a binary operator to scalars and indices; with ``both`` also its reflection."""
     for owner in (Operators, IndexInt):
         setattr(owner, f"__{name}__", lambda self, other: compute(name, self, other))
         if both:
@@ -260,10 +263,10 @@ IndexInt.__hash__ = int.__hash__  # type: ignore[method-assign]  # an equal hash
 
 
 def scalar(value: Any) -> TypedScalar:
-    """The scalar that ``value`` stands for: itself, the element that it names, or a Python number as a literal.
+    """The scalar of a value: the value itself, the contents of an element, or a Python number with its default type.
 
     Raises:
-        TypeError: it is no scalar.
+        TypeError: it is not a scalar.
     """
     if isinstance(value, TypedScalar):
         return value
@@ -284,17 +287,18 @@ def scalar(value: Any) -> TypedScalar:
 
 
 def is_literal(value: Any) -> bool:
-    """Whether this is a number of Python's, which adopts the type of what it meets."""
+    """Whether this is a plain number, which takes the type of the other operand."""
     return isinstance(value, (bool, int, float, np.generic)) and not isinstance(value, IndexInt)
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether the value is a number, a scalar of the kernel, or an element that is read where a number is needed."""
+    """Whether the value is a number, a scalar of the kernel, or an element, whose contents are read where a number is needed.
+    """
     return isinstance(value, (Operators, bool, int, float, np.generic))
 
 
 def promote(left: Kind, right: Kind) -> Kind:
-    """The type in which two scalars meet."""
+    """The common type of two scalars."""
     if left == right:
         return left
     if left.is_float != right.is_float:
@@ -309,7 +313,7 @@ def promote(left: Kind, right: Kind) -> Kind:
 
 
 def adopted(literal: Any, kind: Kind) -> Kind:
-    """The type in which a Python number meets a scalar of type ``kind``."""
+    """The type of a Python number with an operand of type ``kind``."""
     if isinstance(literal, (float, np.floating)):
         return kind if kind.is_float else FLOAT32
     if isinstance(literal, (bool, np.bool_)) or kind.is_float or kind is INDEX:
@@ -322,7 +326,7 @@ def adopted(literal: Any, kind: Kind) -> Kind:
 
 
 def meet(left: Any, right: Any) -> tuple[Array, Array, Kind]:
-    """The values of both sides in the type where they meet, and that type."""
+    """The values of both operands in their common type, and that type."""
     if is_literal(left) and is_literal(right):
         left = scalar(left)
     if is_literal(left):
@@ -356,22 +360,22 @@ def _truncated(a: Any, b: Any) -> Any:
 
 
 def shifted(a: Array, b: Array, *, left: bool) -> Array:
-    """``a`` shifted by ``b``; by the width or more, or by a negative amount, every bit moves out."""
+    """``a`` shifted by ``b`` bits; a shift by the width or more, or by a negative amount, moves all bits out."""
     inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
     amount = np.where(inside, b, 0).astype(a.dtype)
     out = np.where(a < 0, 0 if left else -1, 0).astype(a.dtype)
     return np.where(inside, np.left_shift(a, amount) if left else np.right_shift(a, amount), out).astype(a.dtype)
 
 
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
-    "floordiv": operator.floordiv, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "lshift": operator.lshift,
-    "rshift": operator.rshift, "min": min, "max": max, "truncdiv": _truncated,
+_SHARED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor, "floordiv": operator.floordiv, "mod": operator.mod, "truncdiv": _truncated,
     "truncmod": lambda a, b: a - _truncated(a, b) * b}
+"""Operators that are the same function for Python's integers and NumPy's."""
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    **_SHARED, "truediv": operator.truediv, "lshift": operator.lshift, "rshift": operator.rshift, "min": min, "max": max}
 _INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "min": np.minimum, "max": np.maximum, "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _truncated,
-    "truncmod": lambda a, b: a - _truncated(a, b) * b, "lshift": lambda a, b: shifted(a, b, left=True),
+    **_SHARED, "min": np.minimum, "max": np.maximum, "lshift": lambda a, b: shifted(a, b, left=True),
     "rshift": lambda a, b: shifted(a, b, left=False)}
 _FLOATS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "min": np.minimum, "max": np.maximum}
@@ -411,7 +415,7 @@ def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
 
 
 def _span(name: str, left: Any, right: Any) -> tuple[int, int, int, int] | None:
-    """The span of a sum, a difference or a product of a span and an integer."""
+    """The span of a sum, a difference or a product of a span and an integer; else None."""
     for side, other, reflected in ((left, right, False), (right, left, True)):
         if isinstance(side, TypedScalar) and side.span is not None and isinstance(other, int):
             axis, first, step, count = side.span
@@ -441,14 +445,14 @@ def truth(value: Any) -> TypedScalar:
 
 
 def select(condition: Any, chosen: Any, other: Any) -> TypedScalar:
-    """``chosen`` where the condition holds, else ``other``, in the type where both meet."""
+    """``chosen`` where the condition holds, else ``other``, in their common type."""
     a, b, kind = meet(chosen, other)
     chosen_values: Array = np.where(truth(condition).value, a, b)
     return TypedScalar(chosen_values[()].astype(kind.numpy), kind)
 
 
 def negate(value: Any) -> Any:
-    """``-value``; integers as ``0 - value``."""
+    """``-value``; for integers ``0 - value``."""
     if isinstance(value, int) or is_literal(value):
         return IndexInt(-int(value)) if isinstance(value, IndexInt) else -value
     found = scalar(value)
@@ -464,7 +468,7 @@ def invert(value: Any) -> Any:
 
 
 def absolute(value: Any) -> Any:
-    """The absolute value; that of the least integer is itself."""
+    """The absolute value; the smallest integer stays as it is."""
     if is_literal(value):
         return abs(value)
     found = scalar(value)
@@ -472,7 +476,8 @@ def absolute(value: Any) -> Any:
 
 
 def power(left: Any, right: Any) -> Any:
-    """``left ** right``: whole exponents of 0 to 8 multiply, 0.5 and -0.5 are square roots, others are computed in floats."""
+    """``left ** right``: integer exponents from 0 to 8 are products, 0.5 and -0.5 square roots; others are computed in floats.
+    """
     if is_literal(right) and is_literal(left):
         return left**right
     if is_literal(right) and right == int(right) and 0 <= right <= 8:
@@ -494,7 +499,7 @@ def rounded(compute: Callable[..., Array], kind: Kind, *values: Array) -> Array:
 
 
 def function(compute: Callable[..., Array], *values: Any) -> Any:
-    """A function of one or two scalars; integers become float32 first."""
+    """A function of one or two scalars; integers are converted to float32 first."""
     if all(is_literal(value) for value in values):
         return compute(*[np.float64(value) for value in values]).item()
     *arrays, kind = [scalar(values[0]).value, scalar(values[0]).kind] if len(values) == 1 else meet(*values)
@@ -504,15 +509,18 @@ def function(compute: Callable[..., Array], *values: Any) -> Any:
 
 
 def mode_to_integer() -> str:
-    """How a float becomes an integer here: in a ``T.Parallel`` of the npuir dialect it rounds to nearest even, as that branch's
-    vector casts do; elsewhere it loses its fraction."""
+    """How floats become integers: to nearest even in a ``T.Parallel`` of the npuir dialect, as its vector casts do; elsewhere
+    truncated.
+    """
     core = current()
     return "rint" if core.in_parallel and core.dialect == "npuir" else "trunc"
 
 
 def cast(value: Any, kind: DType) -> TypedScalar:
-    """A scalar as another type: floats become integers as :func:`mode_to_integer` says and saturate, integers wrap, narrower
-    floats round to nearest even."""
+    """A scalar converted to another type.
+
+    Floats become integers as :func:`mode_to_integer` says and saturate, integers wrap, floats round to nearest even.
+    """
     if not is_literal(value):
         return TypedScalar(convert(scalar(value).value, kind, mode_to_integer())[()], kind)
     if kind.is_float or kind.is_bool:
@@ -522,5 +530,5 @@ def cast(value: Any, kind: DType) -> TypedScalar:
 
 
 def erf(values: Array) -> Array:
-    """The error function, element by element in float64."""
+    """The error function of each element, in float64."""
     return np.vectorize(math.erf, otypes=[np.float64])(values) if np.size(values) else np.asarray(values, np.float64)

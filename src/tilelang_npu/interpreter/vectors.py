@@ -1,4 +1,4 @@
-"""Operations of the Vector core on tiles: element by element, fills, broadcasts, conversions, reductions."""
+"""Operations of the Vector core on tiles: elementwise operations, fills, broadcasts, conversions, reductions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tilelang_npu.target.dtypes import DType
 Array = Any
 
 
-def is_here(*memories: TileRef, writes: TileRef) -> bool:
-    """Whether this core carries out a vector operation on these tiles; waits for its turn where cores share one."""
+def executes_here(*memories: TileRef, writes: TileRef) -> bool:
+    """Whether this core executes a vector operation on these tiles; waits for its turn where cores share one of them."""
     core = current()
     everything = (*memories, writes)
     if not core.executes("cube" if any(memory.space in ("l1", "l0a", "l0b", "l0c") for memory in everything) else "vector"):
@@ -42,7 +42,7 @@ def is_here(*memories: TileRef, writes: TileRef) -> bool:
 
 
 def _plain(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """Arithmetic in the elements' own type: integers wrap, floats round once."""
+    """Arithmetic in the elements' own type: integers wrap, floats are rounded once."""
     def apply(kind: DType, *values: Array) -> Array:
         if kind.is_float and RANDOM.get() is not None:
             return finish(compute(*[value.astype(np.float64) for value in values]), kind)
@@ -52,7 +52,7 @@ def _plain(compute: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _exact(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation that rounds nothing."""
+    """An operation that does not round."""
     return lambda kind, *values: compute(*values)
 
 
@@ -86,13 +86,13 @@ def _in_steps(compute: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _quotient(a: Array, b: Array) -> Array:
-    """Integers: the fraction is dropped, 0 where the divisor is 0."""
+    """The quotient of integers, rounded toward zero; 0 where the divisor is 0."""
     down = np.floor_divide(a, b)
     return (down + ((down * b != a) & ((a < 0) != (b < 0)) & (b != 0))).astype(a.dtype)
 
 
 def _rest(kind: DType, a: Array, b: Array) -> Array:
-    """The remainder of the division that drops the fraction."""
+    """The remainder of a division that rounds toward zero."""
     if kind.is_bool:
         return np.fmod(a.astype(np.int8), b.astype(np.int8)) != 0
     return _floats(np.fmod)(kind, a, b) if kind.is_float and kind.bits < 32 else np.fmod(a, b)
@@ -106,7 +106,7 @@ def _unsigned_rest(kind: DType, a: Array, b: Array) -> Array:
 
 
 def _powers(kind: DType, a: Array, b: Array) -> Array:
-    """Integers: a negative exponent gives the quotient 1 / power without its fraction."""
+    """Powers of integers; with a negative exponent ``1 / power`` is rounded toward zero."""
     unit = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, unit, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
@@ -117,7 +117,7 @@ def _exponents(a: Array) -> Array:
 
 
 def _rounding_shift(kind: DType, a: Array, b: Array) -> Array:
-    """A shift to the right that adds half of the last place first, which only the instruction of a scalar amount does."""
+    """A shift to the right that adds half of the last bit first, as the instruction with a scalar amount does."""
     made = shifted(a, b, left=False)
     if np.size(b) == 1 and a.dtype.itemsize < 8 and np.all(b > 0):
         made = (made + (shifted(a, (b - 1).astype(a.dtype), left=False) & 1)).astype(a.dtype)
@@ -149,7 +149,9 @@ ELEMENTWISE: _Elements = {
     "clamp": _exact(lambda a, low, high: np.minimum(np.maximum(a, low), high)), "round": _exact(np.rint),
     "select": _exact(lambda mask, a, b: np.where(mask != 0, a, b)), "eq": _exact(np.equal), "ne": _exact(np.not_equal),
     "lt": _exact(np.less), "le": _exact(np.less_equal), "gt": _exact(np.greater), "ge": _exact(np.greater_equal)}
-"""By name: the destination's elements from the element type and the inputs. The first two have all names of the language."""
+"""For each operation the function of the element type and the inputs that computes the destination's elements. ``UNARY`` and
+``BINARY`` have the operations with all names of the language.
+"""
 _ACCUMULATING = ("axpy", "mul_add_dst")
 
 
@@ -161,7 +163,7 @@ def _is_tile(value: Any) -> bool:
 
 
 def _fitted(memory: TileRef, extents: Sequence[int]) -> Array:
-    """A tile's elements in a shape that broadcasts to the destination's."""
+    """The elements of a tile in a shape that broadcasts to ``extents``."""
     def repeats(shape: Sequence[int]) -> bool:
         return len(shape) == len(extents) and all(size in (1, wanted) for size, wanted in zip(shape, extents, strict=True))
 
@@ -169,20 +171,20 @@ def _fitted(memory: TileRef, extents: Sequence[int]) -> Array:
     if repeats(found.shape):
         return found
     if [size for size in found.shape if size != 1] != [size for size in extents if size != 1] and repeats(whole.extents):
-        return whole.view()  # B[0, :] is a row beside a matrix
+        return whole.view()  # B[0, :] is repeated along the rows of a matrix
     if found.size != np.prod(extents):
         raise fail(f"{memory.describe()} does not fit a destination of {list(extents)}", "shapes are equal, or have size 1")
     return found.reshape(tuple(extents))
 
 
 def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
-    """Carry out an elementwise operation."""
+    """Executes an elementwise operation."""
     destination = memory_of(target, "the destination")
     places = [value.origin if isinstance(value, TypedScalar) and value.origin is not None else value for value in inputs]
-    alone = not any(map(_is_tile, places[name == "select":]))  # then an element is a tile of one
-    operands = [memory_of(value) if isinstance(value, HostElement) and alone else value for value in places]
+    no_tiles = not any(map(_is_tile, places[name == "select":]))  # an element is then a tile of one element, not a scalar
+    operands = [memory_of(value) if isinstance(value, HostElement) and no_tiles else value for value in places]
     memories = [value for value in operands if _is_tile(value)]
-    if not is_here(*memories, writes=destination):
+    if not executes_here(*memories, writes=destination):
         return
     kind = next((value.kind for value in memories[name == "select":]), destination.kind)
     values = [_fitted(value, destination.extents) if _is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
@@ -193,16 +195,16 @@ def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
 
 
 def leading(memories: Sequence[TileRef], count: Any) -> list[Array]:
-    """The first ``count`` elements of flat memory from the first element of each tile; fewer where a buffer ends before."""
+    """The first ``count`` elements of flat memory from the first element of each tile, limited by the end of each buffer."""
     flats = [memory.flat() for memory in memories]
     return [flat[:min([integer(count), *(flat.size for flat in flats)])] for flat in flats]
 
 
 def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
-    """An elementwise operation on the first elements of flat memory."""
+    """Executes an elementwise operation on the first ``count`` elements of flat memory."""
     source, *others = [memory_of(value) for value in inputs if not is_scalar(value)]
     destination = memory_of(target)
-    if is_here(source, *others, writes=destination):
+    if executes_here(source, *others, writes=destination):
         out, *parts = leading([destination, source, *others], count)
         rest = iter(parts)
         out[...] = ELEMENTWISE[name](source.kind, *[np.asarray(stored(value, source.kind)) if is_scalar(value) else next(rest)
@@ -211,7 +213,8 @@ def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
 
 # --- names ---------------------------------------------------------------------------------------------------------------
 
-_ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")  # they have no name with a prefix
+_ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")
+"""Operations without a name with a prefix."""
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
@@ -221,7 +224,7 @@ _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not"
 def _enter(name: str, count: int) -> None:
     def last(*arguments: Any, size: Any = None, Tmp: Any = None, **keywords: Any) -> None:
         values = [*arguments, *keywords.values()]
-        if len(values) == count + 2:  # a scratch tile, or the real sizes
+        if len(values) == count + 2:  # a scratch tile, or the shape of the part that is computed
             extra = values.pop()
             size = extra if isinstance(extra, (list, tuple)) else size
         if size is not None:
@@ -235,7 +238,7 @@ def _enter(name: str, count: int) -> None:
         apply(name, [given[key] for key in ("src0", "src1")[:count]], given["dst"])
 
     also = _ALSO.get(name, ())
-    plain = () if name in OPERATIONS else (name,)  # a name that scalars have calls the one with a prefix
+    plain = () if name in OPERATIONS else (name,)  # a function of scalars with that name calls the one with a prefix
     prefixed = plain if name in _ONLY_TILE else (*plain, f"v{name}", f"npuir_{name}")
     tiles(*prefixed, *(one for one in also if one[:4] != "tile"))(last)
     tiles(f"tile.{name}", *(one for one in also if one[:4] == "tile"))(first)
@@ -277,7 +280,7 @@ for _names, _call in _NAMED.items():
 
 @tiles("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift")
 def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
-    """A shift to the right, which rounds where it is asked to."""
+    """A shift to the right, rounded where ``round`` holds."""
     apply("rounding_rshift" if round else "bitwise_rshift", [A, B], C)
 
 
@@ -285,8 +288,8 @@ def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (th
 
 
 def _convert(source: TileRef, target: TileRef, mode: str) -> None:
-    """Convert a tile, whose axes of one element repeat."""
-    if not is_here(source, writes=target):
+    """Converts a tile; axes of one element are repeated."""
+    if not executes_here(source, writes=target):
         return
     values, scale = _fitted(source, target.extents), current().scale
     if source.kind == "int32" and target.kind == "float16" and scale is not None:
@@ -296,7 +299,7 @@ def _convert(source: TileRef, target: TileRef, mode: str) -> None:
 
 @tiles("vcast", "npuir_cast")
 def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> None:
-    """Convert a tile to another element type."""
+    """Converts a tile to another element type."""
     if isinstance(size, str):
         size, round_mode = None, size
     source, target = memory_of(src), memory_of(dst)
@@ -307,7 +310,7 @@ def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> Non
 
 @tiles("tile.cast")
 def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) -> None:
-    """Convert the first ``count`` elements."""
+    """Converts the first ``count`` elements."""
     source, target = memory_of(src), memory_of(dst)
     if count is not None and integer(count) != source.count:
         source, target = (HostBuffer(part, side.kind, side.space)
@@ -317,36 +320,36 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
 
 @tiles("set_deq_scale")
 def set_deq_scale(scale: Any) -> None:
-    """Multiply what later conversions from int32 to float16 convert."""
+    """Multiplies the results of later conversions from int32 to float16."""
     current().scale = float(np.float16(float(scale)))
 
 
 @tiles("fill", "npuir_fill", "clear", "npuir_clear", "tile.fill", "tile.clear")
 def fill(buffer: Any, value: Any = 0) -> None:
-    """Write one value to every element."""
+    """Writes one value to every element."""
     value = value[(0,) * value.ndim] if _is_tile(value) else value
     if isinstance(buffer, ScalarVariable):
         buffer.store(value)
         return
     target = memory_of(buffer)
-    if is_here(writes=target):
+    if executes_here(writes=target):
         target.view()[...] = stored(value, target.kind)
 
 
 @tiles("vbrc", "npuir_brc")
 def vbrc(src: Any, dst: Any) -> None:
-    """Repeat a tile along its axes of one element, or write a scalar to every element."""
+    """Repeats a tile along its axes of one element, or writes a scalar to every element."""
     tile_broadcast(dst, src)
 
 
 @tiles("tile.broadcast")
 def tile_broadcast(dst: Any, src: Any, axis: Any = None) -> None:
-    """Repeat a tile to the shape of ``dst`` along ``axis``; one axis becomes rows (0) or columns (1)."""
+    """Repeats a tile along ``axis`` to the shape of ``dst``; a tile with one axis becomes rows (0) or columns (1)."""
     if is_scalar(src):
         fill(dst, src)
         return
     source, target = memory_of(src), memory_of(dst)
-    if is_here(source, writes=target):
+    if executes_here(source, writes=target):
         values, extents = source.view(), target.extents
         if values.ndim == 1 and len(extents) == 2:
             shapes = [(1, values.size), (values.size, 1)]
@@ -359,7 +362,7 @@ def tile_broadcast(dst: Any, src: Any, axis: Any = None) -> None:
 
 
 def _fold(compute: Any, least: int = 32) -> Callable[..., Array]:
-    """A reduction that keeps the axes; floats narrower than ``least`` bits are carried in float32."""
+    """A reduction that keeps the axes; floats narrower than ``least`` bits are accumulated in float32."""
     return lambda values, axis, kind: compute.reduce(
         values.astype(np.float32) if kind.is_float and kind.bits < least else values, axis=axis, keepdims=True,
         **({"dtype": values.dtype} if not kind.is_float and compute in (np.add, np.multiply) else {}))
@@ -371,13 +374,15 @@ REDUCTIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {
     "ori": (_fold(np.bitwise_or), np.bitwise_or), "andi": (_fold(np.bitwise_and), np.bitwise_and),
     "any": (lambda values, axis, kind: (values != 0).any(axis=axis, keepdims=True), np.maximum),
     "all": (lambda values, axis, kind: (values != 0).all(axis=axis, keepdims=True), np.minimum)}
-"""By mode: the reduction along axes, which keeps them, and what puts its result together with what the destination holds."""
+"""For each mode the reduction along axes, which keeps the axes, and the operation that combines its result with the
+destination.
+"""
 
 
 def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, clear: Any = True) -> None:
-    """Reduce a tile along axes."""
+    """Reduces a tile along axes."""
     source, target = memory_of(src), memory_of(dst)
-    if not is_here(source, writes=target):
+    if not executes_here(source, writes=target):
         return
     axes = tuple(sorted(integer(axis) % source.ndim for axis in (dims if isinstance(dims, (list, tuple)) else [dims])))
     source, target = _real(source, target, axes, size)
@@ -396,7 +401,7 @@ def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, cle
 
 
 def _real(source: TileRef, target: TileRef, axes: Sequence[int], size: Any) -> tuple[TileRef, TileRef]:
-    """KernelSource and destination cut to the real sizes; 0 stands for a whole axis."""
+    """Source and destination cut to the sizes of the part that is reduced; 0 stands for a whole axis."""
     if size is None:
         return source, target
     cut = source.resized([integer(part) or whole for part, whole in zip(size, source.extents, strict=True)])
@@ -427,7 +432,7 @@ for _name, _mode in (("sum", "sum"), ("max", "max"), ("min", "min"), ("prod", "p
 
 @tiles("reduce", "npuir_reduce")
 def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, clear: Any = True) -> None:
-    """Reduce a tile along axes by a mode."""
+    """Reduces a tile along axes by a mode."""
     if "_with_index_" in reduce_mode:
         reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
     else:
@@ -437,9 +442,9 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
 @tiles("reduce_with_index")
 def reduce_with_index(src: Any, values: Any, indices: Any, dim: Any = -1, reduce_mode: str = "max_with_index_left",
                       size: Any = None) -> None:
-    """The extremes along an axis and where they are; of equal ones the first (left) or the last counts."""
+    """The extremes along an axis and their indices; of equal ones the first (left) or the last."""
     source, first, second = memory_of(src), memory_of(values), memory_of(indices)
-    if is_here(source, second, writes=first):
+    if executes_here(source, second, writes=first):
         axis = integer(dim[0] if isinstance(dim, (list, tuple)) else dim) % source.ndim
         source, first = _real(source, first, [axis], size)
         given, find = source.view(), np.argmax if reduce_mode.startswith("max") else np.argmin
@@ -454,7 +459,7 @@ def reduce_with_index(src: Any, values: Any, indices: Any, dim: Any = -1, reduce
 def reduce_sum_experiment(dst: Any, src: Any, count: Any) -> None:
     """The sum of the first elements, as one element."""
     source, target = memory_of(src), memory_of(dst)
-    if is_here(source, writes=target):
+    if executes_here(source, writes=target):
         values = leading([source], count)[0]
         total = REDUCTIONS["sum"][0](values, 0, source.kind)[0]
         target.flat()[0] = to_float(total, target.kind) if source.kind.is_float else total

@@ -1,125 +1,56 @@
 """The language: ``import tilelang_npu.language as T``.
 
-Importing it is cheap: what only a kernel's body uses (copies, matrix and vector operations) is loaded when a trace first
-names it. Vector operations come from the op table, so each of its names is a function here, and those under ``tile.`` are in
-``T.tile``. A name that does not exist is an error with a suggestion; one that TileLang has and this package does not have yet
-says so where it is used.
+Importing it is cheap. Names that only the body of a kernel uses (copies, matrix and vector operations) are loaded when a trace
+first asks for them. Each elementwise operation of the op table is a function here under each of its names, or in ``T.tile``
+where the name begins with ``tile.``. A name that does not exist is an error with a suggestion; a name of TileLang that this
+package does not support is an error at the statement that uses it.
 """
 
 from __future__ import annotations
 
-import inspect
 from importlib import import_module
-from types import FunctionType
+from types import ModuleType
 from typing import Any
 
 from tilelang_npu.dispatch import dispatched as _dispatched
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import doors as _doors
-from tilelang_npu.language import eager, elements, functions, launch, missing, scalar, types
-from tilelang_npu.language.eager import const, empty
-from tilelang_npu.language.elements import TOKENS, ScalarType, infinity
-from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
-from tilelang_npu.language.launch import (
-    Else,
-    If,
-    Kernel,
-    Parallel,
-    Persistent,
-    Pipelined,
-    Scope,
-    Then,
-    func_attr,
-    grid,
-    loop_break,
-    parallel,
-    rs,
-    serial,
-    unroll,
-    vectorized,
-)
-from tilelang_npu.language.missing import NAMES, Unsupported, unknown
-from tilelang_npu.language.scalar import (
-    And,
-    Cast,
-    Not,
-    Or,
-    Select,
-    abs,  # noqa: A004  (the language's names)
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    cast,
-    ceil,
-    ceildiv,
-    clamp,
-    clz,
-    copysign,
-    cos,
-    cosh,
-    erf,
-    exp,
-    exp2,
-    exp10,
-    fabs,
-    floor,
-    floordiv,
-    floormod,
-    hypot,
-    if_then_else,
-    isfinite,
-    isinf,
-    isnan,
-    log,
-    log1p,
-    log2,
-    log10,
-    max,  # noqa: A004  (the language's names)
-    max_value,
-    min,  # noqa: A004  (the language's names)
-    min_value,
-    nearbyint,
-    popcount,
-    pow,  # noqa: A004  (the language's names)
-    reinterpret,
-    round,  # noqa: A004  (the language's names)
-    rsqrt,
-    shift_left,
-    shift_right,
-    sigmoid,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-    truncdiv,
-    truncmod,
-)
+from tilelang_npu.language import eager, elements, functions, launch, scalar, types, unsupported
+from tilelang_npu.language.elements import TOKENS, ScalarType
 from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.unsupported import NAMES, Unsupported, unknown
 from tilelang_npu.traced import symbols
-from tilelang_npu.traced.symbols import Sym, dynamic, symbolic
 
-for _module in (eager, elements, functions, launch, missing, scalar, symbols, types):
+_LOADED: dict[ModuleType, tuple[str, ...]] = {
+    eager: ("const", "empty"),
+    elements: ("infinity",),
+    functions: ("Macro", "PrimFunc", "macro", "prim_func"),
+    launch: (
+        "Else", "If", "Kernel", "Parallel", "Persistent", "Pipelined", "Scope", "Then", "func_attr", "grid", "loop_break",
+        "parallel", "rs", "serial", "unroll", "vectorized"),
+    scalar: (
+        "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+        "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign", "cos", "cosh",
+        "erf", "exp", "exp2", "exp10", "fabs", "floor", "floordiv", "floormod", "hypot", "if_then_else", "isfinite", "isinf",
+        "isnan", "log", "log1p", "log2", "log10", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow",
+        "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+        "truncdiv", "truncmod"),
+    symbols: ("Sym", "dynamic", "symbolic"),
+    types: ("Tensor",),
+    unsupported: (),
+}
+"""The names that are loaded with this module, by the modules that define them."""
+for _module, _names in _LOADED.items():
     _doors(vars(_module))
-    globals().update((name, value) for name, value in vars(_module).items()
-                     if isinstance(value, FunctionType) and globals().get(name) is inspect.unwrap(value))
-for _name, _value in list(vars(scalar).items()):
-    if isinstance(_value, FunctionType) and globals().get(_name) is _value:
-        globals()[_name] = vars(scalar)[_name] = _dispatched(_name, _value)
+    for _name in _names:
+        if _module is scalar:  # a function of scalars is also called by other functions of its module
+            vars(scalar)[_name] = _dispatched(_name, vars(scalar)[_name])
+        globals()[_name] = vars(_module)[_name]
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
 dtype = ScalarType
-Serial = serial
+Serial = launch.serial
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("allocate", name) for name in (
@@ -132,7 +63,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
     "set_deq_scale": ("dequantise", "set_deq_scale"),
     "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
-    "npu_gemm": ("matrix", "mma"), "use_swizzle": ("blocks", "use_swizzle"),
+    "npu_gemm": ("matrix", "mma"), "use_swizzle": ("swizzle", "use_swizzle"),
     **{name: ("sync", name) for name in (
         "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",
         "sync_block_set", "sync_block_wait", "init_flag", "clear_flag", "block_barrier", "subblock_barrier")},
@@ -151,31 +82,28 @@ _TILE: dict[str, str] = {
     "fill": "tile_fill", "clear": "tile_clear", "cast": "tile_cast", "broadcast": "tile_broadcast"}
 
 
-def _find(name: str) -> Any:  # whatever has the name
-    """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
-    found: Any = _loaded(name)
-    return _dispatched(name, found)
-
-
-def _loaded(name: str) -> Any:  # as _find
+def _find(name: str) -> Any:  # a function, a class or a value
+    """The value of a name that is not loaded yet, as ``copy`` or ``tile.add``; None where there is none."""
+    found: Any
     if name in _HOMES:
         home, attribute = _HOMES[name]
         module = import_module(f"{__name__}.{home}")
         _doors(vars(module))
-        return getattr(module, attribute)
-    if name.startswith("tile.") and name.removeprefix("tile.") in _TILE:
-        return _door(getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")]))
-    if name in _vector_names():
-        return _door(import_module(f"{__name__}.vector").function(name))
-    if name in _repeat_names():
-        return _door(import_module(f"{__name__}.repeats").function(name))
-    if name in _structured_names():
-        return _door(import_module(f"{__name__}.structured").function(name))
-    return Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
+        found = getattr(module, attribute)
+    elif name.startswith("tile.") and name.removeprefix("tile.") in _TILE:
+        found = _door(getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")]))
+    else:
+        for home, names in (("vector", _vector_names), ("repeats", _repeat_names), ("structured", _structured_names)):
+            if name in names():
+                found = _door(import_module(f"{__name__}.{home}").function(name))
+                break
+        else:
+            found = Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
+    return _dispatched(name, found)
 
 
 def _vector_names() -> frozenset[str]:
-    """Names of elementwise operations in the op table that are functions here."""
+    """Names of elementwise operations of the op table that are functions of ``T``."""
     from tilelang_npu import ops
 
     return frozenset(name for op in (*ops.elementwise(), *ops.composites()) if op.outputs == 1
@@ -183,14 +111,14 @@ def _vector_names() -> frozenset[str]:
 
 
 def _repeat_names() -> frozenset[str]:
-    """Names of functions that are given by repeats and strides, or by a number of elements."""
+    """Names of functions of ``T`` that take repeats and strides, or a number of elements."""
     from tilelang_npu.ops.repeats import NAMES
 
     return NAMES
 
 
 def _structured_names() -> frozenset[str]:
-    """Names of structured operations in the op table, and those of the table below."""
+    """Names of structured operations of the op table, and of :data:`_STRUCTURED`."""
     from tilelang_npu import ops
 
     entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured) and op.aliases)
@@ -199,7 +127,7 @@ def _structured_names() -> frozenset[str]:
 
 
 def _functions() -> tuple[str, ...]:
-    """Names of the functions that are loaded when they are used."""
+    """Names of the functions that are loaded when they are first used."""
     return (*_vector_names(), *_structured_names(), *_repeat_names(), *_HOMES)
 
 
@@ -208,11 +136,11 @@ _STRUCTURED = frozenset((
     "tile.row_expand_mul_experiment",
     "tile.row_expand_sub_experiment", "tile.row_expand_div_experiment", "tile.atomic_add",
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
-"""Names of functions in ``structured`` that are no single entry of the table."""
+"""Names of functions in ``structured`` that are not an entry of the op table."""
 
 
 def _unsupported_entries() -> frozenset[str]:
-    """Names of the op table's operations with several destinations."""
+    """Names of operations of the op table with several destinations."""
     from tilelang_npu import ops
 
     return frozenset(name for op in ops.elementwise() if op.outputs != 1 for name in (op.name, *op.aliases))
@@ -222,7 +150,7 @@ def _unsupported_entries() -> frozenset[str]:
 class _TileNamespace:
     """``T.tile``: vector operations with the destination first."""
 
-    def __getattr__(self, name: str) -> Any:  # as _find
+    def __getattr__(self, name: str) -> Any:  # as _find gives
         if name.startswith("__"):
             raise AttributeError(name)
         found = _find(f"tile.{name}")
@@ -239,7 +167,7 @@ tile = _TileNamespace()
 
 
 @_door
-def __getattr__(name: str) -> Any:  # as _find
+def __getattr__(name: str) -> Any:  # as _find gives
     if name.startswith("__"):
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -254,131 +182,5 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *TOKENS, *(name for name in _functions() if not name.startswith("tile."))})
 
 
-__all__ = [
-    "And",
-    "Buffer",
-    "Cast",
-    "Else",
-    "FragmentBuffer",
-    "GemmWarpPolicy",
-    "If",
-    "Kernel",
-    "LocalBuffer",
-    "Macro",
-    "Not",
-    "Or",
-    "Parallel",
-    "Persistent",
-    "Pipelined",
-    "PrimFunc",
-    "Scope",
-    "Select",
-    "Serial",
-    "SharedBuffer",
-    "Sym",
-    "Tensor",
-    "Then",
-    "abs",
-    "acos",
-    "acosh",
-    "alloc_L0A",
-    "alloc_L0B",
-    "alloc_L0C",
-    "alloc_L1",
-    "alloc_fragment",
-    "alloc_local",
-    "alloc_shared",
-    "alloc_ub",
-    "alloc_var",
-    "annotate_address",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "barrier_all",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "cast",
-    "ceil",
-    "ceildiv",
-    "clamp",
-    "clear",
-    "clz",
-    "const",
-    "copy",
-    "copysign",
-    "cos",
-    "cosh",
-    "dtype",
-    "dynamic",
-    "empty",
-    "erf",
-    "exp",
-    "exp2",
-    "exp10",
-    "fabs",
-    "fill",
-    "floor",
-    "floordiv",
-    "floormod",
-    "func_attr",
-    "gemm",
-    "gemm_v0",
-    "grid",
-    "hypot",
-    "if_then_else",
-    "infinity",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "loop_break",
-    "macro",
-    "max",
-    "max_value",
-    "min",
-    "min_value",
-    "nearbyint",
-    "npuir_dot",
-    "parallel",
-    "pipe_barrier",
-    "popcount",
-    "pow",
-    "prim_func",
-    "reduce",
-    "reduce_absmax",
-    "reduce_abssum",
-    "reduce_max",
-    "reduce_min",
-    "reduce_sum",
-    "reinterpret",
-    "reshape",
-    "round",
-    "rs",
-    "rsqrt",
-    "serial",
-    "set_flag",
-    "shift_left",
-    "shift_right",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "sqrt",
-    "symbolic",
-    "tan",
-    "tanh",
-    "tile",
-    "trunc",
-    "truncdiv",
-    "truncmod",
-    "unroll",
-    "vbrc",
-    "vectorized",
-    "wait_flag",
-]
+__all__ = sorted({*(name for names in _LOADED.values() for name in names), *_HOMES, "Buffer", "FragmentBuffer", "LocalBuffer",
+                  "Serial", "SharedBuffer", "dtype", "tile"} - {name for name in _HOMES if "." in name})

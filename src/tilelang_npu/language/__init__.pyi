@@ -16,11 +16,10 @@ from tilelang_npu.language.allocate import alloc_var as alloc_var
 from tilelang_npu.language.allocate import annotate_address as annotate_address
 from tilelang_npu.language.allocate import annotate_layout as annotate_layout
 from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
-from tilelang_npu.language.blocks import use_swizzle as use_swizzle
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
-from tilelang_npu.language.declared import Call
 from tilelang_npu.language.declared import Declared
+from tilelang_npu.language.declared_buffers import Call
 from tilelang_npu.language.dequantise import set_deq_scale as set_deq_scale
 from tilelang_npu.language.eager import const as const
 from tilelang_npu.language.elements import ElementType
@@ -132,6 +131,7 @@ from tilelang_npu.language.scalar import tanh as tanh
 from tilelang_npu.language.scalar import trunc as trunc
 from tilelang_npu.language.scalar import truncdiv as truncdiv
 from tilelang_npu.language.scalar import truncmod as truncmod
+from tilelang_npu.language.swizzle import use_swizzle as use_swizzle
 from tilelang_npu.language.sync import barrier_all as barrier_all
 from tilelang_npu.language.sync import block_barrier as block_barrier
 from tilelang_npu.language.sync import clear_flag as clear_flag
@@ -162,15 +162,16 @@ from tilelang_npu.traced.symbols import symbolic as symbolic
 from typing import Any
 
 class Tensor(Buffer):
-    """A global tensor as a parameter: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N), "float16"]``.
+    """The annotation of a parameter that is a global tensor: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N),
+    "float16"]``.
 
-    ``T.Tensor(shape, dtype, A.data)`` in a kernel is no parameter but ``T.view(A, shape, dtype)``.
+    In the body of a kernel ``T.Tensor(shape, dtype, A.data)`` is ``T.view(A, shape, dtype)``.
 
     Example: ``T.Tensor((M, N), "float16")``
 
     Args:
-        shape: sizes, numbers or symbolic dimensions; one size may stand alone.
-        dtype: element type; ``float32`` without it.
+        shape: integers or symbolic dimensions; a single size is a shape with one axis.
+        dtype: the element type; ``float32`` without it.
     """
     def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
     def __class_getitem__(cls, item: object) -> type[Tensor]: ...
@@ -214,8 +215,8 @@ uint8: ScalarType
 def add(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -223,54 +224,77 @@ def add(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def alloc_global(shape: Extents, dtype: ElementType, scope: str = 'global') -> Buffer:
-    """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
+    """Allocate a tensor in GM that belongs to the call; the statement is before ``with T.Kernel``.
+
+    All blocks share the tensor, and a later ``T.Kernel`` of the same function finds what an earlier one has written.
 
     Example: ``T.alloc_global((M, N), "float32")``
 
     Args:
-        shape: its sizes: numbers, or expressions of symbolic dimensions that a parameter has.
-        dtype: its element type.
-        scope: ``"global"``, as there is no other.
+        shape: integers, or expressions of symbolic dimensions of the kernel's parameters.
+        dtype: the element type.
+        scope: ``"global"``.
 
     Raises:
-        TileError: T160, it stands inside ``T.Kernel``, or behind a condition that only the device knows; T111, a size that only
-            the device computes; T140, T150, T151, as for the shape of a parameter.
+        TileError: T160, the call is inside ``T.Kernel``, a loop or a branch; T111, a size is computed on the device; T140,
+            T150, T151, as for the shape of a parameter.
     """
 
 def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.arange(out, [64, 1], 0)``
+
+    Raises:
+        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
     """
 
 def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.atomic_add(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.atomic_addx2(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.atomic_addx4(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def axpy(A: Tile, B: Operand, C: Tile) -> None:
     """Adds the input times a scalar to the destination.
 
-    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where
-    ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A``, ``B`` and ``C``. All buffers have the same shape; an input with size 1
+    along an axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
 
     Element types: float16, float32.
 
@@ -280,8 +304,8 @@ def axpy(A: Tile, B: Operand, C: Tile) -> None:
 def bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int16, int32, int64.
 
@@ -291,8 +315,8 @@ def bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64.
 
@@ -302,8 +326,8 @@ def bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def clamp_max(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of each element and a bound.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -313,8 +337,8 @@ def clamp_max(A: Tile, B: Operand, C: Tile) -> None:
 def clamp_min(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of each element and a bound.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -324,46 +348,62 @@ def clamp_min(A: Tile, B: Operand, C: Tile) -> None:
 def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
     """Comparison of two elements; the result is a mask.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` is bool or int8.
 
     Example: ``T.compare(a, b, out, "lt")``
     """
 
 def concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
-    """``T.concat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
-    their sizes there.
+    """``T.concat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
+
+    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
+    the part of each source that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.concat(a, b, out, 0)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
     """
 
 def cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
-    shape. Without ``dst`` the result replaces ``src``.
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    element.
+
+    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.cumsum(a, out, dim=1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
     """
 
 def deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
                  'ALL_CHANNELS') -> None:
-    """``T.deinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
-    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+    """``T.deinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
+    another.
+
+    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
+    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.deinterleave(a, even, odd)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def div(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -371,18 +411,18 @@ def div(A: Operand, B: Operand, C: Tile) -> None:
     """
 
 def empty(*shape: Extents | ElementType, dtype: ElementType = 'float32') -> Buffer:
-    """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
+    """Allocate a tensor that the call returns: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, ``return C`` below it.
 
     Example: ``T.empty((M, N), "float16")``
 
     Raises:
-        TileError: T160, as for :func:`const`.
+        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
     """
 
 def expm1(A: Tile, B: Tile) -> None:
     """e to the power of each element, minus one.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -390,26 +430,35 @@ def expm1(A: Tile, B: Tile) -> None:
     """
 
 def flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
+    ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.flip(a, out, 1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
     """
 
 def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
-    ``dst``. ``size`` is the part that counts.
+    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+
+    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.gather(table, out, indices)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
+            an index is outside ``src``.
     """
 
 def ilogb(A: Tile, B: Tile) -> None:
     """Exponent of the element as a binary floating-point number.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -417,18 +466,23 @@ def ilogb(A: Tile, B: Tile) -> None:
     """
 
 def interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
-    """``T.interleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
-    as long.
+    """``T.interleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
+
+    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.interleave(a, b, out)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def ldexp(A: Tile, B: Tile, C: Tile) -> None:
     """The first element times 2 to the power of the second.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -438,8 +492,8 @@ def ldexp(A: Tile, B: Tile, C: Tile) -> None:
 def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
     """x where it is positive, else x times the slope.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
 
     Element types: float16, float32.
 
@@ -449,8 +503,8 @@ def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
 def ln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -458,21 +512,21 @@ def ln(A: Tile, B: Tile) -> None:
     """
 
 def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-    """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
+    """Load a matrix from the global tensor ``src`` into L1, and change its layout from rows to fractals.
 
-    ``dst`` is written.
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``; the sizes may be known at run time only.
 
     Example: ``T.load_nd2nz(A[row, 0], a)``
 
     Raises:
-        TileError: T122 memories, T131 shapes.
+        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, shapes; T130, a tile is not inside its buffer.
     """
 
 def mod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -482,8 +536,8 @@ def mod(A: Tile, B: Operand, C: Tile) -> None:
 def modui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -493,8 +547,8 @@ def modui(A: Tile, B: Operand, C: Tile) -> None:
 def mul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -504,8 +558,8 @@ def mul(A: Tile, B: Operand, C: Tile) -> None:
 def mul_add_dst(A: Tile, B: Tile, C: Tile) -> None:
     """Adds the product of two inputs to the destination.
 
-    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where
-    ``C`` has not. ``C`` may be the first input.
+    Writes ``C``, reads ``A``, ``B`` and ``C``. All buffers have the same shape; an input with size 1
+    along an axis is repeated along it. ``C`` may be the first input itself.
 
     Element types: float16, float32, int16, int32.
 
@@ -515,8 +569,8 @@ def mul_add_dst(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_abs(A: Tile, B: Tile) -> None:
     """Absolute value.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -526,8 +580,8 @@ def npuir_abs(A: Tile, B: Tile) -> None:
 def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -537,8 +591,8 @@ def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -546,17 +600,20 @@ def npuir_and(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.npuir_arange(out, [64, 1], 0)``
+
+    Raises:
+        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
     """
 
 def npuir_atan(A: Tile, B: Tile) -> None:
     """Arc tangent.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -564,31 +621,49 @@ def npuir_atan(A: Tile, B: Tile) -> None:
     """
 
 def npuir_atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.npuir_atomic_add(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def npuir_atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.npuir_atomic_addx2(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def npuir_atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.npuir_atomic_addx4(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -598,8 +673,8 @@ def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int16, int32, int64.
 
@@ -609,8 +684,8 @@ def npuir_bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_bitwise_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -620,8 +695,8 @@ def npuir_bitwise_not(A: Tile, B: Tile) -> None:
 def npuir_bitwise_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -631,8 +706,8 @@ def npuir_bitwise_or(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64.
 
@@ -642,7 +717,7 @@ def npuir_bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> N
 def npuir_bitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise exclusive or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -652,10 +727,10 @@ def npuir_bitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
     """Conversion to the element type of the destination under a rounding mode.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has
-    not.
+    Writes ``dst``, reads ``src``. All buffers have the same shape; an input with size 1 along an axis
+    is repeated along it.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` may differ.
 
     Example: ``T.npuir_cast(a, out)``
     """
@@ -663,9 +738,9 @@ def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str 
 def npuir_clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
     """Limits each element to a lower and an upper bound.
 
-    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may
-    have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the
-    first input.
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. All buffers have the same shape; an
+    input with size 1 along an axis is repeated along it. ``min_val`` and ``max_val`` may be scalars.
+    ``dst`` may be the first input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -675,26 +750,31 @@ def npuir_clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> Non
 def npuir_cmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
     """Comparison of two elements; the result is a mask.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` is bool or int8.
 
     Example: ``T.npuir_cmp(a, b, out, "lt")``
     """
 
 def npuir_concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
-    """``T.npuir_concat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
-    their sizes there.
+    """``T.npuir_concat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
+
+    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
+    the part of each source that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_concat(a, b, out, 0)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
     """
 
 def npuir_cos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Cosine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -702,29 +782,40 @@ def npuir_cos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """
 
 def npuir_cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
-    shape. Without ``dst`` the result replaces ``src``.
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    element.
+
+    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.npuir_cumsum(a, out, dim=1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
     """
 
 def npuir_deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str
                        = 'ALL_CHANNELS') -> None:
-    """``T.npuir_deinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
-    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+    """``T.npuir_deinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
+    another.
+
+    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
+    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_deinterleave(a, even, odd)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def npuir_div(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -734,7 +825,7 @@ def npuir_div(A: Operand, B: Operand, C: Tile) -> None:
 def npuir_erf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Error function.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -744,8 +835,8 @@ def npuir_erf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_exp(A: Tile, B: Tile) -> None:
     """e to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -755,7 +846,7 @@ def npuir_exp(A: Tile, B: Tile) -> None:
 def npuir_exp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
     """2 to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -765,7 +856,7 @@ def npuir_exp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def npuir_expm1(A: Tile, B: Tile) -> None:
     """e to the power of each element, minus one.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -773,26 +864,35 @@ def npuir_expm1(A: Tile, B: Tile) -> None:
     """
 
 def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
+    ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_flip(a, out, 1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
     """
 
 def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
-    ``dst``. ``size`` is the part that counts.
+    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+
+    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.npuir_gather(table, out, indices)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
+            an index is outside ``src``.
     """
 
 def npuir_ilogb(A: Tile, B: Tile) -> None:
     """Exponent of the element as a binary floating-point number.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -800,20 +900,26 @@ def npuir_ilogb(A: Tile, B: Tile) -> None:
     """
 
 def npuir_interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
-    """``T.npuir_interleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
-    as long.
+    """``T.npuir_interleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
+
+    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_interleave(a, b, out)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def npuir_isinf(A: Tile, B: Tile) -> None:
     """Whether the element is an infinity.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it.
 
-    Element types: float16, float32; ``B`` has bool or int8.
+    Element types: float16, float32; ``B`` is bool or int8.
 
     Example: ``T.npuir_isinf(a, out)``
     """
@@ -821,9 +927,10 @@ def npuir_isinf(A: Tile, B: Tile) -> None:
 def npuir_isnan(A: Tile, B: Tile) -> None:
     """Whether the element is not a number.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it.
 
-    Element types: float16, float32; ``B`` has bool or int8.
+    Element types: float16, float32; ``B`` is bool or int8.
 
     Example: ``T.npuir_isnan(a, out)``
     """
@@ -831,7 +938,7 @@ def npuir_isnan(A: Tile, B: Tile) -> None:
 def npuir_ldexp(A: Tile, B: Tile, C: Tile) -> None:
     """The first element times 2 to the power of the second.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -841,8 +948,8 @@ def npuir_ldexp(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_ln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -850,20 +957,20 @@ def npuir_ln(A: Tile, B: Tile) -> None:
     """
 
 def npuir_load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-    """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
+    """Load a matrix from the global tensor ``src`` into L1, and change its layout from rows to fractals.
 
-    ``dst`` is written.
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``; the sizes may be known at run time only.
 
     Example: ``T.npuir_load_nd2nz(A[row, 0], a)``
 
     Raises:
-        TileError: T122 memories, T131 shapes.
+        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, shapes; T130, a tile is not inside its buffer.
     """
 
 def npuir_log10(A: Tile, B: Tile) -> None:
     """Logarithm to base 10.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -873,7 +980,7 @@ def npuir_log10(A: Tile, B: Tile) -> None:
 def npuir_log1p(A: Tile, B: Tile) -> None:
     """Natural logarithm of one plus the element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -883,7 +990,7 @@ def npuir_log1p(A: Tile, B: Tile) -> None:
 def npuir_log2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
     """Logarithm to base 2.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -893,8 +1000,8 @@ def npuir_log2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def npuir_max(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -904,8 +1011,8 @@ def npuir_max(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_min(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -915,8 +1022,8 @@ def npuir_min(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -926,8 +1033,8 @@ def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -937,8 +1044,8 @@ def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -948,8 +1055,8 @@ def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -959,8 +1066,8 @@ def npuir_not(A: Tile, B: Tile) -> None:
 def npuir_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -968,18 +1075,23 @@ def npuir_or(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
-    axis; ``dst`` is as much larger.
+    """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
+
+    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_pad(a, out, 0.0, [0, 2], [0, 6])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements.
     """
 
 def npuir_pow(A: Tile, B: Tile, C: Tile) -> None:
     """The first element to the power of the second.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, float16, float32.
 
@@ -987,8 +1099,9 @@ def npuir_pow(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
-    """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
-    ``hex``.
+    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+
+    ``hex`` prints integers in base 16.
 
     Example: ``T.npuir_print(a, msg="a")``
     """
@@ -996,8 +1109,8 @@ def npuir_print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
 def npuir_rec(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1007,8 +1120,8 @@ def npuir_rec(A: Tile, B: Tile) -> None:
 def npuir_reciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1018,8 +1131,8 @@ def npuir_reciprocal(A: Tile, B: Tile) -> None:
 def npuir_relu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32, int32.
 
@@ -1029,8 +1142,8 @@ def npuir_relu(A: Tile, B: Tile) -> None:
 def npuir_rsqrt(A: Tile, B: Tile) -> None:
     """Reciprocal square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1040,10 +1153,11 @@ def npuir_rsqrt(A: Tile, B: Tile) -> None:
 def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
-    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
+    1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
+    itself.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` is bool or int8.
 
     Example: ``T.npuir_select(mask, a, b, out)``
     """
@@ -1051,8 +1165,8 @@ def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def npuir_shl(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int16, int32, int64.
 
@@ -1062,8 +1176,8 @@ def npuir_shl(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_shr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64.
 
@@ -1073,8 +1187,8 @@ def npuir_shr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def npuir_sigmoid(A: Tile, B: Tile) -> None:
     """1 / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be the first input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
 
     Element types: float16, float32.
 
@@ -1084,7 +1198,7 @@ def npuir_sigmoid(A: Tile, B: Tile) -> None:
 def npuir_sin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Sine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1094,8 +1208,8 @@ def npuir_sin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_sqrt(A: Tile, B: Tile) -> None:
     """Square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1104,33 +1218,41 @@ def npuir_sqrt(A: Tile, B: Tile) -> None:
 
 def npuir_store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split:
                         _bool = False, pre_relu_mode: str = '') -> None:
-    """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
-    int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+    """Store a matrix from L0C to the global tensor ``dst``, converted to its element type.
 
-    ``dst`` is written.
+    float32 becomes float16 or bfloat16, int32 becomes int8. Operands and ``size`` are those of ``T.copy``. Writes ``dst``.
 
     Example: ``T.npuir_store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
 
+    Args:
+        src: the matrix in L0C.
+        dst: the tile of a global tensor.
+        size: the shape of the tile, as for ``T.copy``.
+        enable_nz2nd: True: the fractals become rows.
+        channel_split: False.
+        pre_relu_mode: ``"relu"`` stores negative elements as 0; ``""`` does not.
+
     Raises:
-        TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
+        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, shapes; T145, no such ``pre_relu_mode``; T190, an
+            argument that the hardware or this package does not support.
     """
 
 def npuir_store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-    """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
+    """Store a matrix from L1 or L0C to the global tensor ``dst``, and change its layout from fractals to rows.
 
-    ``dst`` is written.
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``.
 
     Example: ``T.npuir_store_nz2nd(c, C[row, 0])``
 
     Raises:
-        TileError: T122 memories, T131 shapes.
+        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, shapes.
     """
 
 def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1140,7 +1262,7 @@ def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
 def npuir_tan(A: Tile, B: Tile) -> None:
     """Tangent.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1150,7 +1272,7 @@ def npuir_tan(A: Tile, B: Tile) -> None:
 def npuir_tanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Hyperbolic tangent.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1158,18 +1280,24 @@ def npuir_tanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """
 
 def npuir_transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
-    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
-    permuted shape.
+    """Write ``src`` to ``dst`` with two of its axes swapped.
+
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_transpose(a, out, [1, 0])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
+            permutation.
     """
 
 def npuir_vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Cosine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1179,7 +1307,7 @@ def npuir_vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Error function.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1189,7 +1317,7 @@ def npuir_verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Sine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1199,7 +1327,7 @@ def npuir_vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Hyperbolic tangent.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1209,7 +1337,7 @@ def npuir_vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_xor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise exclusive or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -1217,17 +1345,23 @@ def npuir_xor(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
-    axis; ``dst`` is as much larger.
+    """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
+
+    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.pad(a, out, 0.0, [0, 2], [0, 6])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements.
     """
 
 def print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
-    """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
-    ``hex``.
+    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+
+    ``hex`` prints integers in base 16.
 
     Example: ``T.print(a, msg="a")``
     """
@@ -1235,8 +1369,8 @@ def print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
 def reciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1245,135 +1379,207 @@ def reciprocal(A: Tile, B: Tile) -> None:
 
 def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """1 where no element is zero, else 0, along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write 1 where no element is zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_all(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """1 where any element is not zero, else 0, along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write 1 where any element is not zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_any(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
                   True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Bitwise and along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the bitwise and of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitand(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
                  True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Bitwise or along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the bitwise or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitor(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
                   True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Bitwise exclusive or along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the bitwise exclusive or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitxor(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Largest element along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the largest element along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_max(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Smallest element along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the smallest element along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_min(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
                 True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Product along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the product of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_prod(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-    """Sum along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+    """Write the sum of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_sum(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
 def relu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32, int32.
 
@@ -1383,10 +1589,11 @@ def relu(A: Tile, B: Tile) -> None:
 def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
-    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
+    1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
+    itself.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` is bool or int8.
 
     Example: ``T.select(mask, a, b, out)``
     """
@@ -1394,8 +1601,8 @@ def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def silu(A: Tile, B: Tile) -> None:
     """x / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be the first input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
 
     Element types: float16, float32.
 
@@ -1404,33 +1611,41 @@ def silu(A: Tile, B: Tile) -> None:
 
 def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split: _bool
                   = False, pre_relu_mode: str = '') -> None:
-    """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
-    int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+    """Store a matrix from L0C to the global tensor ``dst``, converted to its element type.
 
-    ``dst`` is written.
+    float32 becomes float16 or bfloat16, int32 becomes int8. Operands and ``size`` are those of ``T.copy``. Writes ``dst``.
 
     Example: ``T.store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
 
+    Args:
+        src: the matrix in L0C.
+        dst: the tile of a global tensor.
+        size: the shape of the tile, as for ``T.copy``.
+        enable_nz2nd: True: the fractals become rows.
+        channel_split: False.
+        pre_relu_mode: ``"relu"`` stores negative elements as 0; ``""`` does not.
+
     Raises:
-        TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
+        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, shapes; T145, no such ``pre_relu_mode``; T190, an
+            argument that the hardware or this package does not support.
     """
 
 def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-    """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
+    """Store a matrix from L1 or L0C to the global tensor ``dst``, and change its layout from fractals to rows.
 
-    ``dst`` is written.
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``.
 
     Example: ``T.store_nz2nd(c, C[row, 0])``
 
     Raises:
-        TileError: T122 memories, T131 shapes.
+        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, shapes.
     """
 
 def sub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1438,19 +1653,25 @@ def sub(A: Operand, B: Operand, C: Tile) -> None:
     """
 
 def transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
-    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
-    permuted shape.
+    """Write ``src`` to ``dst`` with two of its axes swapped.
+
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.transpose(a, out, [1, 0])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
+            permutation.
     """
 
 def vabs(A: Tile, B: Tile) -> None:
     """Absolute value.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1460,8 +1681,8 @@ def vabs(A: Tile, B: Tile) -> None:
 def vadd(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1471,8 +1692,8 @@ def vadd(A: Tile, B: Operand, C: Tile) -> None:
 def vand(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1480,17 +1701,20 @@ def vand(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def varange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.varange(out, [64, 1], 0)``
+
+    Raises:
+        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
     """
 
 def vatan(A: Tile, B: Tile) -> None:
     """Arc tangent.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1498,31 +1722,49 @@ def vatan(A: Tile, B: Tile) -> None:
     """
 
 def vatomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.vatomic_add(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def vatomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.vatomic_addx2(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def vatomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-    part that counts, ``memory_order`` at most ``"relaxed"``.
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
     Example: ``T.vatomic_addx4(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
     """
 
 def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1532,8 +1774,8 @@ def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
 def vbitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int16, int32, int64.
 
@@ -1543,8 +1785,8 @@ def vbitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def vbitwise_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1554,8 +1796,8 @@ def vbitwise_not(A: Tile, B: Tile) -> None:
 def vbitwise_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1565,8 +1807,8 @@ def vbitwise_or(A: Tile, B: Tile, C: Tile) -> None:
 def vbitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64.
 
@@ -1576,7 +1818,7 @@ def vbitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def vbitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise exclusive or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -1586,10 +1828,10 @@ def vbitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
 def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
     """Conversion to the element type of the destination under a rounding mode.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has
-    not.
+    Writes ``dst``, reads ``src``. All buffers have the same shape; an input with size 1 along an axis
+    is repeated along it.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` may differ.
 
     Example: ``T.vcast(a, out)``
     """
@@ -1597,9 +1839,9 @@ def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'ri
 def vclamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
     """Limits each element to a lower and an upper bound.
 
-    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may
-    have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the
-    first input.
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. All buffers have the same shape; an
+    input with size 1 along an axis is repeated along it. ``min_val`` and ``max_val`` may be scalars.
+    ``dst`` may be the first input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1609,26 +1851,31 @@ def vclamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
 def vcmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
     """Comparison of two elements; the result is a mask.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` is bool or int8.
 
     Example: ``T.vcmp(a, b, out, "lt")``
     """
 
 def vconcat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
-    """``T.vconcat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
-    their sizes there.
+    """``T.vconcat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
+
+    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
+    the part of each source that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vconcat(a, b, out, 0)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
     """
 
 def vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Cosine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1636,29 +1883,40 @@ def vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """
 
 def vcumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
-    shape. Without ``dst`` the result replaces ``src``.
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    element.
+
+    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.vcumsum(a, out, dim=1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
     """
 
 def vdeinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
                   'ALL_CHANNELS') -> None:
-    """``T.vdeinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
-    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+    """``T.vdeinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
+    another.
+
+    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
+    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vdeinterleave(a, even, odd)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def vdiv(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1668,7 +1926,7 @@ def vdiv(A: Operand, B: Operand, C: Tile) -> None:
 def verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Error function.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1678,8 +1936,8 @@ def verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def vexp(A: Tile, B: Tile) -> None:
     """e to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1689,7 +1947,7 @@ def vexp(A: Tile, B: Tile) -> None:
 def vexp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
     """2 to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1699,7 +1957,7 @@ def vexp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def vexpm1(A: Tile, B: Tile) -> None:
     """e to the power of each element, minus one.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1707,26 +1965,35 @@ def vexpm1(A: Tile, B: Tile) -> None:
     """
 
 def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
+    ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vflip(a, out, 1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
     """
 
 def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
-    ``dst``. ``size`` is the part that counts.
+    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+
+    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.vgather(table, out, indices)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
+            an index is outside ``src``.
     """
 
 def vilogb(A: Tile, B: Tile) -> None:
     """Exponent of the element as a binary floating-point number.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1734,20 +2001,26 @@ def vilogb(A: Tile, B: Tile) -> None:
     """
 
 def vinterleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
-    """``T.vinterleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
-    as long.
+    """``T.vinterleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
+
+    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vinterleave(a, b, out)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
     """
 
 def visinf(A: Tile, B: Tile) -> None:
     """Whether the element is an infinity.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it.
 
-    Element types: float16, float32; ``B`` has bool or int8.
+    Element types: float16, float32; ``B`` is bool or int8.
 
     Example: ``T.visinf(a, out)``
     """
@@ -1755,9 +2028,10 @@ def visinf(A: Tile, B: Tile) -> None:
 def visnan(A: Tile, B: Tile) -> None:
     """Whether the element is not a number.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it.
 
-    Element types: float16, float32; ``B`` has bool or int8.
+    Element types: float16, float32; ``B`` is bool or int8.
 
     Example: ``T.visnan(a, out)``
     """
@@ -1765,7 +2039,7 @@ def visnan(A: Tile, B: Tile) -> None:
 def vldexp(A: Tile, B: Tile, C: Tile) -> None:
     """The first element times 2 to the power of the second.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1775,8 +2049,8 @@ def vldexp(A: Tile, B: Tile, C: Tile) -> None:
 def vln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1786,7 +2060,7 @@ def vln(A: Tile, B: Tile) -> None:
 def vlog10(A: Tile, B: Tile) -> None:
     """Logarithm to base 10.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1796,7 +2070,7 @@ def vlog10(A: Tile, B: Tile) -> None:
 def vlog1p(A: Tile, B: Tile) -> None:
     """Natural logarithm of one plus the element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1806,7 +2080,7 @@ def vlog1p(A: Tile, B: Tile) -> None:
 def vlog2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
     """Logarithm to base 2.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1816,8 +2090,8 @@ def vlog2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def vmax(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1827,8 +2101,8 @@ def vmax(A: Tile, B: Operand, C: Tile) -> None:
 def vmin(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1838,8 +2112,8 @@ def vmin(A: Tile, B: Operand, C: Tile) -> None:
 def vmod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -1849,8 +2123,8 @@ def vmod(A: Tile, B: Operand, C: Tile) -> None:
 def vmodui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
-    input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
+    may be an input itself.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -1860,8 +2134,8 @@ def vmodui(A: Tile, B: Operand, C: Tile) -> None:
 def vmul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1871,8 +2145,8 @@ def vmul(A: Tile, B: Operand, C: Tile) -> None:
 def vnot(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1882,8 +2156,8 @@ def vnot(A: Tile, B: Tile) -> None:
 def vor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1891,18 +2165,23 @@ def vor(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def vpad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
-    axis; ``dst`` is as much larger.
+    """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
+
+    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vpad(a, out, 0.0, [0, 2], [0, 6])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements.
     """
 
 def vpow(A: Tile, B: Tile, C: Tile) -> None:
     """The first element to the power of the second.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, float16, float32.
 
@@ -1912,8 +2191,8 @@ def vpow(A: Tile, B: Tile, C: Tile) -> None:
 def vrec(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1923,8 +2202,8 @@ def vrec(A: Tile, B: Tile) -> None:
 def vreciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1934,8 +2213,8 @@ def vreciprocal(A: Tile, B: Tile) -> None:
 def vrelu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32, int32.
 
@@ -1945,8 +2224,8 @@ def vrelu(A: Tile, B: Tile) -> None:
 def vrsqrt(A: Tile, B: Tile) -> None:
     """Reciprocal square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -1956,10 +2235,11 @@ def vrsqrt(A: Tile, B: Tile) -> None:
 def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
-    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
+    1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
+    itself.
 
-    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` is bool or int8.
 
     Example: ``T.vselect(mask, a, b, out)``
     """
@@ -1967,8 +2247,8 @@ def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def vshl(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int16, int32, int64.
 
@@ -1978,8 +2258,8 @@ def vshl(A: Tile, B: Operand, C: Tile) -> None:
 def vshr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64.
 
@@ -1989,8 +2269,8 @@ def vshr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def vsigmoid(A: Tile, B: Tile) -> None:
     """1 / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be the first input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be the first input itself.
 
     Element types: float16, float32.
 
@@ -2000,7 +2280,7 @@ def vsigmoid(A: Tile, B: Tile) -> None:
 def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Sine.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -2010,8 +2290,8 @@ def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def vsqrt(A: Tile, B: Tile) -> None:
     """Square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
-    ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape; an input with size 1 along an axis is
+    repeated along it. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -2021,8 +2301,8 @@ def vsqrt(A: Tile, B: Tile) -> None:
 def vsub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
-    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
+    axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2032,7 +2312,7 @@ def vsub(A: Operand, B: Operand, C: Tile) -> None:
 def vtan(A: Tile, B: Tile) -> None:
     """Tangent.
 
-    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+    Writes ``B``, reads ``A``. All buffers have the same shape. ``B`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -2042,7 +2322,7 @@ def vtan(A: Tile, B: Tile) -> None:
 def vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Hyperbolic tangent.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+    Writes ``dst``, reads ``src``. All buffers have the same shape. ``dst`` may be an input itself.
 
     Element types: float16, float32.
 
@@ -2050,18 +2330,24 @@ def vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """
 
 def vtranspose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
-    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
-    permuted shape.
+    """Write ``src`` to ``dst`` with two of its axes swapped.
+
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
+    computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vtranspose(a, out, [1, 0])``
+
+    Raises:
+        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
+            permutation.
     """
 
 def vxor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise exclusive or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``C`` may be an input itself.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -2075,8 +2361,8 @@ class _Tile:
     def abs(dst: Tile, src0: Tile) -> None:
         """Absolute value.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2085,7 +2371,7 @@ class _Tile:
 
     @staticmethod
     def abs_experiment(dst: Tile, src: Tile, count: Number) -> None:
-        """Compute the first ``count`` elements of ``src``; writes ``dst``.
+        """Write the absolute values of the first ``count`` elements of ``src`` to ``dst``.
 
         Example: ``T.tile.abs_experiment(out, a, 64)``
         """
@@ -2094,8 +2380,8 @@ class _Tile:
     def add(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Sum.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2104,8 +2390,10 @@ class _Tile:
 
     @staticmethod
     def arith_progression(buffer: Tile, first_value: Number, diff_value: Number, count: Number | None = None) -> None:
-        """Write ``first_value``, ``first_value + diff_value``, ... to the first ``count`` elements of ``buffer`` (all without
-        it).
+        """Write ``first_value``, ``first_value + diff_value``, ``first_value + 2 * diff_value``, ... to ``buffer`` in row-major
+        order.
+
+        ``count`` is the number of elements that are written; all without it.
 
         Element types: int16, uint16, int32, uint32, float16, float32.
 
@@ -2116,7 +2404,7 @@ class _Tile:
     def atan(dst: Tile, src0: Tile) -> None:
         """Arc tangent.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2125,18 +2413,25 @@ class _Tile:
 
     @staticmethod
     def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-        """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-        part that counts, ``memory_order`` at most ``"relaxed"``.
+        """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
+
+        Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+        a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
         Example: ``T.tile.atomic_add(C[row, 0], tile)``
+
+        Raises:
+            TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+                another ``memory_order``.
         """
 
     @staticmethod
     def axpy(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
         """Adds the input times a scalar to the destination.
 
-        Writes ``dst``, reads ``src0``, ``scalar_value`` and ``dst``. Buffers have one shape; an input may
-        have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``, ``scalar_value`` and ``dst``. All buffers have the same shape; an
+        input with size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``dst`` may
+        be the first input itself.
 
         Element types: float16, float32.
 
@@ -2147,8 +2442,11 @@ class _Tile:
     def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat:
                                Number, repeat_mode: _bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat:
                                Number) -> None:
-        """Write to ``dst`` sums of blocks of ``src0`` at the byte offsets ``src0_offset`` times the weights ``src1``, one for
-        each block with ``repeat_mode``, else for each repeat: ``h_repeat`` of them to a sum, ``v_repeat`` sums.
+        """Write to ``dst`` ``v_repeat`` weighted sums of ``h_repeat`` repeats each.
+
+        A repeat is the 8 blocks of ``src0`` at the byte offsets ``src0_offset``, times its weight in ``src1``; with ``repeat_mode``
+        each block has a weight of its own. ``mask`` elements of each sum are written; ``v_r_offset`` is the distance between sums
+        in elements, ``dst_blk_stride`` the distance between blocks of a sum in blocks.
 
         Element types: float16.
 
@@ -2159,8 +2457,8 @@ class _Tile:
     def bitwise_and(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Bitwise and.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2171,8 +2469,9 @@ class _Tile:
     def bitwise_lshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
         """Shift left by a scalar.
 
-        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1
-        where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. All buffers have the same shape; an input with
+        size 1 along an axis is repeated along it. ``scalarValue`` may be a scalar. ``dst`` may be an input
+        itself.
 
         Element types: int16, int32, int64.
 
@@ -2183,8 +2482,8 @@ class _Tile:
     def bitwise_not(dst: Tile, src0: Tile) -> None:
         """Bitwise complement.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2195,8 +2494,8 @@ class _Tile:
     def bitwise_or(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Bitwise or.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2207,8 +2506,9 @@ class _Tile:
     def bitwise_rshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
         """Shift right by a scalar.
 
-        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1
-        where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. All buffers have the same shape; an input with
+        size 1 along an axis is repeated along it. ``scalarValue`` may be a scalar. ``dst`` may be an input
+        itself.
 
         Element types: int8, int16, int32, int64.
 
@@ -2219,7 +2519,8 @@ class _Tile:
     def bitwise_xor(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Bitwise exclusive or.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``dst`` may be an
+        input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -2229,8 +2530,10 @@ class _Tile:
     @staticmethod
     def block_reduce_max(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
-        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+
+        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Writes ``dst``.
 
         Element types: float16, float32.
 
@@ -2240,8 +2543,10 @@ class _Tile:
     @staticmethod
     def block_reduce_min(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
-        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+
+        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Writes ``dst``.
 
         Element types: float16, float32.
 
@@ -2251,8 +2556,10 @@ class _Tile:
     @staticmethod
     def block_reduce_sum(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
-        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+
+        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Writes ``dst``.
 
         Element types: float16, float32.
 
@@ -2261,8 +2568,9 @@ class _Tile:
 
     @staticmethod
     def brcb(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number) -> None:
-        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
-        count blocks. Writes ``dst``.
+        """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
+
+        Writes ``dst``. Strides count blocks.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2272,8 +2580,9 @@ class _Tile:
     @staticmethod
     def brcb_experiment(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride:
                         Number) -> None:
-        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
-        count blocks. Writes ``dst``.
+        """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
+
+        Writes ``dst``. Strides count blocks.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2282,35 +2591,43 @@ class _Tile:
 
     @staticmethod
     def broadcast(dst: Tile, src: Operand, axis: _int | None = None) -> None:
-        """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
+        """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
-        A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
-
-        ``dst`` is written; both have one element type.
+        Writes ``dst``. Buffers have one element type; ``src`` has size 1 along ``axis``. A source with one axis is repeated to a
+        matrix: with ``axis=0`` it is every row, with ``axis=1`` every column, and without ``axis`` the one of them that fits.
 
         Example: ``T.tile.broadcast(out, a, axis=1)``
 
         Raises:
-            TileError: T110 element types, T111 shapes, T112 shared elements.
+            TileError: T110, element types; T111, shapes or the axis; T112, shared elements.
         """
 
     @staticmethod
     def cast(dst: Tile, src: Tile, mode: str = 'CAST_NONE', count: object = None) -> None:
-        """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
-        ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``.
+        """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-        ``dst`` is written, of one shape with ``src``. Element types: any two.
+        Buffers have one shape and any two element types.
 
         Example: ``T.tile.cast(out, a, "CAST_RINT")``
+
+        Args:
+            dst: the destination.
+            src: the source.
+            mode: how numbers are rounded: ``CAST_NONE`` and ``CAST_RINT`` to nearest even, ``CAST_ROUND`` to nearest with ties away
+                from zero, ``CAST_FLOOR``, ``CAST_CEIL``, ``CAST_TRUNC``, or ``CAST_ODD`` to the neighbour with an odd last bit.
+            count: how many of the first elements are converted; all without it.
+
+        Raises:
+            TileError: T110, element types; T111, shapes or ``count``; T145, another mode.
         """
 
     @staticmethod
     def clamp(out: Tile, buffer: Tile, min_scalar: Operand, max_scalar: Operand, count: Number | None = None) -> None:
         """Limits each element to a lower and an upper bound.
 
-        Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. Buffers have one shape; an
-        input may have size 1 where ``out`` has not. ``min_scalar`` and ``max_scalar`` may be scalars.
-        ``out`` may be the first input.
+        Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. All buffers have the same
+        shape; an input with size 1 along an axis is repeated along it. ``min_scalar`` and ``max_scalar``
+        may be scalars. ``out`` may be the first input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2321,8 +2638,9 @@ class _Tile:
     def clamp_max(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
         """The smaller of each element and a bound.
 
-        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have
-        size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. All buffers have the same shape; an input
+        with size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``out`` may be the
+        first input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2333,8 +2651,9 @@ class _Tile:
     def clamp_min(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
         """The larger of each element and a bound.
 
-        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have
-        size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. All buffers have the same shape; an input
+        with size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``out`` may be the
+        first input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2343,17 +2662,17 @@ class _Tile:
 
     @staticmethod
     def clear(buffer: Tile) -> None:
-        """``T.tile.clear``: write zeros.
-
-        ``buffer`` is written.
+        """``T.tile.clear``: write zero to every element of a buffer or a slice.
 
         Example: ``T.tile.clear(a)``
         """
 
     @staticmethod
     def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
-        """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
-        which has as many bits: uint8 and an eighth of the elements.
+        """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each to ``dst``.
+
+        ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` is uint8 and has an eighth of the
+        elements; the first element is the lowest bit of the first byte.
 
         Element types: int16, int32, float16, float32.
 
@@ -2364,7 +2683,7 @@ class _Tile:
     def cos(dst: Tile, src0: Tile) -> None:
         """Cosine.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2373,7 +2692,7 @@ class _Tile:
 
     @staticmethod
     def createvecindex(dst: Tile, firstValue: Number) -> None:
-        """Write ``firstValue``, ``firstValue + 1``, ... to ``dst``.
+        """Write ``firstValue``, ``firstValue + 1``, ``firstValue + 2``, ... to ``dst`` in row-major order.
 
         Element types: int16, uint16, int32, uint32, float16, float32.
 
@@ -2382,21 +2701,28 @@ class _Tile:
 
     @staticmethod
     def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str) -> None:
-        """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
-        machine go to GM itself, so it changes nothing there.
+        """Write back and invalidate the cache lines of a global tensor in the scalar unit's data cache.
+
+        The simulated machine has no such cache: scalar accesses go to GM, and the operation changes nothing.
 
         Example: ``T.tile.datacachecleanandinvalid_experiment(C, "ENTIRE_DATA_CACHE", "CACHELINE_OUT")``
 
+        Args:
+            dst: the global tensor, or an element of it.
+            CacheLine: ``"SINGLE_CACHE_LINE"`` or ``"ENTIRE_DATA_CACHE"``.
+            DcciDst: ``"CACHELINE_ALL"``, ``"CACHELINE_UB"``, ``"CACHELINE_OUT"`` or ``"CACHELINE_ATOMIC"``.
+
         Raises:
-            TileError: T110, no global tensor; T145, an unknown extent or kind.
+            TileError: T110, ``dst`` is not in GM; T145, another word.
         """
 
     @staticmethod
     def div(dst: Tile, src0: Operand, src1: Operand) -> None:
         """Quotient; integers truncate toward zero.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input
+        itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2407,7 +2733,7 @@ class _Tile:
     def erf(dst: Tile, src0: Tile) -> None:
         """Error function.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2418,8 +2744,8 @@ class _Tile:
     def exp(dst: Tile, src0: Tile) -> None:
         """e to the power of each element.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2430,7 +2756,7 @@ class _Tile:
     def exp2(dst: Tile, src0: Tile) -> None:
         """2 to the power of each element.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2441,7 +2767,7 @@ class _Tile:
     def expm1(dst: Tile, src0: Tile) -> None:
         """e to the power of each element, minus one.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2450,9 +2776,9 @@ class _Tile:
 
     @staticmethod
     def fill(buffer: Tile, value: object) -> None:
-        """``T.tile.fill``: write one value to every element.
+        """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-        ``buffer`` is written. A slice of one row whose length only run time knows goes on in the rows that follow.
+        A slice of one row whose length is not constant continues in the rows after it.
 
         Example: ``T.tile.fill(a, 0.0)``
         """
@@ -2460,7 +2786,7 @@ class _Tile:
     @staticmethod
     def fill_experiment(dst: Tile, value: Number, mask: Sequence[_int], repeatTimes: Number, dstBlockStride: Number,
                         dstRepeatStride: Number) -> None:
-        """Write ``value`` to the lanes of each repeat of ``dst`` whose bit in ``mask[0]`` is set; strides count blocks of 32
+        """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set. Strides count blocks of 32
         bytes.
 
         Element types: int32, uint32, float32.
@@ -2470,8 +2796,9 @@ class _Tile:
 
     @staticmethod
     def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
-        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32 or int32) behind byte
-        ``src_base_addr``.
+        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
+
+        ``src_offset`` is uint32 or int32, multiples of the element's size; ``dst`` is as long as it.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2480,8 +2807,11 @@ class _Tile:
 
     @staticmethod
     def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
-        """Write to ``dst`` the elements of ``src`` that a pattern selects (``"P0101"``: every second one), packed, or those at
-        indices; the indices are byte offsets afterwards.
+        """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
+
+        ``src1Pattern`` is ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"`` to ``"P1000"`` (every fourth
+        one from element 0, 1, 2 or 3), ``"P1111"`` (all); or a buffer of indices, which the call also writes: each index becomes a
+        byte offset.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2491,8 +2821,9 @@ class _Tile:
     @staticmethod
     def gatherb(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number, dst_rep_stride:
                 Number) -> None:
-        """Write to ``dst`` blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 for each repeat; strides
-        count blocks.
+        """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 blocks for each repeat.
+
+        Strides count blocks.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2502,9 +2833,10 @@ class _Tile:
     @staticmethod
     def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: _bool, mask: Number,
                               GatherMaskParams: Sequence[Number], rsvdCnt: Number) -> None:
-        """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to ``dst``, packed. ``GatherMaskParams`` are
-        block stride, repeats, repeat stride and the pattern's stride; ``mask`` elements count with ``reduceMode``.
-        ``rsvdCnt`` is 0.
+        """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to the beginning of ``dst``, without gaps.
+
+        ``GatherMaskParams`` are the block stride, the number of repeats, the repeat stride and the repeat stride of the pattern, in
+        blocks. With ``reduceMode`` the first ``mask`` elements of a repeat take part, else all. ``rsvdCnt`` is 0.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2515,7 +2847,7 @@ class _Tile:
     def ilogb(dst: Tile, src0: Tile) -> None:
         """Exponent of the element as a binary floating-point number.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2524,7 +2856,8 @@ class _Tile:
 
     @staticmethod
     def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
-        """Write ``num`` elements of pairs that sort behind all others to ``buffer``: -inf, and an index with all bits set.
+        """Write ``num`` elements of pairs that sort after all others to ``buffer``: the value -inf, and an index with all bits set.
+
         ``num`` is a multiple of 64, ``rsv`` is 0.
 
         Element types: int32, uint32, float32.
@@ -2536,10 +2869,10 @@ class _Tile:
     def isinf(dst: Tile, src0: Tile) -> None:
         """Whether the element is an infinity.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it.
 
-        Element types: float16, float32; ``dst`` has bool or int8.
+        Element types: float16, float32; ``dst`` is bool or int8.
 
         Example: ``T.tile.isinf(out, a)``
         """
@@ -2548,10 +2881,10 @@ class _Tile:
     def isnan(dst: Tile, src0: Tile) -> None:
         """Whether the element is not a number.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it.
 
-        Element types: float16, float32; ``dst`` has bool or int8.
+        Element types: float16, float32; ``dst`` is bool or int8.
 
         Example: ``T.tile.isnan(out, a)``
         """
@@ -2560,7 +2893,8 @@ class _Tile:
     def ldexp(dst: Tile, src0: Tile, src1: Tile) -> None:
         """The first element times 2 to the power of the second.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``dst`` may be an
+        input itself.
 
         Element types: float16, float32.
 
@@ -2571,8 +2905,9 @@ class _Tile:
     def leaky_relu(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
         """x where it is positive, else x times the slope.
 
-        Writes ``dst``, reads ``src0`` and ``scalar_value``. Buffers have one shape; an input may have size
-        1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0`` and ``scalar_value``. All buffers have the same shape; an input with
+        size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``dst`` may be the
+        first input itself.
 
         Element types: float16, float32.
 
@@ -2583,8 +2918,8 @@ class _Tile:
     def ln(dst: Tile, src0: Tile) -> None:
         """Natural logarithm.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2595,8 +2930,8 @@ class _Tile:
     def log(dst: Tile, src0: Tile) -> None:
         """Natural logarithm.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2607,7 +2942,7 @@ class _Tile:
     def log10(dst: Tile, src0: Tile) -> None:
         """Logarithm to base 10.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2618,7 +2953,7 @@ class _Tile:
     def log1p(dst: Tile, src0: Tile) -> None:
         """Natural logarithm of one plus the element.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2629,7 +2964,7 @@ class _Tile:
     def log2(dst: Tile, src0: Tile) -> None:
         """Logarithm to base 2.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2640,8 +2975,8 @@ class _Tile:
     def max(dst: Tile, src0: Tile, src1: Operand) -> None:
         """The larger of two elements.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2651,7 +2986,7 @@ class _Tile:
     @staticmethod
     def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None =
                    None) -> None:
-        """Merge 2 to 4 sorted lists of pairs, as ``T.tile.sort`` makes them; writes ``dst``, as long as all of them.
+        """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one; writes ``dst``, as long as all of them together.
 
         Element types: float16, float32.
 
@@ -2662,8 +2997,8 @@ class _Tile:
     def min(dst: Tile, src0: Tile, src1: Operand) -> None:
         """The smaller of two elements.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2681,8 +3016,8 @@ class _Tile:
     def mod(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Remainder of the division that truncates toward zero.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar.
-        ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``src1`` may be a
+        scalar. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -2693,8 +3028,8 @@ class _Tile:
     def modui(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Remainder, both elements read as unsigned.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar.
-        ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``src1`` may be a
+        scalar. ``dst`` may be an input itself.
 
         Element types: bool, int8, int16, int32, int64.
 
@@ -2705,8 +3040,8 @@ class _Tile:
     def mul(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Product.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2717,8 +3052,8 @@ class _Tile:
     def mul_add_dst(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Adds the product of two inputs to the destination.
 
-        Writes ``dst``, reads ``src0``, ``src1`` and ``dst``. Buffers have one shape; an input may have size
-        1 where ``dst`` has not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``, ``src1`` and ``dst``. All buffers have the same shape; an input with
+        size 1 along an axis is repeated along it. ``dst`` may be the first input itself.
 
         Element types: float16, float32, int16, int32.
 
@@ -2729,7 +3064,8 @@ class _Tile:
     def pow(dst: Tile, src0: Tile, src1: Tile) -> None:
         """The first element to the power of the second.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``dst`` may be an
+        input itself.
 
         Element types: int8, int16, int32, float16, float32.
 
@@ -2740,8 +3076,8 @@ class _Tile:
     def reciprocal(dst: Tile, src0: Tile) -> None:
         """Reciprocal.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2757,8 +3093,9 @@ class _Tile:
 
     @staticmethod
     def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
-        """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``; the stride
-        counts blocks of 32 bytes.
+        """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
+
+        ``srcRepStride`` counts blocks of 32 bytes.
 
         Element types: float16, float32.
 
@@ -2769,8 +3106,8 @@ class _Tile:
     def relu(dst: Tile, src0: Tile) -> None:
         """The larger of the element and zero.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32, int32.
 
@@ -2781,8 +3118,8 @@ class _Tile:
     def round(out: Tile, buffer: Tile, count: Number | None = None) -> None:
         """The nearest integer, ties to even.
 
-        Writes ``out``, reads ``buffer``. Buffers have one shape; an input may have size 1 where ``out`` has
-        not. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer``. All buffers have the same shape; an input with size 1 along an
+        axis is repeated along it. ``out`` may be the first input itself.
 
         Element types: float32.
 
@@ -2791,36 +3128,44 @@ class _Tile:
 
     @staticmethod
     def row_expand_div_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
-        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
-        needed.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+
+        ``dst`` and ``src0`` are (m, n),
+        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
+        for every 32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_div_experiment(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_mul(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
-        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
-        needed.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+
+        ``dst`` and ``src0`` are (m, n),
+        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
+        for every 32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_mul(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_mul_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
-        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
-        needed.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+
+        ``dst`` and ``src0`` are (m, n),
+        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
+        for every 32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_mul_experiment(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_sub_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
-        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
-        needed.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+
+        ``dst`` and ``src0`` are (m, n),
+        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
+        for every 32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_sub_experiment(out, a, rows)``
         """
@@ -2829,8 +3174,8 @@ class _Tile:
     def rsqrt(dst: Tile, src0: Tile) -> None:
         """Reciprocal square root.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2839,8 +3184,10 @@ class _Tile:
 
     @staticmethod
     def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
-        """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, else ``src1``. ``selMode`` is ``VSEL_CMPMASK_SPR`` or
-        ``VSEL_TENSOR_TENSOR_MODE`` with two buffers, ``VSEL_TENSOR_SCALAR_MODE`` where ``src1`` is a scalar.
+        """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
+
+        ``selMask`` has one bit for each element, as ``T.tile.compare`` writes them. ``selMode`` is ``"VSEL_TENSOR_SCALAR_MODE"``
+        where ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
 
         Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, float32, bfloat16.
 
@@ -2851,8 +3198,8 @@ class _Tile:
     def sigmoid(dst: Tile, src0: Tile) -> None:
         """1 / (1 + exp(-x)).
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be the first input itself.
 
         Element types: float16, float32.
 
@@ -2863,8 +3210,8 @@ class _Tile:
     def silu(dst: Tile, src0: Tile) -> None:
         """x / (1 + exp(-x)).
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be the first input itself.
 
         Element types: float16, float32.
 
@@ -2875,7 +3222,7 @@ class _Tile:
     def sin(dst: Tile, src0: Tile) -> None:
         """Sine.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2884,9 +3231,11 @@ class _Tile:
 
     @staticmethod
     def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
-        """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
-        long as ``src``. The index is a number of the same element type, in float16 exact up to 2048; ``T.deinterleave`` parts
-        values and indices. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+        """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
+
+        ``dst`` is twice as long as ``src``: value, index, value, index, ... The index has the element type of the values; in
+        float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is written too: elements from
+        ``actual_num`` up to a multiple of 32 become -inf.
 
         Element types: float16, float32.
 
@@ -2895,8 +3244,9 @@ class _Tile:
 
     @staticmethod
     def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
-        """Sort each 32 elements of ``src0`` in descending order; writes pairs of 8 bytes with the indices ``src1`` (uint32) to
-        ``dst``.
+        """Sort each group of 32 elements of ``src0`` in descending order, and write pairs of value and index to ``dst``.
+
+        A pair has 8 bytes: the value, and the index of uint32 that ``src1`` has for the element.
 
         Element types: float16, float32.
 
@@ -2907,8 +3257,8 @@ class _Tile:
     def sqrt(dst: Tile, src0: Tile) -> None:
         """Square root.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
-        not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
+        is repeated along it. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2919,8 +3269,9 @@ class _Tile:
     def sub(dst: Tile, src0: Operand, src1: Operand) -> None:
         """Difference.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
-        ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
+        along an axis is repeated along it. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input
+        itself.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2929,15 +3280,17 @@ class _Tile:
 
     @staticmethod
     def sub_experiment(dst: Tile, src0: Operand, src1: Operand, count: Number) -> None:
-        """Compute the first ``count`` elements of ``src0`` with those of ``src1``; writes ``dst``.
+        """Write the differences of the first ``count`` elements of ``src0`` and ``src1`` to ``dst``.
 
         Example: ``T.tile.sub_experiment(out, a, b, 64)``
         """
 
     @staticmethod
     def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[Number]) -> None:
-        """Write the sum of each row of ``src`` to ``dst``; ``sumParams`` are the number of rows, their width and how many
-        elements of each count.
+        """Write the sum of each row of ``src`` to ``dst``.
+
+        ``sumParams`` are the number of rows, the distance between rows in elements, and the number of elements of a row that are
+        added.
 
         Element types: float16, float32.
 
@@ -2948,7 +3301,7 @@ class _Tile:
     def tan(dst: Tile, src0: Tile) -> None:
         """Tangent.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2959,7 +3312,7 @@ class _Tile:
     def tanh(dst: Tile, src0: Tile) -> None:
         """Hyperbolic tangent.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
 
         Element types: float16, float32.
 
@@ -2968,8 +3321,9 @@ class _Tile:
 
     @staticmethod
     def topk(dst: Tile, src: Tile, K: _int, actual_num: Number) -> None:
-        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. A pair is as of
-        ``T.tile.sort``; ``src`` is written too: -inf from ``actual_num`` on.
+        """Sort ``src`` and write the first ``K`` pairs of value and index to ``dst``, rounded up to whole blocks of 32 bytes.
+
+        The pairs are those of ``T.tile.sort``. ``src`` is written too: elements from ``actual_num`` on become -inf.
 
         Element types: float16, float32.
 
@@ -2978,7 +3332,7 @@ class _Tile:
 
     @staticmethod
     def transpose(dst: Tile, src: Tile) -> None:
-        """Write the transposed matrix ``src`` to ``dst``; shapes ``(m, n)`` and ``(n, m)``.
+        """Write the transpose of the matrix ``src`` (m, n) to ``dst`` (n, m).
 
         Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
@@ -2988,8 +3342,11 @@ class _Tile:
     @staticmethod
     def wholereducemax(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
-        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
-        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+        """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
+
+        The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
+        counts results.
 
         Element types: float16, float32.
 
@@ -2999,8 +3356,11 @@ class _Tile:
     @staticmethod
     def wholereducemin(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
-        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
-        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+        """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
+
+        The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
+        counts results.
 
         Element types: float16, float32.
 
@@ -3010,8 +3370,9 @@ class _Tile:
     @staticmethod
     def wholereducesum(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number) -> None:
-        """Write the sum of the first ``mask`` elements of each repeat to ``dst``; source strides count blocks of 32 bytes,
-        ``dstrepstride`` results.
+        """Write the sum of the first ``mask`` elements of each repeat to ``dst``.
+
+        The strides of ``src`` count blocks of 32 bytes, ``dstrepstride`` counts results.
 
         Element types: float16, float32.
 

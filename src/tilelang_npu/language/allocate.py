@@ -1,4 +1,4 @@
-"""On-chip buffers, scalar variables, and tensors that a call makes for itself."""
+"""Buffers on chip, scalar variables, and tensors that a call allocates."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.operands import bits_of, element_count
 from tilelang_npu.target import BLOCK
+from tilelang_npu.traced.active_trace import TracedValue, active
 from tilelang_npu.traced.buffers import Addressable, Buffer, Variable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.ir_types import buffer_type
 from tilelang_npu.traced.locations import location_attribute
-from tilelang_npu.traced.running import TracedValue, active
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Number, Sym
 
@@ -29,93 +29,124 @@ _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
 
 
 def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") -> Buffer:
-    """A buffer in L1 or UB, as its use decides.
+    """Allocate a buffer in L1 or UB; the compiler chooses the memory by the buffer's uses.
 
-    Its shape is constant; it holds nothing yet. ``scope`` is ``"shared.dyn"``, ``"shared"`` or ``"shared.l1"``.
+    Operands of ``T.gemm`` are placed in L1, operands of vector operations in UB. The contents are undefined until written.
 
     Example: ``T.alloc_shared((128, 64), "float16")``
+
+    Args:
+        shape: positive constants.
+        dtype: the element type.
+        scope: ``"shared.dyn"`` or ``"shared"``; ``"shared.l1"`` fixes L1.
+
+    Raises:
+        TileError: T111, a size is not a constant integer; T150, a size is not positive; T160, another scope, or the call is
+            inside ``T.Parallel``; T110, no such element type.
     """
     return _allocate("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
 
 
 def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragment") -> Buffer:
-    """A buffer in L0C (the result of a gemm) or UB, as its use decides.
+    """Allocate a buffer in L0C or UB; the compiler chooses the memory by the buffer's uses.
 
-    Its shape is constant; it holds nothing yet.
+    The accumulator of ``T.gemm`` is placed in L0C, operands of vector operations in UB. The contents are undefined until
+    written. ``shape`` has positive constants; ``scope`` is ``"local.fragment"``.
 
     Example: ``T.alloc_fragment((128, 128), "float32")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
 
 
 def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
-    """A buffer in UB.
+    """Allocate a buffer in UB, the memory of a Vector core.
 
-    Its shape is constant; it holds nothing yet.
+    ``shape`` has positive constants. The contents are undefined until written.
 
     Example: ``T.alloc_ub((8, 1024), "float32")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_ub", shape, dtype, "ub")
 
 
 def alloc_L1(shape: Extents, dtype: ElementType) -> Buffer:
-    """A buffer in L1.
+    """Allocate a buffer in L1, where ``T.gemm`` reads its operands.
 
-    Its shape is constant; it holds nothing yet.
+    ``shape`` has positive constants. The contents are undefined until written.
 
     Example: ``T.alloc_L1((128, 256), "float16")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_L1", shape, dtype, "cbuf")
 
 
 def alloc_L0A(shape: Extents, dtype: ElementType) -> Buffer:
-    """A buffer in L0A.
-
-    It holds the left side of ``T.mma``, m rows of k elements.
+    """Allocate a buffer in L0A, for the left operand (m, k) of ``T.mma``.
 
     Example: ``T.alloc_L0A((128, 64), "float16")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_L0A", shape, dtype, "ca")
 
 
 def alloc_L0B(shape: Extents, dtype: ElementType) -> Buffer:
-    """A buffer in L0B.
-
-    It holds the right side of ``T.mma``, k rows of n elements.
+    """Allocate a buffer in L0B, for the right operand (k, n) of ``T.mma``.
 
     Example: ``T.alloc_L0B((64, 128), "float16")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_L0B", shape, dtype, "cb")
 
 
 def alloc_L0C(shape: Extents, dtype: ElementType) -> Buffer:
-    """A buffer in L0C.
-
-    It holds the result of ``T.mma``, m rows of n elements: float32, or int32 of int8.
+    """Allocate a buffer in L0C, for the accumulator (m, n) of ``T.gemm`` and ``T.mma``: float32, or int32 for int8 operands.
 
     Example: ``T.alloc_L0C((128, 128), "float32")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_L0C", shape, dtype, "cc")
 
 
 def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buffer:
-    """Scalar storage with several elements.
+    """Allocate scalar storage of several elements, which the kernel reads and assigns one by one: ``counts[0] = 1``.
 
-    Its elements are read and assigned one by one: ``counts[0] = 1``. What an operation on tiles uses as a whole, such as
-    ``T.reduce_sum(values, total)``, is in UB.
+    A buffer that an operation on tiles uses as a whole, as in ``T.reduce_sum(values, total)``, is placed in UB.
 
     Example: ``T.alloc_local((4,), "int32")``
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
     """
     return _allocate("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
 
 
 def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.var", init: Number | None = None
-              ) -> Any:  # a scalar in the kernel, which assignments change
-    """A scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
-
-    A second positional argument is the initial value, unless it is the scope ``"local.var"``.
+              ) -> Any:  # its value in the kernel
+    """Allocate a scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
 
     Example: ``T.alloc_var("int32", init=0)``
+
+    Args:
+        dtype: the element type.
+        arguments: the initial value; the text ``"local.var"`` is the scope.
+        scope: ``"local.var"``.
+        init: the initial value; undefined without one.
+
+    Raises:
+        TileError: T145, several initial values; T160, another scope.
     """
     _space("T.alloc_var", scope, {"local.var": "local"})
     values = [argument for argument in arguments if argument != "local.var"]
@@ -131,18 +162,20 @@ def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.
 
 
 def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> Any:  # in a kernel a buffer
-    """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
+    """Allocate a tensor in GM that belongs to the call; the statement is before ``with T.Kernel``.
+
+    All blocks share the tensor, and a later ``T.Kernel`` of the same function finds what an earlier one has written.
 
     Example: ``T.alloc_global((M, N), "float32")``
 
     Args:
-        shape: its sizes: numbers, or expressions of symbolic dimensions that a parameter has.
-        dtype: its element type.
-        scope: ``"global"``, as there is no other.
+        shape: integers, or expressions of symbolic dimensions of the kernel's parameters.
+        dtype: the element type.
+        scope: ``"global"``.
 
     Raises:
-        TileError: T160, it stands inside ``T.Kernel``, or behind a condition that only the device knows; T111, a size that only
-            the device computes; T140, T150, T151, as for the shape of a parameter.
+        TileError: T160, the call is inside ``T.Kernel``, a loop or a branch; T111, a size is computed on the device; T140,
+            T150, T151, as for the shape of a parameter.
     """
     what = "T.alloc_global"
     _space(what, scope, {"global": "gm"})
@@ -164,12 +197,15 @@ def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> A
 
 
 def annotate_address(address_map: Mapping[Buffer, int]) -> None:
-    """Fix byte addresses of buffers in their memories; buffers may overlap on purpose.
+    """Place buffers at byte addresses of their memories; buffers may overlap.
 
     Example: ``T.annotate_address({a: 0, b: 32768})``
 
+    Args:
+        address_map: for each buffer its address in bytes from the start of its memory, a multiple of 32.
+
     Raises:
-        TileError: T162, not an allocated buffer or not a byte address.
+        TileError: T162, a key is not a buffer that the kernel allocates, or a value is not such an address.
     """
     Builder.running("T.annotate_address").require_kernel("T.annotate_address")
     for buffer, address in address_map.items():
@@ -189,16 +225,15 @@ def annotate_address(address_map: Mapping[Buffer, int]) -> None:
 
 
 def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
-    """Say how the fractals of tiles in L1 and L0 lie: ``T.annotate_layout({a: make_zn_layout(a)})``.
+    """State the order of the fractals of buffers in L1 and L0; it has no effect.
 
-    A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
-    readers understand, which is the one that these kernels name. That of a GPU's shared memory
-    (``tilelang.layout.make_swizzled_layout``) is taken and says nothing.
+    The compiler gives each buffer the layout that its load produces and that its readers expect, which is the layout that
+    kernels state here. ``tilelang.layout.make_swizzled_layout``, for the shared memory of a GPU, is accepted.
 
     Example: ``T.annotate_layout({a: make_zn_layout(a)})``
 
     Raises:
-        TileError: T163, not an allocated buffer, or not a layout of that buffer.
+        TileError: T163, a key is not a buffer that the kernel allocates, or a value is not a layout of that buffer.
     """
     Builder.running("T.annotate_layout").require_kernel("T.annotate_layout")
     given: Iterable[tuple[object, object]] = layout_map.items()
@@ -213,18 +248,19 @@ def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
 
 
 def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
-    """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type.
+    """Let ``dst`` use the memory of ``src`` from this statement on; its bits are read as the element type of ``dst``.
 
     Example: ``T.reinterpretcast(a, b, "int32_t")``
 
     Args:
-        dst: an allocated buffer that nothing has used yet, of at most as many bytes; the memory it had goes away.
-        src: an allocated buffer.
-        casttype: the element type of ``dst``, as C spells it (``uint32_t``, ``float``) or as this language does.
+        dst: a buffer that the kernel allocates and has not used yet, with at most as many bytes as ``src``. Its own memory is
+            released.
+        src: a buffer that the kernel allocates.
+        casttype: the element type of ``dst``, spelled as in C (``uint32_t``, ``float``) or as in ``T``.
 
     Raises:
-        TileError: T110, the element type is not that of ``dst``, or ``dst`` has more bytes than ``src``; T164, not allocated
-            buffers, or ``dst`` is in use already.
+        TileError: T110, ``casttype`` is not the element type of ``dst``, or ``dst`` has more bytes than ``src``; T164, an
+            operand is not a buffer that the kernel allocates, or ``dst`` has been used.
     """
     what = "T.reinterpretcast"
     builder = Builder.running(what)

@@ -1,21 +1,21 @@
-"""Moves of the Cube core under their npuir names: ``T.load_nd2nz``, ``T.store_fixpipe``, ``T.store_nz2nd``.
+"""Copies between named memories for the Cube core: ``T.load_nd2nz``, ``T.store_fixpipe``, ``T.store_nz2nd``, and their npuir
+names.
 
-They are copies whose memories are named: rows of a global tensor become fractals in L1, and come back from L0C or L1.
+They are ``T.copy`` with fixed memories: the rows of a global tensor become fractals in L1, and are stored from L0C or L1.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside
+from tilelang_npu.language.table_functions import function_of
 from tilelang_npu.traced.buffers import Addressable, Element, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 
 _OPEN = {"cbuf": "shared", "cc": "fragment"}
-"""What a memory is as long as nothing has decided it."""
+"""The scope of a buffer whose memory is not decided yet, by the memory that it may get."""
 _PLACES = {"gm": "a global tensor", "cbuf": "L1 (T.alloc_L1, T.alloc_shared)", "cc": "L0C (T.alloc_L0C, T.alloc_fragment)"}
 _RELU = {"": False, "relu": True}
 
@@ -40,72 +40,68 @@ def _check_memory(what: str, role: str, end: Addressable | Element, allowed: tup
                         help="T.copy moves between any two memories that have a path")
 
 
-def _load_nd2nz(what: str) -> Callable[..., None]:
-    def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-        """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
+def _load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None, *, what: str) -> None:
+    """Load a matrix from the global tensor ``src`` into L1, and change its layout from rows to fractals.
 
-        ``dst`` is written.
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``; the sizes may be known at run time only.
 
-        Example: ``NAME(A[row, 0], a)``
+    Example: ``NAME(A[row, 0], a)``
 
-        Raises:
-            TileError: T122 memories, T131 shapes.
-        """
-        _move(what, src, dst, size, (("gm",), "cbuf"))
-
-    load_nd2nz.__doc__ = (load_nd2nz.__doc__ or "").replace("NAME", what)
-    return load_nd2nz
+    Raises:
+        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, shapes; T130, a tile is not inside its buffer.
+    """
+    _move(what, src, dst, size, (("gm",), "cbuf"))
 
 
-def _store_fixpipe(what: str) -> Callable[..., None]:
-    def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: bool = False, channel_split: bool = False,
-                      pre_relu_mode: str = "") -> None:
-        """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
-        int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+def _store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: bool = False, channel_split: bool = False,
+                   pre_relu_mode: str = "", *, what: str) -> None:
+    """Store a matrix from L0C to the global tensor ``dst``, converted to its element type.
 
-        ``dst`` is written.
+    float32 becomes float16 or bfloat16, int32 becomes int8. Operands and ``size`` are those of ``T.copy``. Writes ``dst``.
 
-        Example: ``NAME(c, C[row, 0], enable_nz2nd=True)``
+    Example: ``NAME(c, C[row, 0], enable_nz2nd=True)``
 
-        Raises:
-            TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
-        """
-        if pre_relu_mode in ("leaky_relu", "prelu"):
-            raise TileError(f"{what}: pre_relu_mode={pre_relu_mode!r} needs slopes, and the call has none", code="T190",
-                            help="multiply in vector work (T.vmul, T.vmax), or use 'relu'")
-        if pre_relu_mode not in _RELU:
-            raise TileError(f"{what}: there is no pre_relu_mode {pre_relu_mode!r}", code="T145", help="it is '' or 'relu'")
-        if not enable_nz2nd:
-            raise TileError(f"{what} without enable_nz2nd would leave fractals in global memory, where tensors are rows",
-                            code="T190", help="write enable_nz2nd=True")
-        if channel_split:
-            raise TileError(f"{what}: channel_split is not possible", code="T190",
-                            help="chips before the 950 do not have it, and it is not modelled there; leave it out")
-        _move(what, src, dst, size, (("cc",), "gm"), relu=_RELU[pre_relu_mode])
+    Args:
+        src: the matrix in L0C.
+        dst: the tile of a global tensor.
+        size: the shape of the tile, as for ``T.copy``.
+        enable_nz2nd: True: the fractals become rows.
+        channel_split: False.
+        pre_relu_mode: ``"relu"`` stores negative elements as 0; ``""`` does not.
 
-    store_fixpipe.__doc__ = (store_fixpipe.__doc__ or "").replace("NAME", what)
-    return store_fixpipe
-
-
-def _store_nz2nd(what: str) -> Callable[..., None]:
-    def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
-        """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
-
-        ``dst`` is written.
-
-        Example: ``NAME(c, C[row, 0])``
-
-        Raises:
-            TileError: T122 memories, T131 shapes.
-        """
-        _move(what, src, dst, size, (("cbuf", "cc"), "gm"))
-
-    store_nz2nd.__doc__ = (store_nz2nd.__doc__ or "").replace("NAME", what)
-    return store_nz2nd
+    Raises:
+        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, shapes; T145, no such ``pre_relu_mode``; T190, an
+            argument that the hardware or this package does not support.
+    """
+    if pre_relu_mode in ("leaky_relu", "prelu"):
+        raise TileError(f"{what}: pre_relu_mode={pre_relu_mode!r} needs slopes, and the call has none", code="T190",
+                        help="multiply in vector work (T.vmul, T.vmax), or use 'relu'")
+    if pre_relu_mode not in _RELU:
+        raise TileError(f"{what}: there is no pre_relu_mode {pre_relu_mode!r}", code="T145", help="it is '' or 'relu'")
+    if not enable_nz2nd:
+        raise TileError(f"{what} without enable_nz2nd would leave fractals in global memory, where tensors are rows",
+                        code="T190", help="write enable_nz2nd=True")
+    if channel_split:
+        raise TileError(f"{what}: channel_split is not possible", code="T190",
+                        help="chips before the 950 do not have it, and it is not modelled there; leave it out")
+    _move(what, src, dst, size, (("cc",), "gm"), relu=_RELU[pre_relu_mode])
 
 
-load_nd2nz, npuir_load_nd2nz = _load_nd2nz("T.load_nd2nz"), _load_nd2nz("T.npuir_load_nd2nz")
-store_fixpipe, npuir_store_fixpipe = _store_fixpipe("T.store_fixpipe"), _store_fixpipe("T.npuir_store_fixpipe")
-store_nz2nd, npuir_store_nz2nd = _store_nz2nd("T.store_nz2nd"), _store_nz2nd("T.npuir_store_nz2nd")
+def _store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None, *, what: str) -> None:
+    """Store a matrix from L1 or L0C to the global tensor ``dst``, and change its layout from fractals to rows.
+
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``.
+
+    Example: ``NAME(c, C[row, 0])``
+
+    Raises:
+        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, shapes.
+    """
+    _move(what, src, dst, size, (("cbuf", "cc"), "gm"))
+
+
+load_nd2nz, npuir_load_nd2nz = (function_of(name, _load_nd2nz) for name in ("load_nd2nz", "npuir_load_nd2nz"))
+store_fixpipe, npuir_store_fixpipe = (function_of(name, _store_fixpipe) for name in ("store_fixpipe", "npuir_store_fixpipe"))
+store_nz2nd, npuir_store_nz2nd = (function_of(name, _store_nz2nd) for name in ("store_nz2nd", "npuir_store_nz2nd"))
 
 __all__ = ["load_nd2nz", "npuir_load_nd2nz", "npuir_store_fixpipe", "npuir_store_nz2nd", "store_fixpipe", "store_nz2nd"]

@@ -1,4 +1,4 @@
-"""Output from inside a kernel: what a simulated run prints."""
+"""``T.printf`` and ``T.dump_tensor``: output while a kernel runs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ _LARGEST = 0xFFFFFFFF
 
 
 def printf(format_str: str, *args: object) -> None:
-    """Print text with numbers in it, as C's ``printf`` does: ``T.printf("%d: %f\\n", i, x)``.
+    r"""Print a text with numbers in it, like ``printf`` in C: ``T.printf("%d: %f\n", i, x)``.
 
-    Every core that comes by prints, in the order of the simulation; nothing is added, not even the end of the line. Integers
-    are for ``d i u x X o c``, floats for ``e f g``, Python strings for ``s``. In front of or behind ``with T.Kernel`` it is
-    the first or the last that the cores do.
+    Every core that executes the statement prints, in the order of the simulation. No line end is added. Before or after
+    ``with T.Kernel`` the text is printed before or after the work of the cores.
 
     Example: ``T.printf("row %d", row)``
 
+    Args:
+        format_str: the text. ``%d %i %u %x %X %o %c`` take integers, ``%e %f %g`` floats, ``%s`` Python strings.
+        args: one value for each conversion.
+
     Raises:
-        TileError: T110, an argument of another kind than its conversion; T145, their numbers differ, or a conversion that
-            nobody knows.
+        TileError: T110, the kind of a value does not match its conversion; T145, there are more or fewer values than
+            conversions, or a conversion is not known.
     """
     what = "T.printf"
     builder = Builder.running(what)
     if not isinstance(format_str, str):
-        raise TileError(f"{what}: the format is {format_str!r}", code="T145", help="it is a text, and numbers follow")
+        raise TileError(f"{what}: the format is {format_str!r}", code="T145", help="it is a string, which the values follow")
     text, given = _spelled(what, format_str, args)
     _emit(builder, what, lambda: tile.PrintfOp(text, [_scalar(builder, value) for value in given]))
 
 
 def _spelled(what: str, text: str, args: Sequence[object]) -> tuple[str, list[object]]:
-    """The format with its texts filled in, and the numbers that are left."""
+    """The format with the strings of ``%s`` filled in, and the remaining arguments."""
     found, rest, parts, end = [], list(args), [], 0
     for match in _CONVERSION.finditer(text):
         _plain(what, text[end:match.start()])
@@ -101,14 +104,20 @@ def _scalar(builder: Builder, value: object) -> SSAValue:
 
 
 def dump_tensor(tensor: Tile, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
-    """Print the first ``dump_size`` elements of a buffer or a global tensor in row-major order, as ``shape_info`` where it is
-    given; ``desc`` is a number by which the output is found again. All pipes of the core come to a stop in front of it and
-    behind it.
+    """Print the first ``dump_size`` elements of a buffer or a global tensor, in row-major order.
+
+    All pipes of the core finish their work before the elements are printed.
 
     Example: ``T.dump_tensor(a, 1, 64, (8, 8))``
 
+    Args:
+        tensor: the buffer, slice or tensor.
+        desc: a number that is printed with the elements, 0 to 2**32 - 1.
+        dump_size: the number of elements, a constant.
+        shape_info: the shape in which they are printed; one row without it.
+
     Raises:
-        TileError: T111, the tensor has not as many elements, or the shape fewer; T145, ``desc`` is no 32-bit number.
+        TileError: T111, ``tensor`` has fewer elements, or ``shape_info`` another number of them; T145, another ``desc``.
     """
     what = "T.dump_tensor"
     builder = Builder.running(what)

@@ -19,14 +19,14 @@ __all__ = ["is_dequantised", "scaled", "set_deq_scale"]
 
 
 def set_deq_scale(scale: object) -> None:
-    """Multiply what later conversions from int32 to float16 convert: ``T.tile.cast``, and ``T.copy`` within UB.
+    """Multiply the results of later conversions from int32 to float16 by ``scale``: ``T.tile.cast``, and ``T.copy`` within UB.
 
-    The factor is kept in float16, as in the register of the core.
+    The factor is rounded to float16, as in the register of the core.
 
     Example: ``T.set_deq_scale(0.125)``
 
     Raises:
-        TileError: T110, it is no number; T190, a conversion in an earlier turn of a loop around it would see it.
+        TileError: T110, the factor is not a number; T190, a conversion earlier in the same loop or branch would be affected.
     """
     what = "T.set_deq_scale"
     builder = Builder.running(what)
@@ -39,33 +39,33 @@ def set_deq_scale(scale: object) -> None:
     else:
         kept = convert(builder, convert(builder, given, DType("float16")), DType("float32"))
     if any(len(_shared(path, builder.path)) > 1 for path in builder.scaled_at):
-        raise TileError(f"{what} behind a conversion in the same loop or branch is not supported", code="T190",
-                        help="set the factor in front of the loop, or in front of the conversion")
+        raise TileError(f"{what} after a conversion in the same loop or branch is not supported", code="T190",
+                        help="set the factor before the loop, or before the conversion")
     builder.scale = (kept, builder.path)
 
 
 def is_dequantised(builder: Builder, source: Addressable, target: Addressable) -> bool:
-    """Whether a conversion is one that ``T.set_deq_scale`` is for, and one has been set.
+    """Whether a conversion is from int32 to float16, and ``T.set_deq_scale`` has set a factor.
 
     Raises:
-        TileError: T190, it was set in a loop or branch that has ended.
+        TileError: T190, the factor was set in a loop or branch that has ended.
     """
     if str(source.dtype) != "int32" or str(target.dtype) != "float16" or builder.scale is None:
         return False
     path = builder.scale[1]
     if _shared(path, builder.path) != path:
         raise TileError("the factor of this conversion was set in a loop or branch that has ended", code="T190",
-                        help="call T.set_deq_scale in front of the conversion")
+                        help="call T.set_deq_scale before the conversion")
     return True
 
 
 def scaled(builder: Builder, what: str, source: Addressable, target: Addressable, mode: str) -> None:
-    """Convert to float32, multiply, round to float16 once."""
+    """Emits a conversion to float32, the product with the factor, and one rounding to float16."""
     assert builder.scale is not None
     builder.scaled_at.append(builder.path)
     sizes = list(target.extents)
     if element_count(target) is None:
-        raise TileError(f"{what}: {target.describe()} has a size that only run time knows", code="T190",
+        raise TileError(f"{what}: {target.describe()} has a size that is not constant", code="T190",
                         help="convert a buffer of constant size after T.set_deq_scale")
     wide = alloc_ub(sizes, "float32")
     cast, times = ops.operation("cast"), ops.operation("mul")
@@ -77,7 +77,7 @@ def scaled(builder: Builder, what: str, source: Addressable, target: Addressable
 
 
 def _shared(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[object, ...]:
-    """What two paths of blocks have in common from the outside in."""
+    """The common prefix of two paths of blocks, from the outermost."""
     count = 0
     while count < min(len(first), len(second)) and first[count] is second[count]:
         count += 1

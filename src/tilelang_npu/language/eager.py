@@ -1,4 +1,6 @@
-"""What a function under ``jit`` declares in its own body: sizes that its arguments have, and tensors that it makes."""
+"""``T.const`` and ``T.empty``: what the host part of a function under ``jit`` declares: sizes of its arguments, and new
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from tilelang_npu.language.elements import ElementType, Extents
 from tilelang_npu.traced.author import user_location
 
 _STAND_IN = 2**10 * 3**2 * 5 * 7
-"""What stands for a size that is looked for: what divides sizes mostly divides it."""
+"""The number that stands for an unknown size: most divisors of sizes divide it."""
 
 
 @dataclass(frozen=True)
 class _KnownValues:
-    """Sizes by name; others are looked for, or an error."""
+    """The sizes that are known by name, and whether an unknown one gets a stand-in or is an error."""
 
     sizes: Mapping[str, int]
     looking: bool
@@ -29,7 +31,7 @@ _KNOWN: ContextVar[_KnownValues | None] = ContextVar("tilelang_npu_sizes", defau
 
 
 class Size(int):
-    """A number that stands for a size of this name."""
+    """The number that stands for the unknown size ``name``."""
 
     name: str
 
@@ -40,7 +42,7 @@ class Size(int):
 
 
 class Empty:
-    """A tensor that a call makes, and returns where the function does.
+    """A tensor that a call allocates, and returns where the function returns it.
 
     Attributes:
         shape: its sizes.
@@ -58,7 +60,8 @@ class Empty:
 
 @contextmanager
 def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[str]]:
-    """Give :func:`const` these sizes, and a stand-in for others that are looked for; yields the names of those."""
+    """Gives :func:`const` these sizes; with ``looking`` other names get stand-ins, and the list that is yielded collects them.
+    """
     found = _KnownValues(sizes, looking)
     token = _KNOWN.set(found)
     try:
@@ -68,25 +71,25 @@ def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[s
 
 
 def is_declaring() -> bool:
-    """Whether the host part of a function under ``jit`` runs, which declares tensors."""
+    """Whether the host part of a function under ``jit`` is running."""
     return _KNOWN.get() is not None
 
 
-def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
-    """Sizes of the arguments, as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
+def const(name: str, dtype: str = "int32") -> Any:  # an int or a tuple: type checkers would not unpack the union
+    """Return sizes of the arguments as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
 
     Example: ``T.const("M, N")``
 
     Args:
-        name: one name, or several between commas or spaces.
-        dtype: of the numbers; Python's own are used.
+        name: one name, or several separated by commas or spaces.
+        dtype: accepted; the numbers are Python integers.
 
     Returns:
         a number, or a tuple of them.
 
     Raises:
-        TileError: T160, outside of a function under ``jit`` that has its ``with T.Kernel`` itself; T151, no argument and no
-            keyword of ``compile`` tells the size.
+        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself; T151, no argument and no
+            keyword of ``compile`` determines the size.
     """
     found = _KNOWN.get()
     if found is None:
@@ -103,13 +106,13 @@ def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the tex
     return made[0] if len(made) == 1 else made
 
 
-def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Any:  # to its kernel, a buffer
-    """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
+def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Any:  # a buffer in the kernel
+    """Allocate a tensor that the call returns: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, ``return C`` below it.
 
     Example: ``T.empty((M, N), "float16")``
 
     Raises:
-        TileError: T160, as for :func:`const`.
+        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
     """
     if _KNOWN.get() is None:
         raise TileError("T.empty is only usable in a function under @tilelang.jit, above its `with T.Kernel`", code="T160",

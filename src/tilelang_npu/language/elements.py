@@ -1,4 +1,4 @@
-"""Element types: ``T.float16``, ``T.int32``, and arguments that name one."""
+"""Element types (``T.float16``, ``T.int32``), and arguments that name one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.running import Scalar, active
+from tilelang_npu.traced.active_trace import Scalar, active
 from tilelang_npu.traced.symbols import Sym
 
 SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32",
@@ -27,15 +27,15 @@ class Sized(Protocol):
 
 
 ElementType: TypeAlias = str | type[Any] | Sized
-"""What names an element type: ``"float16"``, ``T.float16``, ``numpy.float16``, ``torch.float16``."""
+"""An element type: ``"float16"``, ``T.float16``, ``numpy.float16`` or ``torch.float16``."""
 Whole: TypeAlias = int | Sym | Scalar
-"""An integer: of the host, of a call, or of the trace."""
+"""An integer of the host, of a call, or of the kernel."""
 Extents: TypeAlias = Whole | Sequence[Whole]
-"""A shape: its sizes, or one size alone."""
+"""A shape: its sizes, or one size."""
 
 
 class ScalarType(DType):
-    """An element type as it stands in ``T``: a string, an annotation (``n: T.int32``) and a cast (``T.float32(x)``)."""
+    """An element type in ``T``: a string, an annotation (``n: T.int32``) and a conversion (``T.float32(x)``)."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class ScalarType(DType):
         return made
 
     def __call__(self, value: Any) -> Any:  # a number of the host, or a scalar of the trace
-        """``value`` as this element type: an operation on a traced value, else a Python number rounded to the type."""
+        """Return ``value`` converted to this element type: a value of the kernel, or a Python number rounded to the type."""
         if isinstance(value, str) and self.is_float:
             value = float(value)  # "inf", "-inf" and "nan" have no literal
         interpreted = interpreting()
@@ -59,7 +59,7 @@ class ScalarType(DType):
         return numbers.cast(value, DType(str(self)))
 
     def as_torch(self) -> Any:  # torch is not imported for its types
-        """torch's type of the same name."""
+        """The type of torch with the same name."""
         return getattr(import_module("torch"), str(self))
 
 
@@ -67,7 +67,7 @@ TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAM
 
 
 def infinity(dtype: ElementType) -> float:
-    """Positive infinity of a floating-point type (the largest value of an integer type), as a Python number.
+    """Return positive infinity of a floating-point type, or the largest value of an integer type, as a Python number.
 
     Example: ``T.infinity("float16")``
     """
@@ -78,7 +78,7 @@ def infinity(dtype: ElementType) -> float:
 
 
 def element_type(spelling: object, what: str) -> DType:
-    """The element type that ``spelling`` names.
+    """Returns the element type that ``spelling`` names.
 
     Raises:
         TileError: T110, there is none of that name.
@@ -90,6 +90,6 @@ def element_type(spelling: object, what: str) -> DType:
                         help="write it as a string or as T.float16, T.int32, ...") from None
 
 
-def sizes_of(shape: object) -> Sequence[Any]:  # whatever its author wrote there
-    """A shape argument as a sequence; one size may stand alone."""
+def sizes_of(shape: object) -> Sequence[Any]:  # checked by the caller
+    """A shape argument as a sequence; a single size becomes a shape with one axis."""
     return shape if isinstance(shape, (tuple, list)) else (shape,)

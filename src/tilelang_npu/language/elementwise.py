@@ -1,4 +1,4 @@
-"""What an elementwise operation takes: its operands checked against its entry in the op table, and the operation emitted."""
+"""Elementwise operations: the operands are checked against the op table's entry, and the operation is emitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.flat import over_the_row
+from tilelang_npu.language.flat_memory import over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -27,7 +27,6 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.ops import Composite, DType, Elementwise
 from tilelang_npu.traced.buffers import Addressable, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent
 
 _SIGNED = ("is_signed", "isSigned")
 
@@ -40,14 +39,15 @@ def _role(entry: Elementwise, position: int) -> str:
 
 def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: object,
           clauses: Mapping[str, str | bool] | None = None) -> None:
-    """Check an elementwise operation against its entry and emit it.
+    """Checks an elementwise operation against its entry and emits it.
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 operands that share elements, T201 operands that are not in UB.
+        TileError: T110, element types; T111, shapes; T112, operands share elements; T201, an operand is not in UB.
     """
     builder = Builder.running(what)
     destination = as_memory(what, "the destination", target)
-    operands = [_operand(what, entry, position, value) for position, value in enumerate(inputs)]
+    operands = [value if is_scalar(value) and position in entry.scalar else as_memory(what, _role(entry, position), value)
+                for position, value in enumerate(inputs)]
     if what.startswith("T.tile."):
         destination = over_the_row(builder, what, destination)
         operands = [over_the_row(builder, what, one) if isinstance(one, Addressable) else one for one in operands]
@@ -59,7 +59,8 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     for position, operand in enumerate(sources):
         if isinstance(operand, Addressable):
             require_vector_memory(what, _role(entry, position), operand)
-            values.append(seen_as(builder, operand, _shape_for(operand, destination)))
+            repeated = broadcasts(operand.extents, destination.extents)  # else only axes of size 1 differ
+            values.append(seen_as(builder, operand, operand.extents if repeated else destination.extents))
         else:
             values.append(scalar_operand(builder, what, _role(entry, position), operand, element))
     facts = dict(clauses or {})
@@ -68,15 +69,8 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
 
 
-def _operand(what: str, entry: Elementwise, position: int, value: object) -> object:
-    """A buffer, or a scalar where the entry takes one."""
-    if is_scalar(value) and position in entry.scalar:
-        return value
-    return as_memory(what, _role(entry, position), value)
-
-
 def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Addressable) -> DType:
-    """The element type of the inputs."""
+    """Checks the element types and returns that of the inputs."""
     buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Addressable)]
     typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
     element = typed[0][1].dtype if typed else destination.dtype
@@ -91,26 +85,24 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[object], dest
     elif str(destination.dtype) not in result:
         problem = f"the destination has elements of {destination.dtype}, not {' or '.join(result)}"
     if problem:
-        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination),
-                        help=_type_advice(entry, element))
+        cast = "(T.tile.cast or T.vcast)"
+        advice = f"cast one side first {cast}"
+        if element not in entry.dtypes:
+            advice = f"it works on {', '.join(entry.dtypes)}: cast the inputs first {cast}"
+        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination), help=advice)
     return element
 
 
 def _computes(entry: Elementwise, element: DType) -> bool:
-    """Whether the operation takes the element type: itself, unsigned elements as signed ones, or on the npuir branch by way of
-    a wider one."""
+    """Whether the operation works on an element type: on the type itself, on unsigned elements as signed ones, or in npuir by
+    way of a wider type.
+    """
     if ops.seen_as(entry, element) is not None:
         return True
     if Builder.running(entry.name).dialect == "npuir" or isinstance(entry, Composite):
         return ops.computed_in(entry, element) is not None and (
             element != "bfloat16" or Builder.running(entry.name).dialect == "npuir")
     return element in entry.dtypes
-
-
-def _type_advice(entry: Elementwise, element: DType) -> str:
-    if element not in entry.dtypes:
-        return f"it works on {', '.join(entry.dtypes)}: cast the inputs first (T.tile.cast or T.vcast)"
-    return "cast one side first (T.tile.cast or T.vcast)"
 
 
 def _described(entry: Elementwise, operands: Sequence[object], destination: Addressable) -> list[str]:
@@ -121,13 +113,13 @@ def _described(entry: Elementwise, operands: Sequence[object], destination: Addr
 
 def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[object],
                   destination: Addressable) -> tuple[Addressable, list[object]]:
-    """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
+    """The operands with shapes that match the destination's; axes of size 1 are removed or added where that helps."""
     sources = list(operands)
     for position, operand in enumerate(sources):
         if not isinstance(operand, Addressable) or _fits(builder, entry, operand, destination):
             continue
         if builder.dialect == "npuir" and entry.broadcast and operand.ndim < destination.ndim:
-            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row there
+            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row of shape (1, n) in npuir
             if broadcasts(whole.extents, destination.extents):
                 sources[position] = whole
                 continue
@@ -158,18 +150,13 @@ def _without_units(memory: Addressable) -> list[object]:
     return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
 
 
-def _shape_for(operand: Addressable, destination: Addressable) -> Sequence[Extent]:
-    """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
-    return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
-
-
 def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], destination: Addressable) -> None:
     for position, operand in enumerate(sources):
         if not isinstance(operand, Addressable):
             continue
         how = overlap(operand, destination)
         late = position > 0 and isinstance(entry, Composite)
-        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding: each element in its place
+        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding works in place
         if how == "partial" or (how == "same" and ((not entry.in_place and not same_type) or late)):
             reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
             raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",

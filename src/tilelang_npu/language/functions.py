@@ -1,4 +1,4 @@
-"""``T.prim_func`` and ``T.macro``: they hold a function until a compile reads its source."""
+"""``T.prim_func`` and ``T.macro``: they hold a function until a kernel is compiled."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Any, NoReturn, overload
 
 from tilelang_npu.dispatch import interpreting
 from tilelang_npu.errors import Location, TileError, caller, door
+from tilelang_npu.traced.active_trace import Trace
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import Trace
 from tilelang_npu.traced.source import Source
 
 
 class PrimFunc:
-    """A kernel as its author wrote it. Nothing is read or checked before it is compiled.
+    """A kernel as its author wrote it. Its source is read and checked when it is compiled.
 
     Attributes:
         function: the decorated function.
-        annotations: each parameter's annotation, evaluated.
-        options: arguments of the decorator.
-        definition: where the kernel is a part of its function: that part, and what the part above it has bound.
+        annotations: the annotation of each parameter, evaluated.
+        options: the arguments of the decorator.
+        definition: where only a part of the function is the kernel (see :mod:`tilelang_npu.frontend.eager`): that part, and the
+            names that the part above it has bound.
     """
 
     definition: tuple[Source, Mapping[str, object]] | None = None
@@ -36,12 +37,12 @@ class PrimFunc:
 
     @property
     def location(self) -> Location:
-        """File and first line of the function (its decorator's line)."""
+        """The file and the first line of the function, which is its decorator's."""
         return Location(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """First and last line of the function; None where it has no source any more."""
+        """The first and the last line of the function; None where its source is not available."""
         try:
             return self.location.line, self.location.line + len(inspect.getsourcelines(self.function)[0]) - 1
         except (OSError, TypeError):
@@ -65,7 +66,7 @@ class PrimFunc:
 
 
 class AbsentFunc(PrimFunc):
-    """What a pickle says of a kernel's function, which stays in the process that has defined it."""
+    """A kernel that was pickled: its name and place. The function stays in the process that defined it."""
 
     def __init__(self, name: str, location: Location, lines: tuple[int, int] | None) -> None:
         self.__name__ = name
@@ -73,7 +74,7 @@ class AbsentFunc(PrimFunc):
 
     @property
     def function(self) -> FunctionType:  # type: ignore[override]  # there is none to set
-        """There is none.
+        """Always an error.
 
         Raises:
             TileError: T734.
@@ -83,21 +84,21 @@ class AbsentFunc(PrimFunc):
 
     @property
     def location(self) -> Location:
-        """File and first line of the function where it was pickled."""
+        """The file and the first line of the function when it was pickled."""
         return self._location
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """Its first and last line there."""
+        """The first and the last line of the function when it was pickled."""
         return self._lines
 
 
 class Macro:
-    """A piece of kernel that is inlined at each call.
+    """A function whose statements are inlined into the kernel at each call.
 
     Attributes:
         function: the decorated function.
-        hygienic: whether free names are those of the place of definition; otherwise those of the call come first.
+        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
     """
 
     def __init__(self, function: FunctionType, hygienic: bool) -> None:
@@ -123,15 +124,19 @@ def prim_func(function: None = None, *, private: bool = ..., check_well_formed: 
               ) -> Callable[[Callable[..., object]], PrimFunc]: ...
 def prim_func(function: Callable[..., object] | None = None, *, private: bool = False, check_well_formed: bool = True
               ) -> PrimFunc | Callable[[Callable[..., object]], PrimFunc]:
-    """Mark a function as a kernel. ``private`` and ``check_well_formed`` are accepted and have no effect here.
+    """Mark a function as a kernel.
 
-    Its parameters are the launch's arguments: ``A: T.Tensor((M, N), "float16")`` is an array, ``n: T.int32`` a number. What
-    it writes is named by ``out_idx`` of ``jit``, or is the caller's array.
+    Its parameters are the arguments of a call: ``A: T.Tensor((M, N), "float16")`` is an array, ``n: T.int32`` a number. A call
+    returns the tensors that ``out_idx`` of ``jit`` names, and writes to other tensors in place.
 
     Example: ``@T.prim_func``
 
+    Args:
+        function: the function.
+        private, check_well_formed: have no effect.
+
     Raises:
-        TileError: T143, the object has no Python source to read.
+        TileError: T143, the object is not a Python function.
     """
     options = {"private": private, "check_well_formed": check_well_formed}
     if function is None:
@@ -145,9 +150,18 @@ def macro(function: Callable[..., object]) -> Macro: ...
 def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[..., object]], Macro]: ...
 def macro(function: Callable[..., object] | None = None, *, hygienic: bool = True
           ) -> Macro | Callable[[Callable[..., object]], Macro]:
-    """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments.
+    """Mark a function as a macro, whose statements are inlined into the kernel at each call.
+
+    Arguments are buffers, slices, scalars and Python values.
 
     Example: ``@T.macro``
+
+    Args:
+        function: the function.
+        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
+
+    Raises:
+        TileError: T143, the object is not a Python function.
     """
     if function is None:
         return door(lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic))
@@ -163,14 +177,17 @@ def _plain(function: object, decorator: str) -> FunctionType:
 
 @dataclass(frozen=True)
 class Unresolved:
-    """An annotation in whose text a name is not known where the kernel is defined."""
+    """An annotation that names something which is not known where the kernel is defined."""
 
     name: str
 
 
 def _annotations(function: object, frame: FrameType | None) -> dict[str, object]:
-    """The annotations as objects. Under ``from __future__ import annotations`` they are text, and the names in it may be
-    locals of the factory that only its frame has; so they are evaluated here, at the decoration."""
+    """The annotations as objects.
+
+    Under ``from __future__ import annotations`` they are text, whose names may be locals of the factory. These are only in the
+    factory's frame, so the annotations are evaluated here, when the kernel is decorated.
+    """
     assert frame is not None
     found = dict(getattr(function, "__annotations__", {}))
     for name, value in found.items():
@@ -178,6 +195,6 @@ def _annotations(function: object, frame: FrameType | None) -> dict[str, object]
             try:
                 found[name] = eval(value, frame.f_globals, dict(frame.f_locals))
             except NameError as error:
-                if not value.isidentifier():  # a bare word is the name of an element type
+                if not value.isidentifier():  # a single word may be an element type, such as float16
                     found[name] = Unresolved(str(error.name))
     return found

@@ -1,6 +1,6 @@
-"""Launch, cores, pipes and loops: what stands behind ``with`` and ``for`` in a kernel.
+"""Launch, cores, pipes and loops: the objects that a kernel uses after ``with`` and ``for``.
 
-These are descriptions; the front end reads them and opens the region. They do nothing of their own on the host.
+They only describe a frame or a loop; the front end reads them and opens the region in the IR.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeGuard, TypeVar, overload
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.schedules import Schedule, schedule
+from tilelang_npu.language.loop_schedule import Schedule, schedule
+from tilelang_npu.traced.active_trace import Trace, TracedValue
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import Trace, TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
 
 
 class Frame:
-    """A ``with`` frame of the language. Outside the front end it cannot be entered."""
+    """The object of a ``with`` statement of a kernel. Only the front end enters it."""
 
     def __enter__(self) -> Any:  # what `as` names in a kernel: block ids
         self._refuse()
@@ -33,33 +33,33 @@ class Frame:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise TileError(f"`with T.{type(self).__name__}` must stand in the source of a @T.prim_func or @T.macro", code="T160",
+        raise TileError(f"`with T.{type(self).__name__}` must be in the source of a @T.prim_func or @T.macro", code="T160",
                         location=user_location(),
                         help="a plain Python helper runs natively; make it a @T.macro")
 
 
 class Blocks(int):
-    """What ``as`` names, to a type checker: ``as block`` is a number, ``as (block, sub_block)`` are several."""
+    """The type of the name in ``with T.Kernel(...) as``, for type checkers: one block id, or several when it is unpacked."""
 
     def __iter__(self) -> Iterator[int]:
         return iter((int(self),))
 
 
 class Kernel(Frame):
-    """The launch: ``with T.Kernel(blocks, is_npu=True) as (cid, vid):``.
+    """The launch of a kernel: ``with T.Kernel(blocks, is_npu=True) as (cid, vid):`` executes its body once for each block.
 
     Example: ``T.Kernel(T.ceildiv(M, 128), is_npu=True)``
 
     Args:
-        blocks: number of blocks per grid axis, 1 to 3 axes; the first axis runs fastest.
-        threads: with ``is_npu``, 1 or 2: the number of Vector cores per block, whose work the compiler spreads. In GPU
-            form any positive number; it has no effect here.
-        is_npu: the NPU form, which also yields the sub-block index, last: ``as (i, j, vid)`` of two axes. In Developer mode
-            nothing needs it: ``as (i, j, _)``.
+        blocks: the number of blocks along 1 to 3 axes of the grid; block ids are numbered with the first axis fastest.
+        threads: with ``is_npu`` the number of Vector cores of a block, 1 or 2; the compiler divides the block's work between
+            them. Without ``is_npu`` any positive number, which has no effect.
+        is_npu: whether the kernel is written for an NPU. The index of the Vector core in its block (0 or 1) then follows the
+            block ids: ``as (i, j, vid)``. Kernels that leave the cores to the compiler do not need it: ``as (i, j, _)``.
         is_cpu, prelude, pipeline: accepted where they have no effect.
 
     Raises:
-        TileError: T150, a block count or a thread count is not positive or not an integer.
+        TileError: T150, a block count or a thread count is not a positive integer; T190, an argument that is not supported.
     """
 
     def __init__(self, *blocks: Whole, threads: int | Sequence[int] | None = None, is_cpu: bool = False,
@@ -95,7 +95,7 @@ def _threads(threads: object) -> int | None:
 
 
 class Scope(Frame):
-    """The body runs on one core only: ``"C"`` or ``"Cube"``, ``"V"`` or ``"Vector"``.
+    """Execute the body on one kind of core: ``"C"`` or ``"Cube"``, ``"V"`` or ``"Vector"``.
 
     Example: ``T.Scope("C")``
 
@@ -113,7 +113,7 @@ class Scope(Frame):
 
 
 class If(Frame):
-    """``with T.If(condition):`` holds ``with T.Then():`` and, where there is one, ``with T.Else():``; the same as ``if``.
+    """The same as ``if``: its body holds ``with T.Then():`` and at most one ``with T.Else():``.
 
     Example: ``T.If(n > 0)``
     """
@@ -123,28 +123,28 @@ class If(Frame):
 
 
 class Then(Frame):
-    """What a ``T.If`` runs where its condition holds.
+    """The statements that a ``T.If`` executes where its condition holds.
 
     Example: ``T.Then()``
     """
 
 
 class Else(Frame):
-    """What a ``T.If`` runs where its condition does not hold.
+    """The statements that a ``T.If`` executes where its condition does not hold.
 
     Example: ``T.Else()``
     """
 
 
 class rs(Frame):
-    """The pipe that ``T.set_flag``, ``T.wait_flag`` and the flags between cores in the body belong to (npuir dialect).
+    """Name the pipe that ``T.set_flag``, ``T.wait_flag`` and cross-core flags in the body belong to (npuir).
 
-    It says nothing of other operations, so that any word may stand there where the body has no flag; a flag asks for a pipe.
+    Other operations are not affected. The name is checked at the first flag in the body.
 
     Example: ``T.rs("PIPE_MTE2")``
 
     Raises:
-        TileError: T161, not a word.
+        TileError: T161, the argument is not a text, or is empty.
     """
 
     def __init__(self, pipe: str) -> None:
@@ -154,7 +154,7 @@ class rs(Frame):
 
 
 def pipe_name(spelling: object, what: str) -> str:
-    """``"mte2"``, ``"MTE2"`` and ``"PIPE_MTE2"`` as ``"MTE2"``.
+    """Returns the name of a pipe, ``"MTE2"`` for ``"mte2"`` and ``"PIPE_MTE2"``.
 
     Raises:
         TileError: T161, no such pipe.
@@ -167,15 +167,16 @@ def pipe_name(spelling: object, what: str) -> str:
 
 @dataclass(frozen=True)
 class Loop(Generic[V]):
-    """What stands behind ``for``.
+    """The object of a ``for`` statement of a kernel.
 
     Attributes:
-        kind: the language function's name.
-        extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel`` and ``grid``.
-        num_stages: pipeline depth that was asked for; 0 for none.
-        index: of ``Persistent`` the number of the block; its extents are the domain, the wave and the group.
-        cross_interval: iterations that were to share a flag between the cores.
-        schedule: of the statements, by the author.
+        kind: the name of the function that made it.
+        extents: ``(start, stop, step)``; for ``Parallel`` and ``grid`` the size of each axis; for ``Persistent`` the sizes of
+            the domain, the number of blocks and the group size.
+        num_stages: the pipeline depth that the author asks for; 0 for none.
+        index: the block id, for ``Persistent``.
+        cross_interval: the number of iterations that the author asks to share a flag between the cores.
+        schedule: the schedule of the statements that the author gives.
     """
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
@@ -186,7 +187,7 @@ class Loop(Generic[V]):
     schedule: Schedule | None = None
 
     def __iter__(self) -> Iterator[V]:
-        raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
+        raise TileError(f"T.{self.kind} can only be used after `for` in the source of a kernel", code="T141",
                         location=user_location(),
                         help="a plain Python helper runs natively: make it a @T.macro")
 
@@ -212,7 +213,7 @@ def _is_integer(value: object) -> TypeGuard[int]:
     return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, TracedValue))
 
 
-def _nothing_of(kind: str, **arguments: object) -> None:
+def _refuse(kind: str, **arguments: object) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise TileError(f"T.{kind}: argument {name!r} is not supported yet", code="T190", help="leave it out")
@@ -220,39 +221,55 @@ def _nothing_of(kind: str, **arguments: object) -> None:
 
 def serial(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
            ) -> Loop[int]:
-    """``for i in T.serial(stop)`` or ``T.serial(start, stop)``: iterations one after another.
+    """``for i in T.serial(stop)`` or ``T.serial(start, stop, step)``: execute the body for one value of ``i`` after another.
+
+    ``annotations`` is empty.
 
     Example: ``T.serial(0, n, 2)``
+
+    Raises:
+        TileError: T150, a bound is not an integer, or the step not positive; T190, ``annotations``.
     """
-    _nothing_of("serial", annotations=annotations or None)
+    _refuse("serial", annotations=annotations or None)
     return Loop("serial", _bounds("serial", start, stop, step))
 
 
 def unroll(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
            ) -> Loop[int]:
-    """Like ``serial``, and the compiler repeats the body instead of looping.
+    """Like ``T.serial``, but the compiler repeats the body instead of emitting a loop.
 
     Example: ``T.unroll(4)``
+
+    Raises:
+        TileError: as ``T.serial``.
     """
-    _nothing_of("unroll", annotations=annotations or None)
+    _refuse("unroll", annotations=annotations or None)
     return Loop("unroll", _bounds("unroll", start, stop, step))
 
 
 def parallel(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
-    """Like ``serial``: the author says that the order does not matter.
+    """Like ``T.serial``; the author states that the order of the iterations does not matter, which has no effect.
 
     Example: ``T.parallel(n)``
+
+    Raises:
+        TileError: as ``T.serial``.
     """
-    _nothing_of("parallel", annotations=annotations or None)
+    _refuse("parallel", annotations=annotations or None)
     return Loop("parallel", _bounds("parallel", start, stop))
 
 
 def vectorized(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
-    """Like ``serial``: the author says that the order does not matter. Vector operations come of ``T.Parallel``.
+    """Like ``T.serial``; the author states that the order of the iterations does not matter, which has no effect.
+
+    ``T.Parallel`` is the loop that becomes vector operations.
 
     Example: ``T.vectorized(n)``
+
+    Raises:
+        TileError: as ``T.serial``.
     """
-    _nothing_of("vectorized", annotations=annotations or None)
+    _refuse("vectorized", annotations=annotations or None)
     return Loop("vectorized", _bounds("vectorized", start, stop))
 
 
@@ -267,12 +284,12 @@ def grid(first: Whole, second: Whole, third: Whole, fourth: Whole, /) -> Loop[tu
 @overload
 def grid(*extents: Whole) -> Loop[Any]: ...
 def grid(*extents: Whole) -> Loop[Any]:
-    """``for i, j in T.grid(m, n)``: one ``serial`` loop inside another, the last axis runs fastest.
+    """``for i, j in T.grid(m, n)``: nested ``T.serial`` loops, of which the last one is the innermost.
 
     Example: ``T.grid(4, 8)``
 
     Raises:
-        TileError: T150, no extent, or one that is not an integer.
+        TileError: T150, no extent, or an extent that is not an integer.
     """
     if not extents:
         raise TileError("T.grid takes at least one extent", code="T150", help="write T.grid(rows, columns)")
@@ -282,12 +299,12 @@ def grid(*extents: Whole) -> Loop[Any]:
 
 
 def loop_break() -> None:
-    """Leave the innermost loop, as ``break`` does.
+    """Leave the innermost loop; the same as ``break``.
 
     Example: ``T.loop_break()``
 
     Raises:
-        TileError: T141, there is no loop, or one whose iterations have no order.
+        TileError: T141, there is no loop, or its iterations have no order.
     """
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
@@ -295,24 +312,29 @@ def loop_break() -> None:
 def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: Sequence[int] | None = None,
               stage: Sequence[int] | None = None, sync: object = None, group: Sequence[Sequence[int]] | None = None,
               cross_interval: int | None = None) -> Loop[int]:
-    """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
+    """Like ``T.serial``, but the compiler may start the loads of later iterations before an iteration has finished.
 
-    With ``stage`` each statement of the body works so many iterations behind, and with ``order`` it stands at that place of
-    the body; with ``group`` these are of groups of statements, by their numbers from 0 on. What a statement hands to one that
-    is further behind gets slots. -1 in both is a load whose place the compiler chooses. The values are those of the loop as
-    written: a schedule that would change them is refused (T206).
-
-    Each iteration has flags of its own between the cores, also where ``cross_interval`` asks for fewer; ``explain()`` tells.
+    The results are those of the loop as it is written: a schedule that would change them is refused (T206).
 
     Example: ``T.Pipelined(T.ceildiv(K, 64), num_stages=2)``
 
+    Args:
+        start, stop: the bounds; with one argument the loop counts from 0 to it.
+        num_stages: how many iterations are in flight at most; buffers that later iterations load get as many slots. 0: one.
+        order: for each statement of the body, or for each group, its position in the body, from 0 on.
+        stage: for each statement or group, by how many iterations it is delayed. A buffer that connects statements with
+            different delays gets a slot for each of them. -1 in ``order`` and ``stage`` lets the compiler place a load.
+        sync: not supported.
+        group: lists of the numbers of statements that ``order`` and ``stage`` move together.
+        cross_interval: accepted; each iteration has its own flags between the cores.
+
     Raises:
-        TileError: T150, a negative depth, an interval below 1, or an empty range that looks like a depth in second place;
-            or a schedule that is not one of the body's statements; T190, ``sync``.
+        TileError: T150, a negative number of stages, an interval below 1, an empty range such as ``T.Pipelined(8, 2)``, where
+            the second argument looks like ``num_stages``, or a schedule that does not fit the body; T190, ``sync``.
     """
     if sync is not None:
         raise TileError("T.Pipelined: argument 'sync' is not supported", code="T190",
-                        help="leave it out: the compiler sets what orders the statements, wherever order and stage put them")
+                        help="leave it out: the compiler synchronises the statements in any order and stage")
     if cross_interval is not None and (not _is_integer(cross_interval) or cross_interval < 1):
         raise TileError(f"T.Pipelined: cross_interval={cross_interval!r} is not a number of iterations", code="T150",
                         help="leave it out, or give 1 or more")
@@ -339,15 +361,16 @@ def Parallel(first: Whole, second: Whole, third: Whole, fourth: Whole, /, *, coa
 @overload
 def Parallel(*extents: Whole, coalesced_width: int | None = ...) -> Loop[Any]: ...
 def Parallel(*extents: Whole, coalesced_width: int | None = None) -> Loop[Any]:
-    """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order: where a point reads an element that another
-    one stores, a warning (T149) says so. ``coalesced_width`` has no effect.
+    """``for i, j in T.Parallel(m, n)``: execute the body for each point ``(i, j)``, in no particular order.
 
-    The body assigns elements: ``c[i, j] = a[i, j] + b[i, j]``.
+    The body assigns elements, as in ``c[i, j] = a[i, j] + b[i, j]``; the compiler makes vector operations of it. A remark
+    (T149) names points that read an element which another point stores. ``coalesced_width`` has no effect.
 
     Example: ``T.Parallel(8, 128)``
 
     Raises:
-        TileError: T150, no extent, or one that is not a positive integer.
+        TileError: T150, no extent, or an extent that is not a positive integer; T149, points store different values to one
+            element; T141, a statement that cannot be executed for single points.
     """
     if not extents:
         raise TileError("T.Parallel takes at least one extent", code="T150", help="write T.Parallel(rows, columns)")
@@ -359,13 +382,21 @@ def Parallel(*extents: Whole, coalesced_width: int | None = None) -> Loop[Any]:
 
 
 def Persistent(domain: int | Sequence[int], wave_size: int, index: Whole, group_size: int = 8) -> Loop[Any]:
-    """``for x, y in T.Persistent([m, n], blocks, cid)``: the tiles of a domain that block ``cid`` of ``blocks`` takes, wave by
-    wave; tiles follow each other in bands of ``group_size`` of the last axis, where that divides it.
+    """``for x, y in T.Persistent([m, n], blocks, cid)``: loop over the tiles of an m x n domain that block ``cid`` computes.
+
+    Block ``cid`` takes tiles ``cid``, ``cid + blocks``, ``cid + 2 * blocks``, ... Tiles are numbered in bands of ``group_size``
+    along the last axis, where that divides it, else one by one.
 
     Example: ``T.Persistent([M // 128, N // 128], 24, cid)``
 
+    Args:
+        domain: the number of tiles along each axis.
+        wave_size: the number of blocks.
+        index: the block id.
+        group_size: the width of a band.
+
     Raises:
-        TileError: T150, an extent that is not a positive constant.
+        TileError: T150, a size is not a positive constant.
     """
     sizes = [*(domain if isinstance(domain, (list, tuple)) else [domain]), wave_size, group_size]
     for size in sizes:
@@ -376,7 +407,7 @@ def Persistent(domain: int | Sequence[int], wave_size: int, index: Whole, group_
 
 
 def range_loop(*bounds: object) -> Loop[int]:
-    """Python's ``range`` where a bound is traced or symbolic."""
+    """Python's ``range`` with bounds that are traced or symbolic."""
     if not 1 <= len(bounds) <= 3:
         raise TileError(f"range takes 1 to 3 bounds, not {len(bounds)}", code="T145",
                         help="write range(stop), range(start, stop) or range(start, stop, step)")
@@ -385,7 +416,7 @@ def range_loop(*bounds: object) -> Loop[int]:
 
 
 def func_attr(attributes: Mapping[str, object]) -> None:
-    """Accepted: nothing here depends on attributes that a kernel's author gives the function.
+    """Accepted; attributes of the function have no effect.
 
     Example: ``T.func_attr({"enable_auto_sync": True})``
     """

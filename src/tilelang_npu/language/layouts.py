@@ -1,4 +1,4 @@
-"""Layouts of L1 tiles by the names that scripts give them, for ``T.annotate_layout``."""
+"""Layouts of buffers in L1, for ``T.annotate_layout``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["Layout", "make_col_major_layout", "make_nz_layout", "make_swizzled_l
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How a tile's fractals lie.
+    """The order of a buffer's elements.
 
     Attributes:
-        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose; ``"column"``: no fractals;
-            ``"swizzled"``: as a GPU's shared memory has it.
-        buffer: the tile.
+        name: ``"zN"``: rows in each fractal, and columns of fractals; ``"nZ"``: its transpose; ``"column"``: columns, without
+            fractals; ``"swizzled"``: the order of a GPU's shared memory.
+        buffer: the buffer.
     """
 
     name: str
@@ -22,21 +22,22 @@ class Layout:
 
 
 def make_zn_layout(buf: object) -> Layout:
-    """Fractals of 16 rows by 32 bytes, one column of fractals after the other: what a load into L1 makes."""
+    """Fractals of 16 rows by 32 bytes, in columns of fractals: the order that a load into L1 produces."""
     return Layout("zN", buf)
 
 
 def make_nz_layout(buf: object) -> Layout:
-    """The transpose of :func:`make_zn_layout`, for operands that the Cube reads transposed."""
+    """The transpose of :func:`make_zn_layout`, for operands that the Cube core reads transposed."""
     return Layout("nZ", buf)
 
 
 def make_col_major_layout(buf: object) -> Layout:
-    """Columns one behind the other, without fractals."""
+    """Columns one after another, without fractals."""
     return Layout("column", buf)
 
 
 def make_swizzled_layout(buffer: object) -> Layout:
-    """What a GPU's shared memory has so that threads do not meet in its banks; there are no threads here. TileLang for a GPU
-    has it as ``tilelang.layout.make_swizzled_layout``."""
+    """The order that avoids bank conflicts in a GPU's shared memory, as ``tilelang.layout.make_swizzled_layout``; it has no
+    effect.
+    """
     return Layout("swizzled", buffer)

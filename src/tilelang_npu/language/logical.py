@@ -1,4 +1,4 @@
-"""Whether any or all elements of a buffer are set, as one scalar: ``T.any_of`` and ``T.all_of``."""
+"""``T.any_of`` and ``T.all_of``: whether any or all elements of a buffer differ from zero, as a scalar."""
 
 from __future__ import annotations
 
@@ -22,27 +22,23 @@ from tilelang_npu.traced.scalars import Expr
 
 
 def any_of(buffer: Tile) -> Expr:
-    """Whether any element of a buffer or slice, in UB or GM, differs from zero. Elements are read one by one.
-
-    The result is a condition.
+    """Return whether any element of a buffer or slice in UB or GM differs from zero. The scalar unit reads element by element.
 
     Example: ``T.any_of(mask)``
 
     Raises:
-        TileError: T110, no buffer; T141, inside ``T.Parallel``.
+        TileError: T110, not a buffer; T141, inside ``T.Parallel``.
     """
     return _folded("T.any_of", "or", buffer)
 
 
 def all_of(buffer: Tile) -> Expr:
-    """Whether all elements of a buffer or slice, in UB or GM, differ from zero. Elements are read one by one.
-
-    The result is a condition.
+    """Return whether all elements of a buffer or slice in UB or GM differ from zero. The scalar unit reads element by element.
 
     Example: ``T.all_of(mask)``
 
     Raises:
-        TileError: T110, no buffer; T141, inside ``T.Parallel``.
+        TileError: T110, not a buffer; T141, inside ``T.Parallel``.
     """
     return _folded("T.all_of", "and", buffer)
 
@@ -52,8 +48,8 @@ def _folded(what: str, combine: str, buffer: Tile) -> Expr:
     memory = as_memory(what, "the buffer", buffer)
     builder.require_kernel(what)
     if builder.in_parallel:
-        raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
-                        help="ask above the loop")
+        raise TileError(f"{what} cannot be used inside T.Parallel, whose body computes single elements", code="T141",
+                        help="call it before the loop")
     op = builder.emit(tile.AllocOp("found", buffer_type(BOOL, (1,), "local")))
     found = Variable("found", BOOL, (1,), "local", op.results[0], builder.location)
     found.place.store(combine == "and")
@@ -63,7 +59,7 @@ def _folded(what: str, combine: str, buffer: Tile) -> Expr:
 
 def _visit(builder: Builder, memory: Addressable, extents: Sequence[Extent], indices: tuple[Expr, ...], combine: str,
            found: Variable) -> None:
-    """Loops over the axes that have no index yet; inside them the element is taken into account."""
+    """Emits loops over the axes that have no index yet; the innermost one combines the element with ``found``."""
     if not extents:
         element = memory[indices] if indices else as_memory("", "", memory)[()]
         found.place.store(binary(builder, combine, found.place.load(), truth(builder, element)))

@@ -1,4 +1,4 @@
-"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot``, ``T.mma``."""
+"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot`` and ``T.mma``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, convert
 from tilelang_npu.traced.kinds import BOOL
-from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
                 "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
-"""Element type of the result for each of A and B (hardware of the Cube core; accumulation is never narrower).
+"""The element type of C for each element type of A and B. The Cube core accumulates in no narrower type.
 
-A chip that has no float8 refuses the load of the operands (T110)."""
+Every chip is listed here: one without float8 refuses the load of the operands (T110).
+"""
 
 _TRUTH = (bool, int, np.bool_)
 
@@ -34,20 +35,30 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
          a_transpose: bool = False, b_transpose: bool = False, transpose_A: bool = False,
          transpose_B: bool = False, policy: object = None, clear_accum: object = False, init: object = False,
          k_pack: int = 1, wg_wait: int = 0) -> None:
-    """``C += A @ B``, or ``C = A @ B`` where ``initC`` (``init``, ``clear_accum``) holds.
+    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` where ``initC`` holds.
 
-    The fourth positional argument is npuir's ``size`` ``[m, k, n]`` (then ``initC, a_transpose, b_transpose`` follow) unless
-    it is a truth value: then the order is GPU TileLang's ``transpose_A, transpose_B, policy, clear_accum``. ``policy``,
-    ``k_pack`` and ``wg_wait`` have no effect.
-
-    ``C`` is written, and read unless ``initC`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``, transposed as the
-    arguments say; A and B are float16, bfloat16, float32 or, on the 950, float8 (C is
-    float32), or int8 (C is int32).
+    The Cube core computes the product. ``A`` (m, k) and ``B`` (k, n) are in L1, ``C`` (m, n) in L0C: allocate them with
+    ``T.alloc_shared`` and ``T.alloc_fragment``, or ``T.alloc_L1`` and ``T.alloc_L0C``. Leading axes of size 1 do not count.
+    ``C`` is written; it is also read unless ``initC`` holds. ``A`` and ``B`` have one element type: float16, bfloat16, float32
+    or, on the 950, float8, with ``C`` in float32; or int8, with ``C`` in int32.
 
     Example: ``T.gemm(a, b, c, initC=(k == 0))``
 
+    Args:
+        A, B: the operands.
+        C: the accumulator.
+        options: further positional arguments, in the order ``size, initC, a_transpose, b_transpose``; or, where the first one
+            is ``True`` or ``False``, in the order of TileLang for GPUs: ``transpose_A, transpose_B, policy, clear_accum``.
+        size: ``[m, k, n]`` where the product is smaller than the buffers; its numbers may be known at run time only.
+        initC, clear_accum, init: whether the product replaces the contents of ``C``: a Python bool, or a condition of the
+            kernel.
+        a_transpose, transpose_A: whether ``A`` is stored as (k, m).
+        b_transpose, transpose_B: whether ``B`` is stored as (n, k).
+        policy, k_pack, wg_wait: have no effect.
+
     Raises:
-        TileError: T120 shapes, T121 element types, T122 memories, T112 C is A or B.
+        TileError: T120, the shapes do not fit; T121, there is no product of these element types; T122, an operand is in a
+            memory that the Cube core does not take it from; T112, ``C`` shares elements with ``A`` or ``B``.
     """
     names = ("size", "initC", "a_transpose", "b_transpose")
     if options and isinstance(options[0], bool):
@@ -64,9 +75,7 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
 
 def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: object = False, a_transpose: bool = False,
               b_transpose: bool = False) -> None:
-    """``T.gemm`` under its npuir name.
-
-    ``C`` is written.
+    """The same as ``T.gemm``, with its parameters in the order of the npuir dialect. Writes ``C``.
 
     Example: ``T.npuir_dot(a, b, c, initC=True)``
     """
@@ -74,27 +83,29 @@ def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: objec
 
 
 def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False) -> None:
-    """``C += A @ B``, or ``C = A @ B`` where ``init`` holds; leading axes of size 1 do not count.
+    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` where ``init`` holds (ascendc).
 
-    ``C`` is written, and read unless ``init`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``.
+    Shapes, element types and memories are those of ``T.gemm``. ``C`` is written; it is also read unless ``init`` holds.
 
     Example: ``T.gemm_v0(a, b, c, init=True)``
 
     Raises:
-        TileError: what ``T.gemm`` raises.
+        TileError: as ``T.gemm``.
     """
     _product("T.gemm_v0", A, B, C, None, init, bool(transpose_A), bool(transpose_B))
 
 
 def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
-    """``C += A @ B``, or ``C = A @ B`` where ``init`` holds, from operands that the kernel has loaded into L0A and L0B.
+    """Add the matrix product of ``A`` in L0A and ``B`` in L0B to ``C`` in L0C, or write it to ``C`` where ``init`` holds
+    (ascendc).
 
-    ``C``, in L0C, is written, and read unless ``init`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``.
+    The kernel loads the operands into L0A and L0B itself. Shapes are (m, k), (k, n) and (m, n), element types those of
+    ``T.gemm``. ``C`` is written; it is also read unless ``init`` holds.
 
     Example: ``T.mma(left, right, c, init=(k == 0))``
 
     Raises:
-        TileError: what ``T.gemm`` raises; T122 also where A is not in L0A or B not in L0B.
+        TileError: as ``T.gemm``; T122, also where ``A`` is not in L0A or ``B`` not in L0B.
     """
     what = "T.mma"
     for role, value, space, name in (("A", A, "ca", "L0A"), ("B", B, "cb", "L0B")):
@@ -106,7 +117,7 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
 
 
 class GemmWarpPolicy:
-    """How GPU TileLang spreads a gemm over warps; it has no effect here.
+    """How TileLang for GPUs distributes a gemm over warps; it has no effect on an NPU.
 
     Example: ``T.GemmWarpPolicy.FullRow``
     """
@@ -117,7 +128,7 @@ class GemmWarpPolicy:
 
 
 def _chosen(starts: list[object]) -> object:
-    """The one of several spellings of ``init`` that was given."""
+    """The value among several spellings of ``init`` that is a condition of the kernel; else whether any of them is true."""
     odd = [start for start in starts if not isinstance(start, _TRUTH)]
     return odd[0] if odd else any(starts)
 
@@ -167,7 +178,7 @@ def _check_memories(what: str, matrices: dict[str, Addressable]) -> None:
 
 def _real_sizes(builder: Builder, what: str, matrices: dict[str, Addressable], size: object, transpose_a: bool,
                 transpose_b: bool, starts: set[str]) -> dict[str, Addressable]:
-    """The matrices with their real sizes; ``starts`` are those of which the author gave the first element only."""
+    """The matrices cut to ``size``; ``starts`` names the matrices of which the author gave the first element only."""
     sizes = sizes_argument(builder, what, size)
     if len(sizes) != 3:
         raise TileError(f"{what}: size is [m, k, n], not {len(sizes)} extents", code="T120",
@@ -198,16 +209,12 @@ def _check_shapes(what: str, a: Addressable, b: Addressable, c: Addressable, tra
     if transpose_b:
         k_b, n = n, k_b
     for name, left, right in (("K of A and B", k, k_b), ("M of A and C", m, c.extents[0]), ("N of B and C", n, c.extents[1])):
-        if _differ(left, right):
+        if same_extent(left, right) is False:
             turned = [role for role, yes in (("A", transpose_a), ("B", transpose_b)) if yes]
             raise TileError(f"{what}: {name} differ, {left} and {right}", code="T120",
                             notes=[f"{role} is {memory.describe()}" + (", transposed" if role in turned else "")
                                    for role, memory in (("A", a), ("B", b), ("C", c))],
                             help="A is M x K, B is K x N, C is M x N; a transposed operand is stored the other way round")
-
-
-def _differ(left: Extent, right: Extent) -> bool:
-    return same_extent(left, right) is False
 
 
 def _check_types(what: str, a: Addressable, b: Addressable, c: Addressable) -> None:

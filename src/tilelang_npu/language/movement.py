@@ -1,4 +1,4 @@
-"""``T.copy``: tiles between memories; extents by the rules of both dialects."""
+"""``T.copy``, ``T.reshape``, ``T.view`` and ``T.vbitcast``: copies between memories, and other views of a buffer."""
 
 from __future__ import annotations
 
@@ -39,23 +39,36 @@ WHAT = "T.copy"
 
 def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None, size: Sizes | None = None,
          pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
-    """Move a tile; another element type at the destination is a cast that rounds to nearest even.
+    """Copy the tile ``src`` to ``dst``, and convert its elements to the element type of ``dst``.
 
-    A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents, along
-    the last axes where ``A`` has more of them: ``X[batch, row, 0]`` beside a matrix. No start is negative. A
-    third positional argument that is a list is ``size``; True or False there is ``enable_relu`` and behind it ``transpose``
-    and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
-    A global slice that is smaller than a whole on-chip buffer, or has fewer axes, moves to or from the buffer's first
-    corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, and so does what lies
-    behind a slice at the front of a matrix in L1; in the npuir dialect it keeps what it holds, and ``T.Parallel`` may move a
-    tile at each point. ``coalesced_width`` and ``disable_tma`` have no effect.
+    An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which gives the first element of
+    the tile; the shape of such a tile is that of the other operand, along the last axes of ``A``. Both tiles have the same
+    shape, apart from axes of size 1. ``dst`` is written. A conversion rounds to nearest even.
 
-    ``dst`` is written, ``src`` is read; they have as many elements along each axis that is not 1.
+    A tile may extend past the end of a global tensor, but not start before its first element. Elements past the end are read as
+    ``pad_value`` and are not written.
+
+    The dialects differ where one operand is a whole buffer on chip and the other a smaller slice of a global tensor. npuir: the
+    copy is as large as the slice, and the rest of the buffer keeps its contents. ascendc: the copy fills the first elements
+    along each axis, and the rest of a loaded buffer becomes ``pad_value``; a load into the first elements of a matrix in L1
+    does the same. In npuir a ``T.copy`` may be in the body of ``T.Parallel``, which executes it for each point.
 
     Example: ``T.copy(A[row, 0], a)``
 
+    Args:
+        src: the tile that is read, in GM or on chip.
+        dst: the tile that is written. At most one of ``src`` and ``dst`` is in GM.
+        options: a list is ``size``. ``True`` or ``False`` is ``enable_relu``, and ``transpose`` and ``pad_value`` follow. In
+            npuir an integer is ``coalesced_width``, and ``size`` follows.
+        size: the shape of the tile, one number for each of the last axes; both operands then give its first element.
+        pad_value: the value of elements past the end of the global tensor ``src``; 0 without it.
+        enable_relu: whether negative elements become 0.
+        transpose: whether the last two axes are swapped.
+        coalesced_width, disable_tma: have no effect.
+
     Raises:
-        TileError: T131, the shapes do not match; T132, both sides are global.
+        TileError: T131, the shapes differ, or neither operand has one; T132, both operands are global tensors; T112, the
+            operands share elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` with a source on chip.
     """
     builder = Builder.running(WHAT)
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
@@ -84,12 +97,12 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     check_inside(WHAT, a)
     check_inside(WHAT, b)
     if builder.dialect == "ascendc" and a.buffer.space == "gm" and _is_front(b) and a.ndim == b.ndim:
-        b = b.buffer  # the front of a tile in L1: the rest arrives as padding
+        b = b.buffer  # the load fills the whole matrix: the rest becomes padding
     if not transposed and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
     if pad_value is not None and a.buffer.space != "gm":
-        raise TileError(f"{WHAT} with pad_value pads what lies beyond a global tensor, and {a.describe()} is on the chip",
+        raise TileError(f"{WHAT}: pad_value is for elements past the end of a global tensor, and {a.describe()} is on the chip",
                         code="T231", help="leave it out, or fill the destination first")
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
@@ -103,14 +116,14 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
 
 
 def _is_front(memory: Addressable) -> bool:
-    """Whether a slice is the front of a matrix in L1."""
+    """Whether a slice starts at the first element of a matrix in L1."""
     buffer = memory.buffer
     at_front = all(isinstance(offset, int) and offset == 0 for offset in memory.offsets)
     return buffer.space == "cbuf" and isinstance(memory, Region) and at_front and memory.ndim == len(memory.offsets) == 2
 
 
 def operand(what: str, role: str, value: object) -> Addressable | Element:
-    """One side of a copy: a buffer, a slice, or the element where a tile starts.
+    """Returns an operand of a copy: a buffer, a slice, or the element that a tile starts at.
 
     Raises:
         TileError: T110, it is none of these.
@@ -126,21 +139,30 @@ def operand(what: str, role: str, value: object) -> Addressable | Element:
 
 def extents(builder: Builder, what: str, source: Addressable | Element, target: Addressable | Element, size: object, *,
             transpose: bool = False, corner: bool = False) -> tuple[Addressable, Addressable]:
-    """Both sides as rectangles of one shape; with ``corner`` a global source may be smaller, or have fewer axes.
+    """Returns both operands as tiles of one shape.
+
+    Args:
+        builder: the trace.
+        what: the name of the call, for messages.
+        source, target: the operands.
+        size: the argument ``size`` of the call; None without one.
+        transpose: whether the source is transposed.
+        corner: whether a slice of a global tensor may be smaller than the buffer on the other side, or have fewer axes
+            (ascendc dialect).
 
     Raises:
-        TileError: T131, their shapes do not match, or nothing says how much is moved; T130, beyond a buffer.
+        TileError: T131, the shapes differ, or neither operand has one; T130, a tile is not inside its buffer.
     """
     if size is not None:
         for side in (source, target):
             if isinstance(side, Region):
-                raise TileError(f"{what}: size beside the slice {side.describe()}, which has its own", code="T131",
-                                help="give the start of the tile, or leave size out")
+                raise TileError(f"{what}: size is given, and the slice {side.describe()} has a size already", code="T131",
+                                help="give the first element of the tile, A[i, j], or leave size out")
         sizes = sizes_argument(builder, what, size)
         a, b = (_sized(what, side, sizes) for side in (source, target))
         return _squeezed(what, a, b, transpose)
     if isinstance(source, Element) and isinstance(target, Element):
-        raise TileError(f"{what} between {source.describe()} and {target.describe()}: neither side says how much", code="T131",
+        raise TileError(f"{what} between {source.describe()} and {target.describe()}: neither side has a shape", code="T131",
                         help="give size=[...], or a buffer or slice on one side")
     cornered = corner and not transpose
     if isinstance(source, Element):
@@ -160,7 +182,9 @@ def extents(builder: Builder, what: str, source: Addressable | Element, target: 
 
 
 def _sized(what: str, side: Addressable | Element, sizes: list[Extent]) -> Addressable:
-    """The rectangle of these sizes at a side's origin; a buffer whose unit axes stand elsewhere is all of itself."""
+    """The tile of shape ``sizes`` at an operand's first element. A whole buffer with the same sizes, apart from axes of size 1,
+    is the buffer itself: its unit axes may be at other positions.
+    """
     constant = isinstance(side, Buffer) and all(isinstance(size, int) for size in (*sizes, *side.extents))
     if constant and isinstance(side, Buffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]:
         return side
@@ -175,9 +199,9 @@ def _origin(side: Addressable | Element) -> Addressable:
 
 
 def _borrowed(what: str, start: Element, peer: Addressable, transpose: bool) -> Addressable:
-    """The tile at ``start`` with the peer's extents, right-aligned.
+    """The tile at ``start`` with the shape of the other operand ``peer``, along the last axes.
 
-    An axis of the peer that an index fixes has extent 1 and keeps its place: ``copy(tile[:, 0], A[i, j])`` fills a column.
+    An axis of ``peer`` that an index has removed counts with size 1: ``copy(tile[:, 0], A[i, j])`` writes a column of ``A``.
     """
     rank = len(start.indices)
     sizes = list(peer.sizes if len(peer.sizes) <= rank and not transpose else peer.extents)
@@ -193,7 +217,7 @@ def _borrowed(what: str, start: Element, peer: Addressable, transpose: bool) -> 
 
 
 def _paired(what: str, builder: Builder, a: Addressable, b: Addressable, transpose: bool) -> tuple[Addressable, Addressable]:
-    """Two sides with extents of their own; a whole buffer shrinks to a slice of its rank."""
+    """Two operands that both have a shape. A whole buffer takes the sizes of a slice with as many axes."""
     if not transpose and isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
         whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
         shrunk = _shrunk(builder, whole, part)
@@ -203,15 +227,16 @@ def _paired(what: str, builder: Builder, a: Addressable, b: Addressable, transpo
 
 
 def _fewer_axes(start: Element, peer: Addressable) -> bool:
-    """Whether a place in a global tensor has fewer axes than the on-chip tile beside it, and unit axes do not tell why."""
+    """Whether a global tensor has fewer axes than the tile on chip that it is copied to or from, without its axes of size 1."""
     needed = [size for size in peer.extents if not (isinstance(size, int) and size == 1)]
     return start.buffer.space == "gm" != peer.buffer.space and len(needed) > len(start.indices)
 
 
 def _in_corner(source: Addressable, target: Addressable) -> tuple[Addressable, Addressable] | None:
-    """A constant slice of a global tensor beside a whole on-chip buffer that has room for more: both sides of the copy.
+    """The operands of a copy between a constant slice of a global tensor and a larger whole buffer on chip; None for other
+    copies.
 
-    A load names the whole buffer, whose rest is padding; a store only the corner that is written.
+    A load names the whole buffer, whose rest is padded. A store names the part of the buffer that is stored.
     """
     part, whole = (source, target) if source.buffer.space == "gm" else (target, source)
     if isinstance(part, Buffer) or not isinstance(whole, Buffer) or whole.space == "gm" or part.buffer.space != "gm":
@@ -226,7 +251,7 @@ def _in_corner(source: Addressable, target: Addressable) -> tuple[Addressable, A
 
 
 def _corner(memory: Addressable, extents: Sequence[Extent]) -> Addressable:
-    """The first elements of a tile: its last axes with these extents, the first place of the others."""
+    """The first elements of a tile: its last axes have ``extents``, and its other axes are removed at their first index."""
     dropped = memory.ndim - len(extents)
     sizes = list(memory.sizes)
     for axis, size in zip(memory.kept, [*(1,) * dropped, *extents], strict=True):
@@ -235,7 +260,9 @@ def _corner(memory: Addressable, extents: Sequence[Extent]) -> Addressable:
 
 
 def _shrunk(builder: Builder, whole: Addressable, part: Addressable) -> Addressable | None:
-    """The corner of a buffer that a slice of as many axes covers. Constant extents shrink in the npuir dialect only."""
+    """The first elements of a whole buffer, with the sizes of a slice; None where it does not shrink. Constant sizes shrink in
+    the npuir dialect only.
+    """
     sizes: list[Extent] = []
     changed = False
     for mine, other in zip(whole.extents, part.extents, strict=True):
@@ -248,7 +275,7 @@ def _shrunk(builder: Builder, whole: Addressable, part: Addressable) -> Addressa
 
 
 def _squeezed(what: str, a: Addressable, b: Addressable, transpose: bool) -> tuple[Addressable, Addressable]:
-    """Both sides with equal shapes; axes of constant size 1 do not count."""
+    """Both operands with equal shapes; axes of constant size 1 are removed where the shapes differ."""
     left = list(a.extents)
     if transpose:
         left[-2:] = left[:-3:-1]
@@ -263,18 +290,25 @@ def _squeezed(what: str, a: Addressable, b: Addressable, transpose: bool) -> tup
 
 def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = None
             ) -> Any:  # a buffer, or with a destination none
-    """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
+    """Return the buffer ``src`` with another shape, or copy it into ``dst``, which has another shape.
 
-    It has as many elements as ``src``; ``dst`` is written.
+    ``T.reshape(src, shape)`` returns a buffer that shares the memory of ``src``. ``T.reshape(src, dst)`` writes ``dst`` and
+    returns None. Both shapes have the same number of elements; ``src`` and ``dst`` have one element type.
 
     Example: ``T.reshape(a, (64, 32))``
 
+    Args:
+        src: a buffer, or a slice without gaps between its rows.
+        shape: the new shape: positive constants. A buffer in its place is ``dst``.
+        dst: the buffer that is written.
+
     Raises:
-        TileError: T111, the numbers of elements differ or the source has gaps.
+        TileError: T111, the numbers of elements differ, or ``src`` has gaps; T110, ``src`` is not a buffer, or the element
+            types differ; T145, both or neither of ``shape`` and ``dst`` are given.
     """
     builder = Builder.running("T.reshape")
     if (shape is None) is (dst is None):
-        raise TileError("T.reshape takes a shape or a destination beside the buffer", code="T145",
+        raise TileError("T.reshape takes a buffer, and a shape or a destination", code="T145",
                         help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
     other = shape if dst is None else dst
     if not isinstance(other, Addressable):
@@ -285,7 +319,7 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
     if src.dtype != other.dtype:
         raise TileError(f"T.reshape: source {src.describe()} and destination {other.describe()} differ in type", code="T110",
                         help="convert first (T.tile.cast or T.vcast)")
-    if overlap(src, other) == "same":  # each element is in its place already
+    if overlap(src, other) == "same":  # nothing to copy
         return None
     seen = _reshaped(builder, "T.reshape", src, other.extents, other.name)
     builder.tile_op(tile.CopyOp(seen.ssa(builder), other.ssa(builder)), "T.reshape")
@@ -293,15 +327,16 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
 
 
 def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None = None) -> Buffer:
-    """``T.view``: the buffer under another shape, its bits read as another element type.
+    """``T.view``: return a buffer that shares the memory of ``src``, with another shape or element type.
 
-    With an element type of another width, the buffer is a whole one in UB, and the shape has as many bytes.
+    Without ``shape`` the shape stays, without ``dtype`` the element type. Bits are reinterpreted, not converted. An element
+    type of another width needs a whole buffer in UB, and a shape that has the same number of bytes.
 
     Example: ``T.view(a, (64, 32), "int16")``
 
     Raises:
-        TileError: T110, the width differs, and the source is not a whole buffer on chip; T111, the shape has another number of
-            elements or bytes, or the source has gaps.
+        TileError: T110, the element type has another width, and ``src`` is not a whole buffer in UB; T111, the shape has
+            another number of elements or bytes, or ``src`` has gaps between its rows.
     """
     builder = Builder.running("T.view")
     if isinstance(src, Addressable) and shape is not None and dtype is not None and _is_whole(src):
@@ -314,7 +349,7 @@ def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None
 
 
 def _is_whole(memory: Addressable) -> bool:
-    """Whether it is all of a buffer in UB, or of one that may come there."""
+    """Whether it is a whole buffer that is in UB, or that may be placed there."""
     whole = not isinstance(memory, Region) or memory.covers()
     return memory.buffer.space in ("ub", "shared", "fragment") and whole and isinstance(memory, (Buffer, Region))
 
@@ -335,18 +370,23 @@ def _other_width(builder: Builder, src: Addressable, element: DType, shape: Sequ
 
 
 def vbitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:
-    """The same bits as another element type of the same width: a buffer that shares its memory with ``src``.
+    """Return a buffer that shares the memory of ``src`` and has another element type of the same width.
 
     Example: ``T.vbitcast(a, "int32")``
 
+    Args:
+        src: a buffer or a slice.
+        dtype: the element type that the bits are read as.
+        size: the shape of the part that is taken, from the first element of ``src``; all of it without ``size``.
+
     Raises:
-        TileError: T110, the width differs; T111, a size that only run time knows.
+        TileError: T110, the widths differ; T111, a size is not constant.
     """
     return _bitcast("T.vbitcast", src, dtype, size)
 
 
 def npuir_bitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:
-    """``T.vbitcast`` under its npuir name.
+    """The same as ``T.vbitcast``.
 
     Example: ``T.npuir_bitcast(a, "int32")``
     """
@@ -363,15 +403,15 @@ def _bitcast(what: str, src: Tile, dtype: object, size: object) -> Buffer:
 
 
 def bits_as(what: str, memory: Addressable, dtype: object) -> Buffer:
-    """A buffer that has the bits of a rectangle as another element type.
+    """Returns a buffer that shares the memory of a tile and reads its bits as another element type.
 
     Raises:
-        TileError: T110, the width differs; T111, a size that only run time knows.
+        TileError: T110, the widths differ; T111, a size is not constant.
     """
     builder, element = Builder.running(what), element_type(dtype, what)
     shape = [size for size in memory.extents if isinstance(size, int)]
     if len(shape) != memory.ndim:
-        raise TileError(f"{what}: {memory.describe()} has a size that only run time knows", code="T111",
+        raise TileError(f"{what}: {memory.describe()} has a size that is not constant", code="T111",
                         help="take a slice of constant size")
     if element.nbytes != memory.dtype.nbytes or memory.dtype.bits != element.bits:
         raise TileError(f"{what}: {memory.describe()} has elements of {memory.dtype.bits} bits, {element} has {element.bits}",

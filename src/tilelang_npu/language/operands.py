@@ -1,4 +1,7 @@
-"""What operations accept as operands, and how shapes are matched: unit axes, dense views, overlaps."""
+"""Checks of the operands of operations, and how their shapes are matched: unit axes, dense views, overlaps.
+
+A function's argument ``what`` is the name of the call in messages, such as ``T.copy``; ``role`` names the operand.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from tilelang_npu.traced.scalars import Expr
 
 
 def place_of(value: object) -> Element | None:
-    """The element that a value names: written as ``buf[i]``, or loaded from it by an assignment."""
+    """The element that a value names: ``buf[i]``, or a name that such an element was assigned to. None for other values."""
     if isinstance(value, Element):
         return None if isinstance(value.buffer, Variable) else value
     return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
 def as_memory(what: str, role: str, value: object) -> Addressable:
-    """A buffer or a rectangle; an element is the rectangle of that element.
+    """A buffer or a slice; an element becomes a slice of one element.
 
     Raises:
-        TileError: T110, it is neither.
+        TileError: T110, it is none of these.
     """
     if isinstance(value, Addressable):
         return value
@@ -45,16 +48,15 @@ def as_memory(what: str, role: str, value: object) -> Addressable:
     return Region(place.buffer, place.indices, (1,) * rank, range(rank))
 
 
-
 def require_vector_memory(what: str, role: str, memory: Addressable) -> None:
-    """Raise T201 unless vector work may have the operand: it is in UB, or its memory is still open."""
+    """Raises T201 where an operand of vector work is in another memory than UB."""
     place = name_of(memory.buffer.space)
     if memory.buffer.space == "gm" or core_of(memory.buffer.space) == "AIC":
         if memory.buffer.space != "gm":
             advice = "copy it into a buffer in UB first (T.alloc_ub, T.copy), and work on that"
         elif role == "the destination":
-            advice = (f"{what} writes {memory.name}: let it write a buffer in UB (T.alloc_ub, T.alloc_shared), and T.copy that "
-                      f"to {memory.name} behind it")
+            advice = (f"{what} writes {memory.name}: let it write a buffer in UB (T.alloc_ub, T.alloc_shared), and T.copy the "
+                      f"buffer to {memory.name} after it")
         else:
             advice = f"{what} reads {memory.name}: T.copy it into a buffer in UB first (T.alloc_ub, T.alloc_shared)"
         raise TileError(f"{what}: {role} {memory.describe()} is in {place}, and vector work needs it in UB", code="T201",
@@ -62,10 +64,10 @@ def require_vector_memory(what: str, role: str, memory: Addressable) -> None:
 
 
 def scalar_operand(builder: Builder, what: str, role: str, value: object, element: DType) -> SSAValue:
-    """A scalar operand in the element type of the buffers beside it.
+    """A scalar operand, converted to the element type of the buffers of the operation.
 
     Raises:
-        TileError: T110, no scalar, or a constant that the type does not have.
+        TileError: T110, not a scalar, or a constant that the element type does not have.
     """
     try:
         given = number(builder, value)
@@ -82,24 +84,24 @@ def scalar_operand(builder: Builder, what: str, role: str, value: object, elemen
 
 
 def is_scalar(value: object) -> bool:
-    """Whether an operand is a scalar (an element too, where the operation takes scalars)."""
+    """Whether an operand is a scalar, or an element, which counts as a scalar here."""
     return not isinstance(value, Addressable)
 
 
 def squeezed_axes(memory: Addressable) -> tuple[int, ...]:
-    """The buffer's axes that are not of constant size 1; the last one where all are."""
+    """The buffer's axes that are not of constant size 1; the last axis where all are."""
     sizes = memory.sizes
     found = tuple(axis for axis in memory.kept if not (isinstance(sizes[axis], int) and sizes[axis] == 1))
     return found or memory.kept[-1:] or (len(memory.sizes) - 1,)
 
 
 def with_axes(memory: Addressable, kept: Sequence[int]) -> Addressable:
-    """The same rectangle with only the axes ``kept``."""
+    """The same tile with only the axes ``kept``."""
     return memory if tuple(kept) == memory.kept else Region(memory.buffer, memory.offsets, memory.sizes, kept)
 
 
 def resized(memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
-    """The rectangle from the same origin with other extents per axis of the buffer."""
+    """The tile at the same first element with other sizes along the axes of the buffer."""
     old = memory.sizes
     if all(same_extent(a, b) for a, b in zip(old, sizes, strict=True)):
         return memory
@@ -112,13 +114,13 @@ def same_shape(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
 
 
 def broadcasts(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
-    """Whether ``source`` repeats along its unit axes to ``target``."""
+    """Whether a tile of shape ``source`` may be repeated along its axes of size 1 to the shape ``target``."""
     return len(source) == len(target) and all(
         (isinstance(a, int) and a == 1) or same_extent(a, b) is not False for a, b in zip(source, target, strict=True))
 
 
 def is_dense(memory: Addressable) -> bool:
-    """Whether its elements are known to follow one another without gaps."""
+    """Whether the elements are known to be contiguous in memory."""
     full = True
     for axis in reversed(range(len(memory.buffer.offsets))):
         size, whole = memory.sizes[axis], memory.buffer.sizes[axis]
@@ -129,7 +131,7 @@ def is_dense(memory: Addressable) -> bool:
 
 
 def element_count(memory: Addressable) -> int | None:
-    """Number of elements, where it is constant."""
+    """The number of elements; None where it is not constant."""
     count = 1
     for size in memory.extents:
         if not isinstance(size, int):
@@ -139,9 +141,10 @@ def element_count(memory: Addressable) -> int | None:
 
 
 def seen_as(builder: Builder, memory: Addressable, shape: Sequence[Extent]) -> SSAValue:
-    """The memory's value under another shape: unit axes come and go, a dense one takes any shape of as many elements.
+    """The memory's value with another shape.
 
-    The caller has checked that one of the two holds.
+    The shapes differ in axes of size 1, or the memory is dense and both have the same number of elements: the caller has
+    checked it.
     """
     if len(memory.extents) == len(shape) and all(same_extent(a, b) for a, b in zip(memory.extents, shape, strict=True)):
         return memory.ssa(builder)
@@ -166,13 +169,13 @@ def view(builder: Builder, source: SSAValue, shape: Sequence[Extent]) -> SSAValu
 def bits_of(insert: Callable[[Operation], Operation], source: SSAValue, element: DType, shape: Sequence[int]) -> SSAValue:
     """The first bytes of a whole buffer as elements of another width.
 
-    The caller has checked that the buffer has as many bytes.
+    The caller has checked that the buffer has enough bytes.
 
     Args:
-        insert: puts an operation into the IR.
-        source: the buffer, whose elements lie without gaps.
-        element: what its bytes are seen as.
-        shape: how many elements are seen, and in which shape.
+        insert: inserts an operation into the IR.
+        source: the buffer, which is dense.
+        element: the new element type.
+        shape: the shape of the result.
     """
     kind = source.type
     assert isinstance(kind, MemRefType)
@@ -207,11 +210,11 @@ def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribu
 
 
 def overlap(left: Addressable, right: Addressable) -> str:
-    """How two rectangles lie: ``same``, ``apart``, ``partial`` (they surely share some elements) or ``unknown``."""
+    """How two tiles are related: ``same``, ``apart``, ``partial`` (they share some elements) or ``unknown``."""
     if left.buffer.base is not right.buffer.base:
         return "apart"
     if left.buffer.ndim != right.buffer.ndim:
-        return "unknown"  # one is the other's memory as a single axis
+        return "unknown"  # one of them is a flat view of the other's memory
     verdict = "same"
     for a, b, x, y in zip(left.offsets, right.offsets, left.sizes, right.sizes, strict=True):
         same_place, same_size = same_extent(a, b), same_extent(x, y)
@@ -229,10 +232,10 @@ def overlap(left: Addressable, right: Addressable) -> str:
 
 
 def sizes_argument(builder: Builder, what: str, size: object) -> list[Extent]:
-    """A ``size`` list as extents.
+    """The argument ``size`` as a list of extents.
 
     Raises:
-        TileError: T145, it is no list.
+        TileError: T145, it is not a list.
     """
     if not isinstance(size, (list, tuple)) or not size:
         raise TileError(f"{what}: size is a list of extents, not {size!r}", code="T145",
@@ -241,10 +244,10 @@ def sizes_argument(builder: Builder, what: str, size: object) -> list[Extent]:
 
 
 def right_aligned(what: str, memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
-    """The rectangle from the memory's origin whose last axes have ``sizes`` and whose other axes have size 1.
+    """The tile at the memory's first element whose last axes have ``sizes`` and whose other axes have size 1.
 
     Raises:
-        TileError: T131, more sizes than axes, or a constant size beyond an on-chip buffer.
+        TileError: T131, there are more sizes than axes; T130, a constant size goes past the end of a buffer on chip.
     """
     rank = len(memory.buffer.offsets)
     given = list(sizes)
@@ -260,10 +263,10 @@ def right_aligned(what: str, memory: Addressable, sizes: Sequence[Extent]) -> Ad
 
 
 def check_inside(what: str, memory: Addressable) -> None:
-    """An on-chip rectangle with constant bounds lies inside its buffer.
+    """Checks that a tile with constant bounds is inside its buffer on chip.
 
     Raises:
-        TileError: T130, it does not.
+        TileError: T130, it is not.
     """
     buffer: Buffer = memory.buffer
     if buffer.space == "gm":

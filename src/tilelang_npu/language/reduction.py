@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.declared import Call, Declared, describe
-from tilelang_npu.language.flat import flattened, leading
+from tilelang_npu.language.declared_buffers import Call, Declared, describe
+from tilelang_npu.language.flat_memory import flattened, leading
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -23,56 +23,65 @@ from tilelang_npu.language.operands import (
 )
 from tilelang_npu.language.structured import call
 from tilelang_npu.ops import Reduce
+from tilelang_npu.traced.active_trace import active
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
-from tilelang_npu.traced.running import active
 
 _INDEXED = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
-_SUM = {"float16": "float32"}  # a wider destination that a half-precision source may have
+_SUM = {"float16": "float32"}
+"""The wider element type that the destination of a reduction may have, by the element type of the source (npuir)."""
 _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
 
-def _along(name: str, doc: str) -> Callable[..., Call | None]:
-    """The function that reduces along one axis by an entry's name; ``doc`` says what comes of it."""
+def _along(name: str, result: str) -> Callable[..., Call | None]:
+    """The function ``T.<name>``, which reduces along one axis; ``result`` describes what it computes."""
 
     def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: int = -1, *options: object, clear: bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
-        return _named(name, buffer, out, dim, options, clear, real_shape, size)
+        return _reduce_along(name, buffer, out, dim, options, clear, real_shape, size)
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"{doc} along ``dim``; writes ``out``. {_ALONG.replace('NAME', 'T.' + name)}"
+    reduce.__doc__ = f"Write {result} along the axis ``dim`` of ``buffer`` to ``out``.{_ALONG.replace('NAME', 'T.' + name)}"
     return reduce
 
 
-_ALONG = """A further positional argument is ``clear`` (True or False) or a list of real sizes.
+_ALONG = """
 
-    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
-    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``NAME(a, out, dim=1)``
 
+    Args:
+        buffer: the source.
+        out: the destination.
+        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
+            counts as the matrix that it holds.
+        options: True or False is ``clear``, a list is ``size``.
+        clear: False combines the result with the contents of ``out``.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
+            arguments; T201, an operand is not in UB.
     """
 
-reduce_sum = _along("reduce_sum", "Sum")
-reduce_max = _along("reduce_max", "Largest element")
-reduce_min = _along("reduce_min", "Smallest element")
-reduce_prod = _along("reduce_prod", "Product")
+reduce_sum = _along("reduce_sum", "the sum of the elements")
+reduce_max = _along("reduce_max", "the largest element")
+reduce_min = _along("reduce_min", "the smallest element")
+reduce_prod = _along("reduce_prod", "the product of the elements")
 reduce_any = _along("reduce_any", "1 where any element is not zero, else 0,")
 reduce_all = _along("reduce_all", "1 where no element is zero, else 0,")
-reduce_bitand = _along("reduce_bitand", "Bitwise and")
-reduce_bitor = _along("reduce_bitor", "Bitwise or")
-reduce_bitxor = _along("reduce_bitxor", "Bitwise exclusive or")
+reduce_bitand = _along("reduce_bitand", "the bitwise and of the elements")
+reduce_bitor = _along("reduce_bitor", "the bitwise or of the elements")
+reduce_bitxor = _along("reduce_bitxor", "the bitwise exclusive or of the elements")
 
 
 def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
-    """Sum of absolute values along ``dim``. The source stays as it is.
+    """Write the sum of the absolute values along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` is written; its shape is as of ``T.reduce_sum``.
+    ``buffer`` is not changed. Arguments and errors are those of ``T.reduce_sum``.
 
     Example: ``T.reduce_abssum(a, out, dim=1)``
     """
@@ -80,9 +89,9 @@ def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) ->
 
 
 def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
-    """Largest absolute value along ``dim``. The source stays as it is.
+    """Write the largest absolute value along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` is written; its shape is as of ``T.reduce_max``.
+    ``buffer`` is not changed. Arguments and errors are those of ``T.reduce_max``.
 
     Example: ``T.reduce_absmax(a, out, dim=1)``
     """
@@ -91,19 +100,26 @@ def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) ->
 
 def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], reduce_mode: str, size: Sizes | None = None,
            clear: bool = True) -> None:
-    """Reduce along ``dims`` by ``reduce_mode``.
+    """Reduce ``src`` along the axes ``dims`` by ``reduce_mode``, and write the result to ``dst``.
 
-    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (of absolute values; the source stays as it is),
-    ``any``, ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``,
-    ``max_with_index_right``, ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations
-    ``(values, indices)``, the indices int32; of equal elements the first (left) or the last counts.
-
-    ``dst`` is written; it has the source's axes with size 1 at ``dims``, or without these.
+    ``dst`` has the shape of ``src`` with size 1 along ``dims``, or without these axes.
 
     Example: ``T.reduce(a, out, [1], "sum")``
 
+    Args:
+        src: the source.
+        dst: the destination; for a mode with an index a pair ``(values, indices)``, of which ``indices`` is int32.
+        dims: one or several axes; negative numbers count from the last.
+        reduce_mode: ``sum``, ``prod``, ``max``, ``min``; ``abssum``, ``absmax`` of absolute values; ``any``, ``all``, which
+            give 1 or 0; ``xori``, ``ori``, ``andi`` of bits; or along one axis ``max_with_index_left``,
+            ``max_with_index_right``, ``min_with_index_left``, ``min_with_index_right``, where ``left`` chooses the first of
+            equal elements, ``right`` the last.
+        size: the shape of the part of ``src`` that is reduced; 0 stands for a whole axis.
+        clear: False combines the result with the contents of ``dst``.
+
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements, T145 no such mode.
+        TileError: T110, element types; T111, shapes or axes; T112, ``dst`` shares elements with ``src``; T145, no such mode;
+            T201, an operand is not in UB.
     """
     if reduce_mode not in _INDEXED:
         _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
@@ -112,21 +128,21 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
         raise TileError(f"T.reduce with mode {reduce_mode!r} has two destinations: the extremes and their indices", code="T145",
                         help="write T.reduce(src, (values, indices), dim, mode), indices int32")
     if not clear:
-        raise TileError(f"T.reduce with mode {reduce_mode!r} does not combine with what the destinations hold", code="T145",
+        raise TileError(f"T.reduce with mode {reduce_mode!r} cannot combine with the contents of the destinations", code="T145",
                         help="leave clear out")
     reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
 
 
 def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequence[int] = -1,
                       reduce_mode: str = "max_with_index_left", size: Sizes | None = None) -> None:
-    """The extremes along ``dim`` and, as int32, where they stand: ``T.reduce`` with a ``..._with_index_...`` mode.
+    """Write the extremes of ``src`` along the axis ``dim`` to ``values``, and their indices along it to ``indices`` (int32).
 
-    ``values`` and ``indices`` are written; their shape is as of ``T.reduce``.
+    ``reduce_mode`` is one of the modes of ``T.reduce`` with an index; the shapes are those of ``T.reduce``.
 
     Example: ``T.reduce_with_index(a, out, indices, dim=1)``
 
     Raises:
-        TileError: what ``T.reduce`` raises.
+        TileError: as ``T.reduce``.
     """
     what = "T.reduce_with_index"
     builder = Builder.running(what)
@@ -143,25 +159,35 @@ def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequenc
 
 
 class AxisError(TileError, ValueError):
-    """A reduction along an axis that the buffer has not; also a :class:`ValueError`."""
+    """A reduction along an axis that the buffer does not have; also a :class:`ValueError`."""
 
 
-def _named(reduce_type: str, source: Tile | Declared, target: Tile | Declared, dim: object, options: tuple[object, ...],
-           clear: bool, real_shape: object, size: object) -> Call | None:
+def _reduce_along(function: str, source: Tile | Declared, target: Tile | Declared, dim: object, options: tuple[object, ...],
+                  clear: bool, real_shape: object, size: object) -> Call | None:
+    """Reduces along one axis; returns a :class:`Call` for buffers that are declared outside of a kernel."""
+    what = f"T.{function}"
     real = real_shape if real_shape is not None else size
     flags = [option for option in options if isinstance(option, bool)]
     sizes = [option for option in options if option is not None and not isinstance(option, bool)]
     if len(flags) > 1 or len(sizes) + (real_shape is not None) + (size is not None) > 1:
-        raise TileError(f"T.{reduce_type}: clear or the real sizes are given twice", code="T145",
-                        help=f"it is called as T.{reduce_type}(buffer, out, dim=-1, clear=True, real_shape=None)")
+        raise TileError(f"{what}: clear or the real sizes are given twice", code="T145",
+                        help=f"it is called as {what}(buffer, out, dim=-1, clear=True, real_shape=None)")
     clear, real = (flags or [clear])[0], (sizes or [real])[0]
-    return _reduce_with_clear(source, target, reduce_type, _tile_axis(f"T.{reduce_type}", source, dim), clear, real)
+    axis, mode = _tile_axis(what, source, dim), function.removeprefix("reduce_")
+    mode = _BITS.get(mode, mode)
+    if isinstance(source, Declared):
+        assert isinstance(target, Declared)
+        return describe("tl.ascend_reduce", (source, target), (function, axis, clear, real),
+                        lambda made, out: _reduce(what, mode, made, out, axis, real, clear))
+    _reduce(what, mode, source, target, axis, real, clear)
+    return None
 
 
 def _tile_axis(what: str, source: object, dim: object) -> object:
-    """The axis of a vector or of a matrix: 0 for the rows of a matrix, else -1. Others are returned as they are.
+    """The axis of a vector or of a matrix: 0 for the rows of a matrix, -1 otherwise. Axes of other buffers are returned
+    unchanged.
 
-    In the ascendc dialect a buffer with three axes holds matrices, whose axes are meant: 0 and -2 are the rows.
+    In the ascendc dialect a buffer with three axes holds matrices, and the axis is one of the matrix: 0 and -2 are its rows.
 
     Raises:
         AxisError: T111, there is no such axis.
@@ -189,24 +215,11 @@ def _tile_axis(what: str, source: object, dim: object) -> object:
 
 
 _BITS = {"bitand": "andi", "bitor": "ori", "bitxor": "xori"}
-"""Reductions whose names in the table are HIVM's."""
-
-
-def _reduce_with_clear(buffer: Tile | Declared, out: Tile | Declared, reduce_type: str, dim: object, clear: bool,
-                       real_shape: object) -> Call | None:
-    """Reduce along one axis; a :class:`Call` for buffers that are declared outside of a kernel."""
-    mode = reduce_type.removeprefix("reduce_")
-    mode = _BITS.get(mode, mode)
-    if isinstance(buffer, Declared):
-        assert isinstance(out, Declared)
-        return describe("tl.ascend_reduce", (buffer, out), (reduce_type, dim, clear, real_shape),
-                        lambda source, target: _reduce(f"T.{reduce_type}", mode, source, target, dim, real_shape, clear))
-    _reduce(f"T.{reduce_type}", mode, buffer, out, dim, real_shape, clear)
-    return None
+"""Modes of the op table, which are HIVM's, where they differ from the name of the function."""
 
 
 def reduce_flat(what: str, mode: str, src: Tile, dst: Tile, count: object) -> None:
-    """The first ``count`` elements of flat memory to the first element of ``dst``."""
+    """Writes the reduction of the first ``count`` elements of flat memory to the first element of ``dst``."""
     builder = Builder.running(what)
     source, = leading(builder, what, [as_memory(what, "the input", src)], count)
     target = flattened(builder, what, as_memory(what, "the destination", dst), 1)
@@ -228,8 +241,8 @@ def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: 
                         help="it works on " + ", ".join(entry.dtypes) + "; both sides have the same type")
     combine = ops.operation(entry.combine)
     if not clear and ops.computed_in(combine, target.dtype) is None:
-        raise TileError(f"{what}: clear=False combines with what the destination holds, and {combine.name} does not work on "
-                        f"{target.dtype}", code="T110", notes=_described(source, target),
+        raise TileError(f"{what}: clear=False combines with the contents of the destination, and {combine.name} does not work "
+                        f"on {target.dtype}", code="T110", notes=_described(source, target),
                         help="it works on " + ", ".join(combine.dtypes))
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
@@ -268,7 +281,7 @@ def _axes(what: str, source: Addressable, dims: object) -> list[int]:
                             code="T111", help="axes count from 0, negative ones from the last")
         found.append(axis % source.ndim)
     if not found or len(set(found)) != len(found):
-        raise TileError(f"{what}: axes {given} name no axis, or one twice", code="T111", help="give each axis once")
+        raise TileError(f"{what}: axes {given} are empty, or name an axis twice", code="T111", help="give each axis once")
     return sorted(found)
 
 
@@ -281,8 +294,11 @@ def _dropped(shape: Sequence[Extent], axes: Sequence[int]) -> list[Extent]:
 
 
 def _matches(target: Addressable, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
-    """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes. One with
-    as many axes as the source has the result's: a column of 64 sums is no row of them."""
+    """Whether the destination has a shape that the result may have.
+
+    That is the result's shape, with axes of size 1 or without the reduced axes. With fewer axes than the source, other axes of
+    size 1 may be missing too. With as many, they must match: a column of 64 sums does not fit into a row of 64.
+    """
     if same_shape(target.extents, expected) or same_shape(target.extents, _dropped(expected, axes)):
         return True
     if len(target.extents) == len(expected):
@@ -294,7 +310,7 @@ def _matches(target: Addressable, expected: Sequence[Extent], axes: Sequence[int
 
 def _real(builder: Builder, what: str, source: Addressable, target: Addressable, axes: Sequence[int],
           size: object) -> tuple[Addressable, Addressable]:
-    """Source and destination cut to the real sizes."""
+    """Source and destination cut to the sizes of the part that is reduced."""
     given = sizes_argument(builder, what, size)
     if len(given) != source.ndim:
         raise TileError(f"{what}: {len(given)} real sizes for {source.describe()}", code="T111",
@@ -312,7 +328,7 @@ def _real(builder: Builder, what: str, source: Addressable, target: Addressable,
     expected = [1 if axis in axes else extent for axis, extent in enumerate(cut.extents)]
     wanted = expected if target.ndim == len(expected) else _dropped(expected, axes)
     if wanted is expected and target.ndim == 2 and builder.dialect == "ascendc" and target.extents[0] == 1 != expected[0]:
-        target, wanted = with_axes(target, target.kept[-1:]), _dropped(expected, axes)  # results of rows in a row
+        target, wanted = with_axes(target, target.kept[-1:]), _dropped(expected, axes)  # one result for each row, in a row
     if len(wanted) != target.ndim:
         return cut, target
     parts = list(target.sizes)

@@ -1,6 +1,7 @@
-"""The functions of ``T.tile`` that are given by repeats and strides: AscendC's own instructions, on flat memory.
+"""Functions of ``T.tile`` that are AscendC instructions given by repeats and strides, on the flat memory of their operands.
 
-Each checks what its constants reach; what run-time values reach is checked in the run.
+A repeat is 8 blocks of 32 bytes. Block ``b`` of repeat ``r`` begins at block ``r * repeat_stride + b * block_stride``. A call
+with constant arguments is checked against the size of its operands here; other calls are checked while the kernel runs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from functools import cache
 
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.described import from_table
 from tilelang_npu.language.elementwise import apply
-from tilelang_npu.language.flat import flattened, leading
+from tilelang_npu.language.flat_memory import flattened, leading
 from tilelang_npu.language.operands import as_memory, element_count, is_dense, scalar_operand
 from tilelang_npu.language.reduction import reduce_flat
 from tilelang_npu.language.structured import call, checked
+from tilelang_npu.language.table_functions import function_of
 from tilelang_npu.ops import Elementwise, operation
 from tilelang_npu.ops.repeats import BLOCKS, ORDERS
 from tilelang_npu.target import BLOCK
@@ -28,14 +29,27 @@ from tilelang_npu.traced.symbols import Number
 __all__ = ["function"]
 
 _MOST_REPEATS = 255
-"""What an instruction can count to."""
+"""The largest number of repeats of one instruction."""
+
+
+_BODIES: dict[str, Callable[..., None]] = {}
+"""The implementation of each function, by its name in ``T.tile``."""
+
+
+def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Enters the decorated function as the implementation of ``T.tile.<name>`` for these names."""
+    def enter(body: Callable[..., None]) -> Callable[..., None]:
+        _BODIES.update(dict.fromkeys(names, body))
+        return body
+
+    return enter
 
 
 def _numbers(what: str, **given: object) -> dict[str, Extent]:
-    """The scalars of a call by role: numbers where they are constant, else traced.
+    """The scalars of a call by role: integers where they are constant, else values of the trace.
 
     Raises:
-        TileError: T110, one is no integer; T145, a negative one, or more repeats than an instruction counts.
+        TileError: T110, not an integer; T145, a negative number, or more repeats than an instruction has.
     """
     builder = Builder.running(what)
     found: dict[str, Extent] = {}
@@ -51,7 +65,10 @@ def _numbers(what: str, **given: object) -> dict[str, Extent]:
 
 def _reach(element_bytes: int, repeats: Extent, repeat_stride: Extent, block_stride: Extent,
            active: Extent | None = None) -> int | None:
-    """How many elements from the first one a call touches; None where only run time knows."""
+    """The number of elements from the first one to the last one that a call accesses; None where it is not constant.
+
+    ``active`` is the number of elements of a repeat that take part: all without it.
+    """
     per_block = BLOCK // element_bytes
     last = BLOCKS * per_block if active is None else active
     if not (isinstance(repeats, int) and isinstance(repeat_stride, int) and isinstance(block_stride, int)
@@ -62,7 +79,9 @@ def _reach(element_bytes: int, repeats: Extent, repeat_stride: Extent, block_str
 
 
 def _times(count: Extent, *strides: Extent) -> int | None:
-    """Elements up to the last of ``count`` that lie ``strides`` apart."""
+    """The number of elements up to the last one of ``count`` elements at distance ``prod(strides)``; None where it is not
+    constant.
+    """
     known = [stride for stride in strides if isinstance(stride, int)]
     if len(known) < len(strides) or not isinstance(count, int) or count < 1:
         return None
@@ -70,13 +89,14 @@ def _times(count: Extent, *strides: Extent) -> int | None:
 
 
 def _operand(builder: Builder, what: str, role: str, value: object, count: int | None) -> Addressable:
-    """The flat memory that a call touches: as many elements, or the whole operand where only run time knows."""
+    """The flat memory that a call accesses: the first ``count`` elements, or the whole operand where the count is not constant.
+    """
     memory = as_memory(what, role, value)
     if count is not None and not (isinstance(value, Addressable) and memory.ndim == 1 and element_count(memory) == count):
         return flattened(builder, what, memory, count)
     if not is_dense(memory):
-        raise TileError(f"{what}: {role} {memory.describe()} has gaps, and how far the call reaches is known at run time only",
-                        code="T111", help="give it a whole buffer")
+        raise TileError(f"{what}: {role} {memory.describe()} has gaps, and the number of elements that the call accesses is "
+                        "not constant", code="T111", help="give it a whole buffer")
     return memory
 
 
@@ -93,277 +113,254 @@ def _bytes(what: str, value: object) -> int:
     return max(1, as_memory(what, "an operand", value).dtype.nbytes)
 
 
-def _spread(what: str) -> Callable[..., None]:
-    def brcb(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number) -> None:
-        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
-        count blocks. Writes ``dst``.
+@_function("brcb", "brcb_experiment")
+def _spread(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number, *,
+        what: str) -> None:
+    """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
 
-        Example: ``NAME(out, a, 8, 1, 8)``
-        """
-        given = _numbers(what, repeats=repeat_times, block_stride=dst_blk_stride, repeat_stride=dst_repeat_stride)
-        repeats, blocks, strides = given.values()
-        read = repeats * BLOCKS if isinstance(repeats, int) else None
-        _emit(what, "brcb", dst, [(src, read)], _reach(_bytes(what, dst), repeats, strides, blocks), given)
+    Writes ``dst``. Strides count blocks.
 
-    return brcb
-
-
-def _gather_blocks(what: str) -> Callable[..., None]:
-    def gatherb(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number,
-                dst_rep_stride: Number) -> None:
-        """Write to ``dst`` blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 for each repeat; strides
-        count blocks.
-
-        Example: ``NAME(out, a, offsets, 4, 1, 8)``
-        """
-        given = _numbers(what, repeats=repeat_time, block_stride=dst_blk_stride, repeat_stride=dst_rep_stride)
-        repeats, blocks, strides = given.values()
-        read = repeats * BLOCKS if isinstance(repeats, int) else None
-        _emit(what, "gatherb", dst, [(src0, None), (offset, read)], _reach(_bytes(what, dst), repeats, strides, blocks), given)
-
-    return gatherb
+    Example: ``NAME(out, a, 8, 1, 8)``
+    """
+    given = _numbers(what, repeats=repeat_times, block_stride=dst_blk_stride, repeat_stride=dst_repeat_stride)
+    repeats, blocks, strides = given.values()
+    read = repeats * BLOCKS if isinstance(repeats, int) else None
+    _emit(what, "brcb", dst, [(src, read)], _reach(_bytes(what, dst), repeats, strides, blocks), given)
 
 
-def _whole(what: str) -> Callable[..., None]:
-    kind = what[-3:]
+@_function("gatherb")
+def _gather_blocks(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number, dst_rep_stride: Number,
+                   *, what: str) -> None:
+    """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 blocks for each repeat.
 
-    def wholereduce(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
-                    srcrepstride: Number, ReduceOrder: str = ORDERS[0]) -> None:
-        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
-        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+    Strides count blocks.
 
-        Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
-        """
-        given = _numbers(what, mask=mask, repeats=repeattimes, result_stride=dstrepstride, block_stride=srcblkstride,
-                         repeat_stride=srcrepstride)
-        active, repeats, apart, blocks, strides = given.values()
-        pairs = kind != "sum" and ReduceOrder != "ORDER_ONLY_VALUE"
-        reached = _times(repeats, apart, 2 if pairs else 1)
-        if pairs and reached is not None:
-            reached += 1
-        facts = {} if kind == "sum" else {"order": ReduceOrder}
-        _emit(what, f"whole_reduce_{kind}", dst, [(src, _reach(_bytes(what, src), repeats, strides, blocks, active))], reached,
-              given, facts)
-
-    def wholereducesum(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
-                       srcrepstride: Number) -> None:
-        """Write the sum of the first ``mask`` elements of each repeat to ``dst``; source strides count blocks of 32 bytes,
-        ``dstrepstride`` results.
-
-        Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
-        """
-        wholereduce(dst, src, mask, repeattimes, dstrepstride, srcblkstride, srcrepstride)
-
-    return wholereducesum if kind == "sum" else wholereduce
+    Example: ``NAME(out, a, offsets, 4, 1, 8)``
+    """
+    given = _numbers(what, repeats=repeat_time, block_stride=dst_blk_stride, repeat_stride=dst_rep_stride)
+    repeats, blocks, strides = given.values()
+    read = repeats * BLOCKS if isinstance(repeats, int) else None
+    _emit(what, "gatherb", dst, [(src0, None), (offset, read)], _reach(_bytes(what, dst), repeats, strides, blocks), given)
 
 
-def _blocks(what: str) -> Callable[..., None]:
-    kind = what[-3:]
-
-    def block_reduce(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride: Number,
-                     srcRepStride: Number) -> None:
-        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
-        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
-
-        Example: ``NAME(out, a, 4, 64, 1, 1, 8)``
-        """
-        given = _numbers(what, repeats=repeat, mask=mask, result_stride=dstPepStride, block_stride=srcBlkStride,
-                         repeat_stride=srcRepStride)
-        repeats, active, apart, blocks, strides = given.values()
-        width = _bytes(what, src)
-        reached = _times(repeats, apart, BLOCKS)
-        if reached is not None and isinstance(active, int):
-            reached += -(-active // (BLOCK // width)) - 1
-        else:
-            reached = None
-        _emit(what, f"block_reduce_{kind}", dst, [(src, _reach(width, repeats, strides, blocks, active))], reached, given)
-
-    return block_reduce
+def _reduce_repeats(what: str, dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number,
+                    srcblkstride: Number, srcrepstride: Number, order: str | None) -> None:
+    """Reduces each repeat; with ``order`` to an extreme and, unless it is the value alone, its index."""
+    given = _numbers(what, mask=mask, repeats=repeattimes, result_stride=dstrepstride, block_stride=srcblkstride,
+                     repeat_stride=srcrepstride)
+    active, repeats, result_stride, blocks, strides = given.values()
+    pairs = order is not None and order != "ORDER_ONLY_VALUE"
+    reached = _times(repeats, result_stride, 2 if pairs else 1)
+    if pairs and reached is not None:
+        reached += 1
+    _emit(what, f"whole_reduce_{what[-3:]}", dst, [(src, _reach(_bytes(what, src), repeats, strides, blocks, active))], reached,
+          given, {} if order is None else {"order": order})
 
 
-def _bilinear(what: str) -> Callable[..., None]:
-    def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat: Number,
-                               repeat_mode: bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number) -> None:
-        """Write to ``dst`` sums of blocks of ``src0`` at the byte offsets ``src0_offset`` times the weights ``src1``, one for
-        each block with ``repeat_mode``, else for each repeat: ``h_repeat`` of them to a sum, ``v_repeat`` sums.
+@_function("wholereducemax", "wholereducemin")
+def _extreme_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
+                        srcrepstride: Number, ReduceOrder: str = ORDERS[0], *, what: str) -> None:
+    """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
 
-        Example: ``NAME(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
-        """
-        given = _numbers(what, mask=mask, across=h_repeat, block_stride=dst_blk_stride, down_stride=v_r_offset, down=v_repeat)
-        active, across, blocks, apart, down = given.values()
-        rounds = across * down if isinstance(across, int) and isinstance(down, int) else None
-        places = None if rounds is None else rounds * BLOCKS
-        first, last = _reach(2, 1, 0, blocks, active), _times(down, apart)
-        reached = None if first is None or last is None else first + last - 1
-        _emit(what, "bilinear_interpolation", dst,
-              [(src0, None), (src0_offset, places), (src1, places if repeat_mode else rounds)], reached, given,
-              {"per_block": bool(repeat_mode)})
+    The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+    ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
+    counts results.
 
-    return bilinear_interpolation
+    Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
+    """
+    _reduce_repeats(what, dst, src, mask, repeattimes, dstrepstride, srcblkstride, srcrepstride, ReduceOrder)
 
 
-def _sort_buffer(what: str) -> Callable[..., None]:
-    def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
-        """Write ``num`` elements of pairs that sort behind all others to ``buffer``: -inf, and an index with all bits set.
-        ``num`` is a multiple of 64, ``rsv`` is 0.
+@_function("wholereducesum")
+def _sum_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
+                    srcrepstride: Number, *, what: str) -> None:
+    """Write the sum of the first ``mask`` elements of each repeat to ``dst``.
 
-        Example: ``NAME(pairs, 128, 0)``
-        """
-        given = _numbers(what, num=num)
-        count = given["num"]
-        if not isinstance(rsv, int) or rsv != 0:
-            raise TileError(f"{what}: rsv is {rsv}", code="T145", help="nothing uses it: pass 0")
-        if isinstance(count, int) and (count <= 0 or count % 64):
-            raise TileError(f"{what}: {count} elements", code="T111", help="it fills whole groups of 64 elements")
-        _emit(what, "init_sort_buf", buffer, [], count if isinstance(count, int) else None, given)
+    The strides of ``src`` count blocks of 32 bytes, ``dstrepstride`` counts results.
 
-    return init_sort_buf
+    Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
+    """
+    _reduce_repeats(what, dst, src, mask, repeattimes, dstrepstride, srcblkstride, srcrepstride, None)
 
 
-def _fill(what: str) -> Callable[..., None]:
-    def fill_experiment(dst: Tile, value: Number, mask: Sequence[int], repeatTimes: Number, dstBlockStride: Number,
-                        dstRepeatStride: Number) -> None:
-        """Write ``value`` to the lanes of each repeat of ``dst`` whose bit in ``mask[0]`` is set; strides count blocks of 32
-        bytes.
+@_function("block_reduce_max", "block_reduce_min", "block_reduce_sum")
+def _reduce_blocks(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride: Number,
+                   srcRepStride: Number, *, what: str) -> None:
+    """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
 
-        Example: ``NAME(out, 0.0, [255, 0], 4, 1, 8)``
-        """
-        builder = Builder.running(what)
-        given = _numbers(what, mask=mask[0], repeats=repeatTimes, block_stride=dstBlockStride, repeat_stride=dstRepeatStride)
-        lanes, repeats, blocks, strides = given.values()
-        active = lanes.bit_length() if isinstance(lanes, int) else None
-        reached = None if active is None else _reach(_bytes(what, dst), repeats, strides, blocks, active)
-        checked(what, "fill_bits", [dst], [])
-        target = _operand(builder, what, "the destination", dst, reached)
-        scalar = scalar_operand(builder, what, "the value", value, target.dtype)
-        call(what, "fill_bits", [target], [scalar, *(builder.index(number) for number in given.values())])
+    The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+    Writes ``dst``.
 
-    return fill_experiment
-
-
-def _gather_bits(what: str) -> Callable[..., None]:
-    def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, mask: Number,
-                              GatherMaskParams: Sequence[Number], rsvdCnt: Number) -> None:
-        """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to ``dst``, packed. ``GatherMaskParams`` are
-        block stride, repeats, repeat stride and the pattern's stride; ``mask`` elements count with ``reduceMode``.
-        ``rsvdCnt`` is 0.
-
-        Example: ``NAME(out, a, pattern, True, 64, [1, 1, 8, 8], 0)``
-        """
-        if not isinstance(rsvdCnt, int) or rsvdCnt != 0:
-            raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="nothing uses it: pass 0")
-        blocks, repeats, strides, pattern_stride = GatherMaskParams
-        given = _numbers(what, mask=mask, block_stride=blocks, repeats=repeats, repeat_stride=strides,
-                         pattern_stride=pattern_stride)
-        _emit(what, "gather_bits", dst, [(src0, None), (src1Pattern, None)], None, given, {"counter": bool(reduceMode)})
-
-    return gathermask_experiment
+    Example: ``NAME(out, a, 4, 64, 1, 1, 8)``
+    """
+    given = _numbers(what, repeats=repeat, mask=mask, result_stride=dstPepStride, block_stride=srcBlkStride,
+                     repeat_stride=srcRepStride)
+    repeats, active, result_stride, blocks, strides = given.values()
+    width = _bytes(what, src)
+    reached = _times(repeats, result_stride, BLOCKS)
+    if reached is not None:
+        reached = reached + -(-active // (BLOCK // width)) - 1 if isinstance(active, int) else None
+    _emit(what, f"block_reduce_{what[-3:]}", dst, [(src, _reach(width, repeats, strides, blocks, active))], reached, given)
 
 
-def _sum_repeats(what: str) -> Callable[..., None]:
-    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
-        """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``; the stride
-        counts blocks of 32 bytes.
+@_function("bilinear_interpolation")
+def _bilinear(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat: Number, repeat_mode: bool,
+              dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number, *, what: str) -> None:
+    """Write to ``dst`` ``v_repeat`` weighted sums of ``h_repeat`` repeats each.
 
-        Example: ``NAME(out, a, 64, 4, 8)``
-        """
-        given = _numbers(what, mask=mask, repeats=repeatTime, repeat_stride=srcRepStride)
-        active, repeats, strides = given.values()
-        _emit(what, "reduce_sum_repeats", dst, [(src, _reach(_bytes(what, src), repeats, strides, 1, active))], 1, given)
+    A repeat is the 8 blocks of ``src0`` at the byte offsets ``src0_offset``, times its weight in ``src1``; with ``repeat_mode``
+    each block has a weight of its own. ``mask`` elements of each sum are written; ``v_r_offset`` is the distance between sums
+    in elements, ``dst_blk_stride`` the distance between blocks of a sum in blocks.
 
-    return reduce_sum_mask_experiment
-
-
-def _sum_rows(what: str) -> Callable[..., None]:
-    def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[Number]) -> None:
-        """Write the sum of each row of ``src`` to ``dst``; ``sumParams`` are the number of rows, their width and how many
-        elements of each count.
-
-        Example: ``NAME(out, a, [4, 64, 64])``
-        """
-        rows, width, count = sumParams
-        given = _numbers(what, rows=rows, width=width, count=count)
-        rows, width, count = given.values()
-        read = _times(rows, width)
-        if read is not None:
-            read = read + count - 1 if isinstance(count, int) else None
-        _emit(what, "sum_rows", dst, [(src, read)], rows if isinstance(rows, int) else None, given)
-
-    return sum_experiment
+    Example: ``NAME(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
+    """
+    given = _numbers(what, mask=mask, across=h_repeat, block_stride=dst_blk_stride, down_stride=v_r_offset, down=v_repeat)
+    active, across, blocks, apart, down = given.values()
+    rounds = across * down if isinstance(across, int) and isinstance(down, int) else None
+    places = None if rounds is None else rounds * BLOCKS
+    first, last = _reach(2, 1, 0, blocks, active), _times(down, apart)
+    reached = None if first is None or last is None else first + last - 1
+    _emit(what, "bilinear_interpolation", dst,
+          [(src0, None), (src0_offset, places), (src1, places if repeat_mode else rounds)], reached, given,
+          {"per_block": bool(repeat_mode)})
 
 
-def _sum(what: str) -> Callable[..., None]:
-    def reduce_sum_experiment(dst: Tile, src: Tile, count: Number) -> None:
-        """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+@_function("init_sort_buf")
+def _sort_buffer(buffer: Tile, num: Number, rsv: Number, *, what: str) -> None:
+    """Write ``num`` elements of pairs that sort after all others to ``buffer``: the value -inf, and an index with all bits set.
 
-        Example: ``NAME(out, a, 64)``
-        """
-        reduce_flat(what, "sum", src, dst, count)
+    ``num`` is a multiple of 64, ``rsv`` is 0.
 
-    return reduce_sum_experiment
+    Example: ``NAME(pairs, 128, 0)``
+    """
+    given = _numbers(what, num=num)
+    count = given["num"]
+    if not isinstance(rsv, int) or rsv != 0:
+        raise TileError(f"{what}: rsv is {rsv}", code="T145", help="nothing uses it: pass 0")
+    if isinstance(count, int) and (count <= 0 or count % 64):
+        raise TileError(f"{what}: {count} elements", code="T111", help="it fills whole groups of 64 elements")
+    _emit(what, "init_sort_buf", buffer, [], count if isinstance(count, int) else None, given)
 
 
-def _counted(what: str) -> Callable[..., None]:
-    """``sub``, ``abs`` and ``min`` of the first elements."""
-    name = what.rsplit(".", 1)[-1].removesuffix("_experiment")
-    entry = operation({"mins": "min"}.get(name, name))
+@_function("fill_experiment")
+def _fill(dst: Tile, value: Number, mask: Sequence[int], repeatTimes: Number, dstBlockStride: Number, dstRepeatStride: Number,
+          *, what: str) -> None:
+    """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set. Strides count blocks of 32
+    bytes.
+
+    Example: ``NAME(out, 0.0, [255, 0], 4, 1, 8)``
+    """
+    builder = Builder.running(what)
+    given = _numbers(what, mask=mask[0], repeats=repeatTimes, block_stride=dstBlockStride, repeat_stride=dstRepeatStride)
+    lanes, repeats, blocks, strides = given.values()
+    active = lanes.bit_length() if isinstance(lanes, int) else None
+    reached = None if active is None else _reach(_bytes(what, dst), repeats, strides, blocks, active)
+    checked(what, "fill_bits", [dst], [])
+    target = _operand(builder, what, "the destination", dst, reached)
+    scalar = scalar_operand(builder, what, "the value", value, target.dtype)
+    call(what, "fill_bits", [target], [scalar, *(builder.index(number) for number in given.values())])
+
+
+@_function("gathermask_experiment")
+def _gather_bits(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, mask: Number, GatherMaskParams:
+                 Sequence[Number], rsvdCnt: Number, *, what: str) -> None:
+    """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to the beginning of ``dst``, without gaps.
+
+    ``GatherMaskParams`` are the block stride, the number of repeats, the repeat stride and the repeat stride of the pattern, in
+    blocks. With ``reduceMode`` the first ``mask`` elements of a repeat take part, else all. ``rsvdCnt`` is 0.
+
+    Example: ``NAME(out, a, pattern, True, 64, [1, 1, 8, 8], 0)``
+    """
+    if not isinstance(rsvdCnt, int) or rsvdCnt != 0:
+        raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="nothing uses it: pass 0")
+    blocks, repeats, strides, pattern_stride = GatherMaskParams
+    given = _numbers(what, mask=mask, block_stride=blocks, repeats=repeats, repeat_stride=strides,
+                     pattern_stride=pattern_stride)
+    _emit(what, "gather_bits", dst, [(src0, None), (src1Pattern, None)], None, given, {"counter": bool(reduceMode)})
+
+
+@_function("reduce_sum_mask_experiment")
+def _sum_repeats(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number, *, what: str) -> None:
+    """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
+
+    ``srcRepStride`` counts blocks of 32 bytes.
+
+    Example: ``NAME(out, a, 64, 4, 8)``
+    """
+    given = _numbers(what, mask=mask, repeats=repeatTime, repeat_stride=srcRepStride)
+    active, repeats, strides = given.values()
+    _emit(what, "reduce_sum_repeats", dst, [(src, _reach(_bytes(what, src), repeats, strides, 1, active))], 1, given)
+
+
+@_function("sum_experiment")
+def _sum_rows(dst: Tile, src: Tile, sumParams: Sequence[Number], *, what: str) -> None:
+    """Write the sum of each row of ``src`` to ``dst``.
+
+    ``sumParams`` are the number of rows, the distance between rows in elements, and the number of elements of a row that are
+    added.
+
+    Example: ``NAME(out, a, [4, 64, 64])``
+    """
+    rows, width, count = sumParams
+    given = _numbers(what, rows=rows, width=width, count=count)
+    rows, width, count = given.values()
+    read = _times(rows, width)
+    if read is not None:
+        read = read + count - 1 if isinstance(count, int) else None
+    _emit(what, "sum_rows", dst, [(src, read)], rows if isinstance(rows, int) else None, given)
+
+
+@_function("reduce_sum_experiment")
+def _sum(dst: Tile, src: Tile, count: Number, *, what: str) -> None:
+    """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+
+    Example: ``NAME(out, a, 64)``
+    """
+    reduce_flat(what, "sum", src, dst, count)
+
+
+def _apply_to_first(what: str, name: str, dst: Tile, operands: Sequence[object], count: object) -> None:
+    """The elementwise operation ``name`` on the first ``count`` elements of the flat memory of its operands."""
+    entry = operation(name)
     assert isinstance(entry, Elementwise)
-
-    def run(dst: Tile, operands: Sequence[object], count: object) -> None:
-        builder = Builder.running(what)
-        memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Addressable)]
-        parts = iter(leading(builder, what, memories, count))
-        target = next(parts)
-        apply(what, entry, [next(parts) if isinstance(value, Addressable) else value for value in operands], target)
-
-    if entry.inputs == 1:
-        def of_one(dst: Tile, src: Tile, count: Number) -> None:
-            """Compute the first ``count`` elements of ``src``; writes ``dst``.
-
-            Example: ``NAME(out, a, 64)``
-            """
-            run(dst, [src], count)
-
-        return of_one
-
-    if name == "mins":
-        def of_scalar(dst: Tile, src: Tile, scalarValue: Number, count: Number) -> None:
-            """Write the smaller of ``scalarValue`` and each of the first ``count`` elements of ``src`` to ``dst``.
-
-            Example: ``NAME(out, a, 1.0, 64)``
-            """
-            run(dst, [src, scalarValue], count)
-
-        return of_scalar
-
-    def of_two(dst: Tile, src0: Operand, src1: Operand, count: Number) -> None:
-        """Compute the first ``count`` elements of ``src0`` with those of ``src1``; writes ``dst``.
-
-        Example: ``NAME(out, a, b, 64)``
-        """
-        run(dst, [src0, src1], count)
-
-    return of_two
+    memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Addressable)]
+    parts = iter(leading(Builder.running(what), what, memories, count))
+    target = next(parts)
+    apply(what, entry, [next(parts) if isinstance(value, Addressable) else value for value in operands], target)
 
 
-_FUNCTIONS: dict[str, Callable[[str], Callable[..., None]]] = {
-    "brcb": _spread, "brcb_experiment": _spread, "gatherb": _gather_blocks,
-    "wholereducemax": _whole, "wholereducemin": _whole, "wholereducesum": _whole,
-    "block_reduce_max": _blocks, "block_reduce_min": _blocks, "block_reduce_sum": _blocks,
-    "bilinear_interpolation": _bilinear, "init_sort_buf": _sort_buffer, "fill_experiment": _fill,
-    "gathermask_experiment": _gather_bits, "reduce_sum_mask_experiment": _sum_repeats, "sum_experiment": _sum_rows,
-    "reduce_sum_experiment": _sum, "sub_experiment": _counted, "abs_experiment": _counted, "mins_experiment": _counted,
-}
+@_function("abs_experiment")
+def _abs(dst: Tile, src: Tile, count: Number, *, what: str) -> None:
+    """Write the absolute values of the first ``count`` elements of ``src`` to ``dst``.
+
+    Example: ``NAME(out, a, 64)``
+    """
+    _apply_to_first(what, "abs", dst, [src], count)
+
+
+@_function("mins_experiment")
+def _mins(dst: Tile, src: Tile, scalarValue: Number, count: Number, *, what: str) -> None:
+    """Write the smaller of ``scalarValue`` and each of the first ``count`` elements of ``src`` to ``dst``.
+
+    Example: ``NAME(out, a, 1.0, 64)``
+    """
+    _apply_to_first(what, "min", dst, [src, scalarValue], count)
+
+
+@_function("sub_experiment")
+def _sub(dst: Tile, src0: Operand, src1: Operand, count: Number, *, what: str) -> None:
+    """Write the differences of the first ``count`` elements of ``src0`` and ``src1`` to ``dst``.
+
+    Example: ``NAME(out, a, b, 64)``
+    """
+    _apply_to_first(what, "sub", dst, [src0, src1], count)
 
 
 @cache
 def function(name: str) -> Callable[..., None]:
-    """The language function of a name with ``tile.`` in front.
+    """Returns the function ``T.<name>``; ``name`` begins with ``tile.``.
 
     Raises:
         KeyError: there is none.
     """
-    made = _FUNCTIONS[name.removeprefix("tile.")](f"T.{name}")
-    made.__name__, made.__qualname__ = name.rsplit(".", 1)[-1], f"T.{name}"
-    made.__doc__ = from_table(name, name, made.__doc__ or "")
-    return made
+    return function_of(name, _BODIES[name.removeprefix("tile.")])

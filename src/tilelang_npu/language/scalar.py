@@ -1,7 +1,7 @@
-"""Functions of scalars: Python numbers and sizes are computed on the host, traced values become operations.
+"""Functions of scalars: Python numbers and sizes are computed on the host, traced values become operations of the kernel.
 
-A name that is also a vector operation (``T.exp``, ``T.max``) is that operation when it is called with its inputs and a
-destination: ``T.exp(source, destination)``.
+Where a name is also a vector operation (``T.exp``, ``T.max``), a call with inputs and a destination is that operation:
+``T.exp(source, destination)``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language.elements import ElementType, Whole, element_type
 from tilelang_npu.traced import numbers
+from tilelang_npu.traced.active_trace import Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.forms import bounds_of
-from tilelang_npu.traced.running import Scalar, Trace, TracedValue, active
+from tilelang_npu.traced.linear_forms import bounds_of
 from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OfOne(Protocol):
-    """A function of one scalar; with a destination many of them are the vector operation of their name."""
+    """The type of a function of one scalar; many of them are a vector operation when they are called with a destination."""
 
     @overload
     def __call__(self, value: float, /) -> float: ...
@@ -37,7 +37,7 @@ class OfOne(Protocol):
 
 
 class OfTwo(Protocol):
-    """A function of two scalars; with a destination some of them are the vector operation of their name."""
+    """The type of a function of two scalars; some of them are a vector operation when they are called with a destination."""
 
     @overload
     def __call__(self, left: int, right: int, /) -> Integer: ...
@@ -56,19 +56,19 @@ def _binary(name: str, left: object, right: object) -> Scalar:
 
 
 def assert_(condition: object, message: str = "") -> None:
-    """A condition on sizes and other values that are known when the kernel is compiled.
+    """Check a condition that is known when the kernel is compiled, such as one on sizes.
 
     Example: ``T.assert_(M % 128 == 0, "M is a multiple of 128")``
 
     Raises:
-        TileError: T148, it does not hold; T190, it is only known on the device, which has no way to report it.
+        TileError: T148, the condition does not hold; T190, it is known on the device only, which cannot report it.
     """
     if _traced(condition) or isinstance(condition, Sym):
-        raise TileError("T.assert_ of a value that only the device knows", code="T190",
+        raise TileError("T.assert_ of a value that is known on the device only", code="T190",
                         location=user_location(), help="check it on the host before the call, or T.print it")
     if not condition:
         raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=user_location(),
-                        help="the kernel's author has ruled this case out")
+                        help="the kernel does not support these arguments")
 
 
 @overload
@@ -76,7 +76,7 @@ def ceildiv(left: int, right: int) -> int: ...
 @overload
 def ceildiv(left: Whole, right: Whole) -> Whole: ...
 def ceildiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded up.
+    """Return ``left / right`` of integers, rounded up.
 
     Example: ``T.ceildiv(M, 128)``
     """
@@ -88,7 +88,7 @@ def floordiv(left: int, right: int) -> int: ...
 @overload
 def floordiv(left: Whole, right: Whole) -> Whole: ...
 def floordiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded toward minus infinity.
+    """Return ``left / right`` of integers, rounded toward minus infinity.
 
     Example: ``T.floordiv(M, 128)``
     """
@@ -100,7 +100,7 @@ def floormod(left: int, right: int) -> int: ...
 @overload
 def floormod(left: Whole, right: Whole) -> Whole: ...
 def floormod(left: Whole, right: Whole) -> Whole:
-    """What ``floordiv`` leaves; it has the divisor's sign.
+    """Return the remainder of ``T.floordiv``, which has the sign of the divisor.
 
     Example: ``T.floormod(M, 128)``
     """
@@ -112,7 +112,7 @@ def truncdiv(left: int, right: int) -> int: ...
 @overload
 def truncdiv(left: Whole, right: Whole) -> Whole: ...
 def truncdiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded toward zero.
+    """Return ``left / right`` of integers, rounded toward zero.
 
     Example: ``T.truncdiv(n, 2)``
     """
@@ -129,7 +129,7 @@ def truncmod(left: int, right: int) -> int: ...
 @overload
 def truncmod(left: Whole, right: Whole) -> Whole: ...
 def truncmod(left: Whole, right: Whole) -> Whole:
-    """What ``truncdiv`` leaves; it has the dividend's sign.
+    """Return the remainder of ``T.truncdiv``, which has the sign of the dividend.
 
     Example: ``T.truncmod(n, 2)``
     """
@@ -139,11 +139,11 @@ def truncmod(left: Whole, right: Whole) -> Whole:
 
 
 class Integer(int):
-    """A host integer that scripts may also ask for its ``value``, as they do with TVM's integer constants."""
+    """An integer with a property ``value``, which scripts read as they do of TVM's constants."""
 
     @property
     def value(self) -> int:
-        """The number itself."""
+        """The integer."""
         return int(self)
 
 
@@ -163,8 +163,8 @@ def _extreme(name: str, host: Callable[[float, float], float], symbolic: Callabl
         return Integer(found) if isinstance(found, int) and not isinstance(found, bool) else found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"The {'smaller' if name == 'min' else 'larger'} of two scalars; with two inputs and a destination,"
-                        f" which is written, of each two elements of buffers.\n\nExample: ``T.{name}(x, 1.0)``")
+    function.__doc__ = (f"Return the {'smaller' if name == 'min' else 'larger'} of two scalars; ``T.{name}(src0, src1, dst)``"
+                        f" is ``T.v{name}``.\n\nExample: ``T.{name}(x, 1.0)``")
     return function
 
 
@@ -194,39 +194,39 @@ def _function(name: str, host: Callable[[float], float], doc: str, operation: st
         return host(value)
 
     function.__name__ = function.__qualname__ = name
-    tiles = " With an input and a destination, which is written, of each element of a buffer." if operation is not None else ""
-    function.__doc__ = f"{doc}{tiles}\n\nExample: ``T.{name}(x)``"
+    tiles = f"; ``T.{name}(src, dst)`` is ``T.v{operation}``" if operation is not None else ""
+    function.__doc__ = f"Return {doc} of a scalar{tiles}.\n\nExample: ``T.{name}(x)``"
     return function
 
 
-exp = _function("exp", math.exp, "e to the power of the value.", "exp")
-exp2 = _function("exp2", lambda value: 2.0**value, "2 to the power of the value.", "exp2")
-log = _function("log", math.log, "Natural logarithm.", "ln")
-log2 = _function("log2", math.log2, "Logarithm to base 2.", "log2")
-sqrt = _function("sqrt", math.sqrt, "Square root.", "sqrt")
-rsqrt = _function("rsqrt", lambda value: 1.0 / math.sqrt(value), "Reciprocal square root.", "rsqrt")
-abs = _function("abs", abs, "Absolute value.", "abs")  # noqa: A001  (the language's name)
-sin = _function("sin", math.sin, "Sine.", "sin")
-cos = _function("cos", math.cos, "Cosine.", "cos")
-tanh = _function("tanh", math.tanh, "Hyperbolic tangent.", "tanh")
-erf = _function("erf", math.erf, "Error function.", "erf")
-floor = _function("floor", math.floor, "The value rounded down.", None)
-ceil = _function("ceil", math.ceil, "The value rounded up.", None)
-round = _function("round", round, "The value rounded to the nearest integer, ties to even.", None)  # noqa: A001  (the language's name)
-trunc = _function("trunc", math.trunc, "The value without its fraction.", None)
+exp = _function("exp", math.exp, "e to the power", "exp")
+exp2 = _function("exp2", lambda value: 2.0**value, "2 to the power", "exp2")
+log = _function("log", math.log, "the natural logarithm", "ln")
+log2 = _function("log2", math.log2, "the logarithm to base 2", "log2")
+sqrt = _function("sqrt", math.sqrt, "the square root", "sqrt")
+rsqrt = _function("rsqrt", lambda value: 1.0 / math.sqrt(value), "the reciprocal of the square root", "rsqrt")
+abs = _function("abs", abs, "the absolute value", "abs")  # noqa: A001  (the language's name)
+sin = _function("sin", math.sin, "the sine", "sin")
+cos = _function("cos", math.cos, "the cosine", "cos")
+tanh = _function("tanh", math.tanh, "the hyperbolic tangent", "tanh")
+erf = _function("erf", math.erf, "the error function", "erf")
+floor = _function("floor", math.floor, "the largest integer that is not greater", None)
+ceil = _function("ceil", math.ceil, "the smallest integer that is not less", None)
+round = _function("round", round, "the nearest integer, ties to even,", None)  # noqa: A001  (the language's name)
+trunc = _function("trunc", math.trunc, "the integer part", None)
 
 
-tan = _function("tan", math.tan, "Tangent.", "tan")
-asin = _function("asin", math.asin, "Inverse sine.", None)
-acos = _function("acos", math.acos, "Inverse cosine.", None)
-atan = _function("atan", math.atan, "Inverse tangent.", "atan")
-sinh = _function("sinh", math.sinh, "Hyperbolic sine.", None)
-cosh = _function("cosh", math.cosh, "Hyperbolic cosine.", None)
-asinh = _function("asinh", math.asinh, "Inverse hyperbolic sine.", None)
-acosh = _function("acosh", math.acosh, "Inverse hyperbolic cosine.", None)
-atanh = _function("atanh", math.atanh, "Inverse hyperbolic tangent.", None)
-log10 = _function("log10", math.log10, "Logarithm to base 10.", "log10")
-log1p = _function("log1p", math.log1p, "Natural logarithm of one plus the value.", "log1p")
+tan = _function("tan", math.tan, "the tangent", "tan")
+asin = _function("asin", math.asin, "the inverse sine", None)
+acos = _function("acos", math.acos, "the inverse cosine", None)
+atan = _function("atan", math.atan, "the inverse tangent", "atan")
+sinh = _function("sinh", math.sinh, "the hyperbolic sine", None)
+cosh = _function("cosh", math.cosh, "the hyperbolic cosine", None)
+asinh = _function("asinh", math.asinh, "the inverse hyperbolic sine", None)
+acosh = _function("acosh", math.acosh, "the inverse hyperbolic cosine", None)
+atanh = _function("atanh", math.atanh, "the inverse hyperbolic tangent", None)
+log10 = _function("log10", math.log10, "the logarithm to base 10", "log10")
+log1p = _function("log1p", math.log1p, "the natural logarithm of 1 plus the value", "log1p")
 fabs = abs
 nearbyint = round
 
@@ -242,12 +242,12 @@ def _of_two(name: str, host: Callable[[float, float], float], doc: str) -> Calla
     return function
 
 
-atan2 = _of_two("atan2", math.atan2, "The angle of the point (right, left).")
-copysign = _of_two("copysign", math.copysign, "The first value's magnitude with the second one's sign.")
+atan2 = _of_two("atan2", math.atan2, "Return the angle of the point (right, left), in radians.")
+copysign = _of_two("copysign", math.copysign, "Return the magnitude of the first value with the sign of the second.")
 
 
 def exp10(value: float | Scalar) -> float | Scalar:
-    """10 to the power of the value.
+    """Return 10 to the power of a scalar.
 
     Example: ``T.exp10(x)``
     """
@@ -255,7 +255,7 @@ def exp10(value: float | Scalar) -> float | Scalar:
 
 
 def hypot(left: float | Scalar, right: float | Scalar) -> float | Scalar:
-    """``sqrt(left * left + right * right)``.
+    """Return ``sqrt(left * left + right * right)``.
 
     Example: ``T.hypot(x, y)``
     """
@@ -269,7 +269,7 @@ def isnan(value: Scalar, /) -> bool | Scalar: ...
 @overload
 def isnan(src: Tile, dst: Tile, /) -> None: ...
 def isnan(*operands: Any) -> Any:  # of one operand a truth value, of two none
-    """Whether a scalar is not a number, or each element of a buffer (with a destination).
+    """Return whether a scalar is NaN; ``T.isnan(src, dst)`` is ``T.visnan``.
 
     Example: ``T.isnan(x)``
     """
@@ -288,7 +288,7 @@ def isinf(value: Scalar, /) -> bool | Scalar: ...
 @overload
 def isinf(src: Tile, dst: Tile, /) -> None: ...
 def isinf(*operands: Any) -> Any:  # as isnan
-    """Whether a scalar is an infinity, or each element of a buffer (with a destination).
+    """Return whether a scalar is an infinity; ``T.isinf(src, dst)`` is ``T.visinf``.
 
     Example: ``T.isinf(x)``
     """
@@ -299,7 +299,7 @@ def isinf(*operands: Any) -> Any:  # as isnan
 
 
 def isfinite(value: float | Scalar) -> bool | Scalar:
-    """Whether a scalar is neither an infinity nor NaN.
+    """Return whether a scalar is neither an infinity nor NaN.
 
     Example: ``T.isfinite(x)``
     """
@@ -317,12 +317,13 @@ def _bit_count(name: str, host: Callable[[int], int], doc: str) -> Callable[[Who
     return function
 
 
-popcount = _bit_count("popcount", lambda value: (value & 0xFFFFFFFF).bit_count(), "Number of bits of an integer that are set.")
-clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(), "Number of zeros in front of an integer's bits.")
+popcount = _bit_count("popcount", lambda value: (value & 0xFFFFFFFF).bit_count(), "Return the number of set bits.")
+clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(),
+                 "Return the number of zero bits above the highest set bit.")
 
 
 def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """``value << amount`` of integers.
+    """Return ``value << amount`` of integers.
 
     Example: ``T.shift_left(n, 2)``
     """
@@ -330,7 +331,7 @@ def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
 
 
 def shift_right(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """``value >> amount`` of integers.
+    """Return ``value >> amount`` of integers.
 
     Example: ``T.shift_right(n, 2)``
     """
@@ -342,14 +343,14 @@ def _bitwise(name: str, doc: str, combine: Callable[[int, int], int]) -> OfTwo:
         return _vector(name)(*operands) if len(operands) == 3 else combine(*operands)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"{doc} of two integers; with two inputs and a destination, which is written, of each two elements of"
-                        f" buffers.\n\nExample: ``T.{name}(n, 7)``")
+    function.__doc__ = (f"Return {doc} of two integers; ``T.{name}(src0, src1, dst)`` is ``T.v{name}``."
+                        f"\n\nExample: ``T.{name}(n, 7)``")
     return function
 
 
-bitwise_and = _bitwise("bitwise_and", "Bitwise and", lambda left, right: left & right)
-bitwise_or = _bitwise("bitwise_or", "Bitwise or", lambda left, right: left | right)
-bitwise_xor = _bitwise("bitwise_xor", "Bitwise exclusive or", lambda left, right: left ^ right)
+bitwise_and = _bitwise("bitwise_and", "the bitwise and", lambda left, right: left & right)
+bitwise_or = _bitwise("bitwise_or", "the bitwise or", lambda left, right: left | right)
+bitwise_xor = _bitwise("bitwise_xor", "the bitwise exclusive or", lambda left, right: left ^ right)
 
 
 @overload
@@ -359,7 +360,7 @@ def bitwise_not(value: Scalar, /) -> Scalar: ...
 @overload
 def bitwise_not(src: Tile, dst: Tile, /) -> None: ...
 def bitwise_not(*operands: Any) -> Any:  # of one operand its complement, of two none
-    """The complement of an integer, or of each element of a buffer (with a destination).
+    """Return the bitwise complement of an integer; ``T.bitwise_not(src, dst)`` is ``T.vbitwise_not``.
 
     Example: ``T.bitwise_not(n)``
     """
@@ -371,8 +372,7 @@ def clamp(dst: Number, min_val: Number, max_val: Number) -> Any: ...
 @overload
 def clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None: ...
 def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar, of four none
-    """``T.clamp(value, low, high)`` keeps a scalar between two others; with a destination, ``T.clamp(src, dst, low, high)``, it
-    is ``T.vclamp``.
+    """``T.clamp(value, low, high)``: return a scalar limited to a range; ``T.clamp(src, dst, low, high)`` is ``T.vclamp``.
 
     Example: ``T.clamp(x, 0.0, 6.0)``
     """
@@ -386,12 +386,12 @@ def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar
 
 
 def reinterpret(dtype: ElementType, value: Number) -> Scalar:
-    """The bits of a scalar read as another element type of the same width.
+    """Return the bits of the scalar ``value`` read as another element type of the same width.
 
     Example: ``T.reinterpret("int32", x)``
 
     Raises:
-        TileError: T110, the widths differ.
+        TileError: T110, the widths differ, or ``value`` is not a scalar.
     """
     kind = element_type(dtype, "T.reinterpret")
     if not isinstance(value, (TracedValue, int, float, Sym)):
@@ -401,7 +401,7 @@ def reinterpret(dtype: ElementType, value: Number) -> Scalar:
 
 
 def max_value(dtype: ElementType) -> float:
-    """The largest finite value of an element type.
+    """Return the largest finite value of an element type.
 
     Example: ``T.max_value("float16")``
     """
@@ -409,7 +409,7 @@ def max_value(dtype: ElementType) -> float:
 
 
 def min_value(dtype: ElementType) -> float:
-    """The smallest finite value of an element type.
+    """Return the smallest finite value of an element type.
 
     Example: ``T.min_value("float16")``
     """
@@ -427,7 +427,7 @@ def _limit(dtype: object, what: str, end: str) -> float:
 
 
 def sigmoid(value: float | Scalar) -> float | Scalar:
-    """``1 / (1 + exp(-value))`` of a scalar.
+    """Return ``1 / (1 + exp(-value))`` of a scalar.
 
     Example: ``T.sigmoid(x)``
     """
@@ -439,7 +439,7 @@ def pow(base: Number, exponent: Number, /) -> Any: ...  # noqa: A001  (the langu
 @overload
 def pow(src0: Operand, src1: Operand, dst: Tile, /) -> None: ...  # noqa: A001  (the language's name)
 def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three operands none)
-    """``base ** exponent`` of scalars, or of each two elements of buffers.
+    """Return ``base ** exponent`` of scalars; ``T.pow(src0, src1, dst)`` is ``T.vpow``.
 
     Example: ``T.pow(x, 2.0)``
     """
@@ -451,8 +451,10 @@ def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three op
     return operands[0] ** operands[1]
 
 
-def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of the two, which may be anything
-    """``chosen if condition else other``. In a kernel's own source only the chosen side is read, in ``T.Parallel`` too.
+def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of the two, of any type
+    """Return ``chosen`` if ``condition`` holds, else ``other``.
+
+    In the source of a kernel only the chosen argument is evaluated, also at each point of ``T.Parallel``.
 
     Example: ``T.if_then_else(n < 64, x, 0.0)``
     """
@@ -460,7 +462,7 @@ def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of t
 
 
 def Select(condition: object, chosen: Any, other: Any) -> Any:  # as if_then_else
-    """``chosen`` where the condition holds, else ``other``; both are evaluated.
+    """Return ``chosen`` if ``condition`` holds, else ``other``; both are evaluated.
 
     Example: ``T.Select(n < 64, x, 0.0)``
     """
@@ -483,7 +485,7 @@ def _logical(name: str, operands: tuple[object, ...], stops: bool) -> bool | Sca
 
 
 def And(*operands: object) -> bool | Scalar:
-    """Whether all conditions hold; all are evaluated.
+    """Return whether all conditions hold; all are evaluated.
 
     Example: ``T.And(n > 0, n < 64)``
     """
@@ -491,7 +493,7 @@ def And(*operands: object) -> bool | Scalar:
 
 
 def Or(*operands: object) -> bool | Scalar:
-    """Whether any condition holds; all are evaluated.
+    """Return whether any condition holds; all are evaluated.
 
     Example: ``T.Or(n < 0, n > 64)``
     """
@@ -499,7 +501,7 @@ def Or(*operands: object) -> bool | Scalar:
 
 
 def Not(operand: object) -> bool | Scalar:
-    """Whether the condition does not hold.
+    """Return whether the condition does not hold.
 
     Example: ``T.Not(n > 0)``
     """
@@ -509,7 +511,9 @@ def Not(operand: object) -> bool | Scalar:
 
 
 def cast(value: Any, dtype: ElementType) -> Any:  # a number of the host, or a scalar of the trace
-    """A scalar as another element type: floats lose their fraction, integers wrap, narrower floats round to nearest even.
+    """Return a scalar converted to another element type.
+
+    Floats lose their fraction when they become integers, integers wrap, and floats round to nearest even.
 
     Example: ``T.cast(x, "float16")``
     """
@@ -521,7 +525,7 @@ def cast(value: Any, dtype: ElementType) -> Any:  # a number of the host, or a s
 
 
 def Cast(dtype: ElementType, value: Any) -> Any:  # as cast
-    """``T.cast`` with the type first.
+    """The same as ``T.cast``, with the element type first.
 
     Example: ``T.Cast("float16", x)``
     """

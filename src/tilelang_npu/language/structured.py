@@ -1,4 +1,8 @@
-"""Operations that move, scan, sort or make data, atomic additions and debug output: one function for each name."""
+"""Operations that move, scan, sort or generate data, atomic additions and debug output.
+
+Each function below is entered under the names that it has in ``T``. The keyword ``what`` is the name that the kernel called,
+for messages; :func:`function` fills it in.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,15 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.atomic import add_to_global
-from tilelang_npu.language.described import from_table
+from tilelang_npu.language import movement
 from tilelang_npu.language.elementwise import apply
-from tilelang_npu.language.flat import flattened
-from tilelang_npu.language.movement import bits_as
+from tilelang_npu.language.flat_memory import flattened
 from tilelang_npu.language.operands import (
     as_memory,
+    check_inside,
     is_scalar,
     overlap,
+    place_of,
     require_vector_memory,
     right_aligned,
     same_shape,
@@ -30,11 +34,25 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
+from tilelang_npu.language.table_functions import from_table, function_of
 from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
 from tilelang_npu.traced.buffers import Addressable, Buffer, Operand, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import extent, number
 from tilelang_npu.traced.symbols import Number
+
+_BODIES: dict[str, Callable[..., None]] = {}
+"""The implementation of each function, by its name without the prefixes ``v`` and ``npuir_``."""
+_ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
+
+
+def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Enters the decorated function as the implementation of ``T.<name>`` for these names."""
+    def enter(body: Callable[..., None]) -> Callable[..., None]:
+        _BODIES.update(dict.fromkeys(names, body))
+        return body
+
+    return enter
 
 
 def _shape(memory: Addressable) -> Shape:
@@ -43,10 +61,18 @@ def _shape(memory: Addressable) -> Shape:
 
 def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
          contract: Mapping[str, object] | None = None) -> None:
-    """Check a call against its entry and emit it. Inputs are buffers, or values that are ready for the operation.
+    """Checks a call against its entry of the op table and emits it.
+
+    Args:
+        what: the name of the call, for messages.
+        name: the entry.
+        outputs: the destinations.
+        inputs: buffers, and scalars as values of the IR.
+        facts: attributes of the operation.
+        contract: facts that only the check needs.
 
     Raises:
-        TileError: as of :func:`checked`.
+        TileError: as :func:`checked`.
     """
     builder = Builder.running(what)
     outs, ins = checked(what, name, outputs, inputs, facts, contract)
@@ -56,11 +82,11 @@ def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[objec
 
 def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
             contract: Mapping[str, object] | None = None) -> tuple[list[Addressable], list[Addressable | SSAValue]]:
-    """Outputs and inputs of a call that its entry takes.
+    """The destinations and inputs of a call, checked against its entry of the op table.
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 operands that share elements, T145 arguments, T201 operands that
-            are not in UB.
+        TileError: T110, an element type; T111, a shape; T112, operands share elements; T145, an argument; T201, an operand is
+            not in UB.
     """
     entry = ops.operation(name)
     assert isinstance(entry, Structured)
@@ -88,21 +114,21 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
     for place, target in enumerate(outs):
         require_vector_memory(what, "the destination", target)
         if any(overlap(target, other) in ("same", "partial") for other in outs[:place]):
-            raise TileError(f"{what}: the destination {target.describe()} shares elements with another one", code="T112",
-                            notes=notes, help="give each destination its own buffer")
+            raise TileError(f"{what}: the destination {target.describe()} shares elements with another destination",
+                            code="T112", notes=notes, help="give each destination its own buffer")
     return outs, ins
 
 
 def _index(builder: Builder, what: str, role: str, value: object) -> SSAValue:
     if isinstance(value, float):
         if not value.is_integer():
-            raise TileError(f"{what}: {role} is {value}, which is no integer", code="T145", help="give a whole number")
+            raise TileError(f"{what}: {role} is {value}, not an integer", code="T145", help="give a whole number")
         value = int(value)
     return builder.index(value)
 
 
 def _alike(*memories: Addressable) -> list[Addressable]:
-    """Operands with as many axes each: unit axes are dropped where the ranks differ."""
+    """The operands with the same number of axes: axes of size 1 are removed where the numbers differ."""
     if len({memory.ndim for memory in memories}) == 1:
         return list(memories)
     return [with_axes(memory, squeezed_axes(memory)) for memory in memories]
@@ -113,7 +139,7 @@ def _buffers(what: str, *values: object) -> list[Addressable]:
 
 
 def _cut(what: str, memories: list[Addressable], size: object) -> list[Addressable]:
-    """The memories with the extents ``size``, as they are where it is None."""
+    """The first elements of each memory with the shape ``size``; the memories themselves where it is None."""
     if size is None:
         return memories
     sizes = sizes_argument(Builder.running(what), what, size)
@@ -121,7 +147,7 @@ def _cut(what: str, memories: list[Addressable], size: object) -> list[Addressab
 
 
 def _with_axis(size: Sizes | None, axis: int, change: Callable[[Number], Number]) -> Sizes | None:
-    """A ``size`` list with one of its extents changed; None stays None."""
+    """A ``size`` list with one number changed; None stays None."""
     if not isinstance(size, (list, tuple)) or not size:
         return size
     sizes = list(size)
@@ -133,100 +159,118 @@ def _axis(value: int, memory: Addressable) -> int:
     return value % memory.ndim if isinstance(value, int) and -memory.ndim <= value < 0 else value
 
 
-# --- the npuir forms -----------------------------------------------------------------------------------------------------
+# --- npuir: destinations last --------------------------------------------------------------------------------------------
 
 
-def _gather(what: str) -> Callable[..., None]:
-    def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-        """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
-        ``dst``. ``size`` is the part that counts.
+@_function("gather")
+def _gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None, *, what: str) -> None:
+    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
 
-        Example: ``NAME(table, out, indices)``
-        """
-        source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
-        call(what, "gather", [target], [source, places])
+    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
-    return gather
+    Example: ``NAME(table, out, indices)``
 
-
-def _transpose(what: str) -> Callable[..., None]:
-    def transpose(src: Tile, dst: Tile, permutation: Sequence[int], size: Sizes | None = None) -> None:
-        """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
-        permuted shape.
-
-        Example: ``NAME(a, out, [1, 0])``
-        """
-        source, target = _cut(what, _buffers(what, src, dst), size)
-        if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
-            raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
-                            help="a list of axes, such as [1, 0]")
-        call(what, "transpose", [target], [source], {"permutation": list(permutation)})
-
-    return transpose
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
+            an index is outside ``src``.
+    """
+    source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
+    call(what, "gather", [target], [source, places])
 
 
-def _cumsum(what: str) -> Callable[..., None]:
-    def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
-        """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
-        shape. Without ``dst`` the result replaces ``src``.
+@_function("transpose")
+def _transpose(src: Tile, dst: Tile, permutation: Sequence[int], size: Sizes | None = None, *, what: str) -> None:
+    """Write ``src`` to ``dst`` with two of its axes swapped.
 
-        Example: ``NAME(a, out, dim=1)``
-        """
-        source, target = _buffers(what, src, src if dst is None else dst)
-        facts: dict[str, Fact] = {"dim": _axis(dim, source)}
-        call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
+    computed.
 
-    return cumsum
+    Example: ``NAME(a, out, [1, 0])``
 
-
-def _arange(what: str) -> Callable[..., None]:
-    def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-        """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
-
-        Example: ``NAME(out, [64, 1], 0)``
-        """
-        builder = Builder.running(what)
-        given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
-        values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
-        call(what, "arange", [dst], values, contract={"strides": len(given)})
-
-    return arange
+    Raises:
+        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
+            permutation.
+    """
+    source, target = _cut(what, _buffers(what, src, dst), size)
+    if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
+        raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
+                        help="a list of axes, such as [1, 0]")
+    call(what, "transpose", [target], [source], {"permutation": list(permutation)})
 
 
-def _interleave(what: str) -> Callable[..., None]:
-    def interleave(*operands: Tile, channel_nums: int = 2, size: Sizes | None = None) -> None:
-        """``NAME(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
-        as long.
+@_function("cumsum")
+def _cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False, *, what: str) -> None:
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    element.
 
-        Example: ``NAME(a, b, out)``
-        """
-        _two(what, channel_nums)
-        if len(operands) != 3:
-            raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
-        *sources, target = _buffers(what, *operands)
-        (target,) = _cut(what, [target], _with_axis(size, -1, lambda last: last * 2))
-        call(what, "interleave", [target], _cut(what, sources, size))
+    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
 
-    return interleave
+    Example: ``NAME(a, out, dim=1)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
+    """
+    source, target = _buffers(what, src, src if dst is None else dst)
+    facts: dict[str, Fact] = {"dim": _axis(dim, source)}
+    call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
 
 
-def _deinterleave(what: str) -> Callable[..., None]:
-    def deinterleave(src: Tile, *targets: Tile, channel_nums: int = 2, size: Sizes | None = None,
-                     index_mode: str = "ALL_CHANNELS") -> None:
-        """``NAME(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
-        each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+@_function("arange")
+def _arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0, *, what: str) -> None:
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
 
-        Example: ``NAME(a, even, odd)``
-        """
-        _two(what, channel_nums)
-        source, *places = _buffers(what, src, *targets)
-        if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
-            raise TileError(f"{what}: {len(places)} destinations with index_mode {index_mode!r}", code="T145",
-                            help="ALL_CHANNELS has two destinations, CHANNEL_0 and CHANNEL_1 have one")
-        places = _cut(what, places, _with_axis(size, -1, lambda last: last // 2))
-        call(what, "deinterleave", places, _cut(what, [source], size), {"index_mode": index_mode})
+    Example: ``NAME(out, [64, 1], 0)``
 
-    return deinterleave
+    Raises:
+        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
+    """
+    builder = Builder.running(what)
+    given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
+    values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
+    call(what, "arange", [dst], values, contract={"strides": len(given)})
+
+
+@_function("interleave")
+def _interleave(*operands: Tile, channel_nums: int = 2, size: Sizes | None = None, what: str) -> None:
+    """``NAME(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
+
+    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
+    computed.
+
+    Example: ``NAME(a, b, out)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+    """
+    _two(what, channel_nums)
+    if len(operands) != 3:
+        raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
+    *sources, target = _buffers(what, *operands)
+    (target,) = _cut(what, [target], _with_axis(size, -1, lambda last: last * 2))
+    call(what, "interleave", [target], _cut(what, sources, size))
+
+
+@_function("deinterleave")
+def _deinterleave(src: Tile, *targets: Tile, channel_nums: int = 2, size: Sizes | None = None, index_mode: str = "ALL_CHANNELS",
+                  what: str) -> None:
+    """``NAME(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
+    another.
+
+    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
+    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
+
+    Example: ``NAME(a, even, odd)``
+
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+    """
+    _two(what, channel_nums)
+    source, *places = _buffers(what, src, *targets)
+    if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
+        raise TileError(f"{what}: {len(places)} destinations with index_mode {index_mode!r}", code="T145",
+                        help="ALL_CHANNELS has two destinations, CHANNEL_0 and CHANNEL_1 have one")
+    places = _cut(what, places, _with_axis(size, -1, lambda last: last // 2))
+    call(what, "deinterleave", places, _cut(what, [source], size), {"index_mode": index_mode})
 
 
 def _two(what: str, channels: int) -> None:
@@ -234,343 +278,349 @@ def _two(what: str, channels: int) -> None:
         raise TileError(f"{what}: {channels} channels", code="T145", help="the hardware interleaves two channels")
 
 
-def _concat(what: str) -> Callable[..., None]:
-    def concat(*operands: Tile | int, dim: Any = None, size: Sizes | None = None) -> None:  # the axis may come last
-        """``NAME(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
-        their sizes there.
+@_function("concat")
+def _concat(*operands: Tile | int, dim: Any = None, size: Sizes | None = None, what: str) -> None:  # dim may come last
+    """``NAME(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
 
-        Example: ``NAME(a, b, out, 0)``
-        """
-        values: list[Any] = list(operands)
-        if dim is None and values:
-            dim = values.pop()
-        if len(values) < 2:
-            raise TileError(f"{what}: {len(values)} buffers", code="T145",
-                            help="give the sources, the destination and the axis")
-        *sources, target = _buffers(what, *values)
-        axis = _axis(dim, target)
-        if size is not None and isinstance(axis, int) and 0 <= axis < target.ndim:
-            sources, (target,) = _cut(what, sources, size), _cut(what, [target], _with_axis(
-                size, axis, lambda extent: extent * len(sources)))
-        call(what, "concat", [target], sources, {"dim": axis})
+    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
+    the part of each source that is computed.
 
-    return concat
+    Example: ``NAME(a, b, out, 0)``
 
-
-def _pad(what: str) -> Callable[..., None]:
-    def pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
-        """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
-        axis; ``dst`` is as much larger.
-
-        Example: ``NAME(a, out, 0.0, [0, 2], [0, 6])``
-        """
-        builder = Builder.running(what)
-        source, target = _buffers(what, src, dst)
-        widths = [*low, *high]
-        if size is not None:
-            (source,) = _cut(what, [source], size)
-            grown = [sum(parts, start=0) for parts in zip(low, size, high, strict=False)]
-            (target,) = _cut(what, [target], grown)
-        value = scalar_operand(builder, what, "the pad value", pad_value, source.dtype)
-        known = [extent(builder, int(width) if isinstance(width, float) else width) for width in widths]
-        numbers = [width if isinstance(width, int) else None for width in known]
-        indices = [_index(builder, what, "a width", width) for width in widths]
-        call(what, "pad", [target], [source, value, *indices],
-             contract={"low": numbers[:len(low)], "high": numbers[len(low):]})
-
-    return pad
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
+    """
+    values: list[Any] = list(operands)
+    if dim is None and values:
+        dim = values.pop()
+    if len(values) < 2:
+        raise TileError(f"{what}: {len(values)} buffers", code="T145",
+                        help="give the sources, the destination and the axis")
+    *sources, target = _buffers(what, *values)
+    axis = _axis(dim, target)
+    if size is not None and isinstance(axis, int) and 0 <= axis < target.ndim:
+        sources, (target,) = _cut(what, sources, size), _cut(what, [target], _with_axis(
+            size, axis, lambda extent: extent * len(sources)))
+    call(what, "concat", [target], sources, {"dim": axis})
 
 
-def _flip(what: str) -> Callable[..., None]:
-    def flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None) -> None:
-        """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+@_function("pad")
+def _pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None, *, what: str) -> None:
+    """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
 
-        Example: ``NAME(a, out, 1)``
-        """
-        source, target = _cut(what, _buffers(what, src, dst), size)
-        call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
+    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
 
-    return flip
+    Example: ``NAME(a, out, 0.0, [0, 2], [0, 6])``
 
-
-# --- the ascendc forms: destination first --------------------------------------------------------------------------------
-
-
-def _tile_transpose(what: str) -> Callable[..., None]:
-    def transpose(dst: Tile, src: Tile) -> None:
-        """Write the transposed matrix ``src`` to ``dst``; shapes ``(m, n)`` and ``(n, m)``.
-
-        Example: ``NAME(out, a)``
-        """
-        source, target = _buffers(what, src, dst)
-        call(what, "transpose", [target], [source], {"permutation": [1, 0] if source.ndim == 2 else [0]})
-
-    return transpose
-
-
-def _progression(what: str) -> Callable[..., None]:
-    def arith_progression(buffer: Tile, first_value: Number, diff_value: Number, count: Number | None = None) -> None:
-        """Write ``first_value``, ``first_value + diff_value``, ... to the first ``count`` elements of ``buffer`` (all without
-        it).
-
-        Example: ``NAME(out, 0, 2, 64)``
-        """
-        builder = Builder.running(what)
-        target = as_memory(what, "the destination", buffer)
-        if count is not None:
-            target = flattened(builder, what, target, extent(builder, count))
-        values = [scalar_operand(builder, what, role, value, target.dtype)
-                  for role, value in (("the first value", first_value), ("the step", diff_value))]
-        call(what, "arith_progression", [target], values)
-
-    return arith_progression
+    Raises:
+        TileError: T110, element types; T111, shapes; T112, shared elements.
+    """
+    builder = Builder.running(what)
+    source, target = _buffers(what, src, dst)
+    widths = [*low, *high]
+    if size is not None:
+        (source,) = _cut(what, [source], size)
+        grown = [sum(parts, start=0) for parts in zip(low, size, high, strict=False)]
+        (target,) = _cut(what, [target], grown)
+    value = scalar_operand(builder, what, "the pad value", pad_value, source.dtype)
+    known = [extent(builder, int(width) if isinstance(width, float) else width) for width in widths]
+    numbers = [width if isinstance(width, int) else None for width in known]
+    indices = [_index(builder, what, "a width", width) for width in widths]
+    call(what, "pad", [target], [source, value, *indices],
+         contract={"low": numbers[:len(low)], "high": numbers[len(low):]})
 
 
-def _vector_index(what: str) -> Callable[..., None]:
-    make = _progression(what)
+@_function("flip")
+def _flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None, *, what: str) -> None:
+    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
+    ``src``.
 
-    def createvecindex(dst: Tile, firstValue: Number) -> None:
-        """Write ``firstValue``, ``firstValue + 1``, ... to ``dst``.
+    Example: ``NAME(a, out, 1)``
 
-        Example: ``NAME(out, 0)``
-        """
-        make(dst, firstValue, 1)
-
-    return createvecindex
-
-
-def _gather_offsets(what: str) -> Callable[..., None]:
-    def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
-        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32 or int32) behind byte
-        ``src_base_addr``.
-
-        Example: ``NAME(out, a, offsets)``
-        """
-        builder = Builder.running(what)
-        call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
-
-    return gather
+    Raises:
+        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
+    """
+    source, target = _cut(what, _buffers(what, src, dst), size)
+    call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
 
 
-def _gather_mask(what: str) -> Callable[..., None]:
-    def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
-        """Write to ``dst`` the elements of ``src`` that a pattern selects (``"P0101"``: every second one), packed, or those at
-        indices; the indices are byte offsets afterwards.
-
-        Example: ``NAME(out, a, "P0101")``
-        """
-        if isinstance(src1Pattern, str):
-            call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
-        else:
-            call(what, "gather_mask", [dst], [src, src1Pattern])
-            indices, scale = as_memory(what, "the indices", src1Pattern), ops.operation("mul")
-            assert isinstance(scale, Elementwise)
-            offsets = bits_as(what, indices, "int32")
-            apply(what, scale, [offsets, as_memory(what, "the input", src).dtype.nbytes], offsets)
-
-    return gather_mask
+# --- ascendc: destinations first -----------------------------------------------------------------------------------------
 
 
-def _sort(what: str) -> Callable[..., None]:
-    def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
-        """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
-        long as ``src``. The index is a number of the same element type, in float16 exact up to 2048; ``T.deinterleave`` parts
-        values and indices. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+@_function("tile.transpose")
+def _tile_transpose(dst: Tile, src: Tile, *, what: str) -> None:
+    """Write the transpose of the matrix ``src`` (m, n) to ``dst`` (n, m).
 
-        Example: ``NAME(pairs, a, 64)``
-        """
-        builder = Builder.running(what)
-        call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
-             contract={"actual_num": actual_num})
-
-    return sort
+    Example: ``NAME(out, a)``
+    """
+    source, target = _buffers(what, src, dst)
+    call(what, "transpose", [target], [source], {"permutation": [1, 0] if source.ndim == 2 else [0]})
 
 
-def _topk(what: str) -> Callable[..., None]:
-    def topk(dst: Tile, src: Tile, K: int, actual_num: Number) -> None:
-        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. A pair is as of
-        ``T.tile.sort``; ``src`` is written too: -inf from ``actual_num`` on.
+@_function("tile.arith_progression")
+def _progression(buffer: Tile, first_value: Number, diff_value: Number, count: Number | None = None, *, what: str) -> None:
+    """Write ``first_value``, ``first_value + diff_value``, ``first_value + 2 * diff_value``, ... to ``buffer`` in row-major
+    order.
 
-        Example: ``NAME(pairs, a, 8, 64)``
-        """
-        builder = Builder.running(what)
-        if not isinstance(K, int) or K <= 0:
-            raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
-        call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
-             contract={"actual_num": actual_num})
+    ``count`` is the number of elements that are written; all without it.
 
-    return topk
-
-
-def _merge_sort(what: str) -> Callable[..., None]:
-    def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None) -> None:
-        """Merge 2 to 4 sorted lists of pairs, as ``T.tile.sort`` makes them; writes ``dst``, as long as all of them.
-
-        Example: ``NAME(pairs, left, right)``
-        """
-        call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
-
-    return merge_sort
+    Example: ``NAME(out, 0, 2, 64)``
+    """
+    builder = Builder.running(what)
+    target = as_memory(what, "the destination", buffer)
+    if count is not None:
+        target = flattened(builder, what, target, extent(builder, count))
+    values = [scalar_operand(builder, what, role, value, target.dtype)
+              for role, value in (("the first value", first_value), ("the step", diff_value))]
+    call(what, "arith_progression", [target], values)
 
 
-def _sort32(what: str) -> Callable[..., None]:
-    def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
-        """Sort each 32 elements of ``src0`` in descending order; writes pairs of 8 bytes with the indices ``src1`` (uint32) to
-        ``dst``.
+@_function("tile.createvecindex")
+def _vector_index(dst: Tile, firstValue: Number, *, what: str) -> None:
+    """Write ``firstValue``, ``firstValue + 1``, ``firstValue + 2``, ... to ``dst`` in row-major order.
 
-        Example: ``NAME(pairs, a, indices)``
-        """
-        call(what, "sort32", [dst], [src0, src1])
-
-    return sort32
+    Example: ``NAME(out, 0)``
+    """
+    _progression(dst, firstValue, 1, what=what)
 
 
-def _compare(what: str) -> Callable[..., None]:
-    def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
-        """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
-        which has as many bits: uint8 and an eighth of the elements.
+@_function("tile.gather")
+def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, what: str) -> None:
+    """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
 
-        Example: ``NAME(mask, a, b, "LT")``
-        """
-        builder = Builder.running(what)
-        word = str(mode).lower()
-        if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
-            raise TileError(f"{what}: there is no comparison {mode!r}", code="T145", help="one of EQ, NE, LT, LE, GT, GE")
-        left = as_memory(what, "the first input", src0)
-        right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
-        call(what, "compare_bits", [dst], [left, right], {"mode": word})
+    ``src_offset`` is uint32 or int32, multiples of the element's size; ``dst`` is as long as it.
 
-    return compare
+    Example: ``NAME(out, a, offsets)``
+    """
+    builder = Builder.running(what)
+    call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
 
 
-def _select(what: str) -> Callable[..., None]:
-    def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
-        """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, else ``src1``. ``selMode`` is ``VSEL_CMPMASK_SPR`` or
-        ``VSEL_TENSOR_TENSOR_MODE`` with two buffers, ``VSEL_TENSOR_SCALAR_MODE`` where ``src1`` is a scalar.
+@_function("tile.gather_mask")
+def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, what: str) -> None:
+    """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
 
-        Example: ``NAME(out, mask, a, b, "VSEL_CMPMASK_SPR")``
-        """
-        builder = Builder.running(what)
-        modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
-        if selMode not in modes:
-            raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="one of " + ", ".join(modes))
-        if is_scalar(src1) != (selMode == "VSEL_TENSOR_SCALAR_MODE"):
-            raise TileError(f"{what}: {selMode} with {'a scalar' if is_scalar(src1) else 'a buffer'} as second input",
-                            code="T145", help="VSEL_TENSOR_SCALAR_MODE takes a scalar, the others a buffer")
-        left = as_memory(what, "the first input", src0)
-        right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
-        call(what, "select_bits", [dst], [selMask, left, right])
+    ``src1Pattern`` is ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"`` to ``"P1000"`` (every fourth
+    one from element 0, 1, 2 or 3), ``"P1111"`` (all); or a buffer of indices, which the call also writes: each index becomes a
+    byte offset.
 
-    return select
+    Example: ``NAME(out, a, "P0101")``
+    """
+    if isinstance(src1Pattern, str):
+        call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
+    else:
+        call(what, "gather_mask", [dst], [src, src1Pattern])
+        indices, scale = as_memory(what, "the indices", src1Pattern), ops.operation("mul")
+        assert isinstance(scale, Elementwise)
+        offsets = movement.bits_as(what, indices, "int32")
+        apply(what, scale, [offsets, as_memory(what, "the input", src).dtype.nbytes], offsets)
 
 
-def _row_expand(what: str) -> Callable[..., None]:
-    operation = next(part for part in ("mul", "sub", "div") if part in what)
+@_function("tile.sort")
+def _sort(dst: Tile, src: Tile, actual_num: Number, *, what: str) -> None:
+    """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
-    def row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
-        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
-        needed.
+    ``dst`` is twice as long as ``src``: value, index, value, index, ... The index has the element type of the values; in
+    float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is written too: elements from
+    ``actual_num`` up to a multiple of 32 become -inf.
 
-        Example: ``NAME(out, a, rows)``
-        """
-        builder = Builder.running(what)
-        entry = ops.operation(operation)
-        assert isinstance(entry, Elementwise)
-        left, rows = as_memory(what, "the first input", src0), as_memory(what, "the second input", src1)
-        block = 32 // rows.dtype.nbytes
-        columns = left.extents[-1]
-        if (what.endswith("_experiment") and left.ndim == 2 and same_shape(rows.extents, (left.extents[0], block))
-                and isinstance(columns, int) and columns % block == 0):
-            target = as_memory(what, "the destination", dst)
-            for start in range(0, columns, block):  # every 32 bytes of a row meet the row's one block
-                part = (slice(None), slice(start, start + block))
-                apply(what, entry, [left[part], rows], target[part])
-            return
-        wanted = (left.extents[0], 1)
-        squeezed = with_axes(rows, squeezed_axes(rows)).extents
-        if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
-            raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
-                            help="the second input has one element per row of the first, or (_experiment) 32 bytes")
-        count = left.extents[0]
-        if not isinstance(count, int):
-            raise TileError(f"{what}: {left.describe()} has rows that only run time counts", code="T190",
-                            help="work on a constant number of rows")
-        column = Buffer(rows.name, rows.dtype, (count, 1), rows.buffer.space, seen_as(builder, rows, wanted))
-        apply(what, entry, [left, column], dst)
+    Example: ``NAME(pairs, a, 64)``
+    """
+    builder = Builder.running(what)
+    call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
+         contract={"actual_num": actual_num})
 
-    return row_expand
+
+@_function("tile.topk")
+def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, what: str) -> None:
+    """Sort ``src`` and write the first ``K`` pairs of value and index to ``dst``, rounded up to whole blocks of 32 bytes.
+
+    The pairs are those of ``T.tile.sort``. ``src`` is written too: elements from ``actual_num`` on become -inf.
+
+    Example: ``NAME(pairs, a, 8, 64)``
+    """
+    builder = Builder.running(what)
+    if not isinstance(K, int) or K <= 0:
+        raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
+    call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
+         contract={"actual_num": actual_num})
+
+
+@_function("tile.merge_sort")
+def _merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None, *,
+                what: str) -> None:
+    """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one; writes ``dst``, as long as all of them together.
+
+    Example: ``NAME(pairs, left, right)``
+    """
+    call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
+
+
+@_function("tile.sort32")
+def _sort32(dst: Tile, src0: Operand, src1: Operand, *, what: str) -> None:
+    """Sort each group of 32 elements of ``src0`` in descending order, and write pairs of value and index to ``dst``.
+
+    A pair has 8 bytes: the value, and the index of uint32 that ``src1`` has for the element.
+
+    Example: ``NAME(pairs, a, indices)``
+    """
+    call(what, "sort32", [dst], [src0, src1])
+
+
+@_function("tile.compare")
+def _compare(dst: Tile, src0: Operand, src1: Operand, mode: str, *, what: str) -> None:
+    """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each to ``dst``.
+
+    ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` is uint8 and has an eighth of the
+    elements; the first element is the lowest bit of the first byte.
+
+    Example: ``NAME(mask, a, b, "LT")``
+    """
+    builder = Builder.running(what)
+    word = str(mode).lower()
+    if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
+        raise TileError(f"{what}: there is no comparison {mode!r}", code="T145", help="one of EQ, NE, LT, LE, GT, GE")
+    left = as_memory(what, "the first input", src0)
+    right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
+    call(what, "compare_bits", [dst], [left, right], {"mode": word})
+
+
+@_function("tile.select")
+def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str, *, what: str) -> None:
+    """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
+
+    ``selMask`` has one bit for each element, as ``T.tile.compare`` writes them. ``selMode`` is ``"VSEL_TENSOR_SCALAR_MODE"``
+    where ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
+
+    Example: ``NAME(out, mask, a, b, "VSEL_CMPMASK_SPR")``
+    """
+    builder = Builder.running(what)
+    modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
+    if selMode not in modes:
+        raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="one of " + ", ".join(modes))
+    if is_scalar(src1) != (selMode == "VSEL_TENSOR_SCALAR_MODE"):
+        raise TileError(f"{what}: {selMode} with {'a scalar' if is_scalar(src1) else 'a buffer'} as second input",
+                        code="T145", help="VSEL_TENSOR_SCALAR_MODE takes a scalar, the others a buffer")
+    left = as_memory(what, "the first input", src0)
+    right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
+    call(what, "select_bits", [dst], [selMask, left, right])
+
+
+@_function("tile.row_expand_mul", "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment",
+           "tile.row_expand_div_experiment")
+def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None, *, what: str) -> None:
+    """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+
+    ``dst`` and ``src0`` are (m, n),
+    ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
+    for every 32 bytes of the row. ``tmp`` has no effect.
+
+    Example: ``NAME(out, a, rows)``
+    """
+    builder = Builder.running(what)
+    entry = ops.operation(next(part for part in ("mul", "sub", "div") if part in what))
+    assert isinstance(entry, Elementwise)
+    left, rows = as_memory(what, "the first input", src0), as_memory(what, "the second input", src1)
+    block = 32 // rows.dtype.nbytes
+    columns = left.extents[-1]
+    if (what.endswith("_experiment") and left.ndim == 2 and same_shape(rows.extents, (left.extents[0], block))
+            and isinstance(columns, int) and columns % block == 0):
+        target = as_memory(what, "the destination", dst)
+        for start in range(0, columns, block):
+            part = (slice(None), slice(start, start + block))
+            apply(what, entry, [left[part], rows], target[part])
+        return
+    wanted = (left.extents[0], 1)
+    squeezed = with_axes(rows, squeezed_axes(rows)).extents
+    if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
+        raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
+                        help="the second input has one element per row of the first, or (_experiment) 32 bytes")
+    count = left.extents[0]
+    if not isinstance(count, int):
+        raise TileError(f"{what}: {left.describe()} has a number of rows that is not constant", code="T190",
+                        help="work on a constant number of rows")
+    column = Buffer(rows.name, rows.dtype, (count, 1), rows.buffer.space, seen_as(builder, rows, wanted))
+    apply(what, entry, [left, column], dst)
 
 
 # --- atomic additions and debug output -----------------------------------------------------------------------------------
 
 
-def _atomic_add(what: str) -> Callable[..., None]:
-    def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
-        """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
-        part that counts, ``memory_order`` at most ``"relaxed"``.
+@_function("atomic_add", "atomic_addx4", "atomic_addx2", "tile.atomic_add")
+def _atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None, what: str) -> None:
+    """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-        Example: ``NAME(C[row, 0], tile)``
-        """
-        if memory_order not in (None, "relaxed"):
-            raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
-                            help="an addition on its way to global memory orders nothing else: leave it out, or order blocks"
-                                 " with T.sync_all()")
-        add_to_global(what, dst, src, size)
+    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
+    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
 
-    return atomic_add
+    Example: ``NAME(C[row, 0], tile)``
+
+    Raises:
+        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
+            another ``memory_order``.
+    """
+    if memory_order not in (None, "relaxed"):
+        raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
+                        help="an atomic addition to global memory orders no other access: leave it out, or order blocks"
+                             " with T.sync_all()")
+    builder = Builder.running(what)
+    place = place_of(dst)
+    if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Addressable):
+        _check_addable(what, place.buffer.element)
+        place.store(src, adds=True)
+        return
+    source, target = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
+    if source.buffer.space == "gm" and target.buffer.space != "gm":  # older scripts pass (src, dst)
+        source, target = target, source
+    if target.buffer.space != "gm" or source.buffer.space == "gm":
+        raise TileError(f"{what} adds a local tile to a global tensor", code="T132",
+                        help="the destination is a tensor of the kernel's signature, the source a buffer on the chip")
+    a, b = movement.extents(builder, what, source, target, size)
+    _check_addable(what, b.dtype)
+    check_inside(what, a)
+    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what, by_point=True)
 
 
-def _print(what: str) -> Callable[..., None]:
-    def print_(obj: Operand, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
-        """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
-        ``hex``.
-
-        Example: ``NAME(a, msg="a")``
-        """
-        builder = Builder.running(what)
-        if isinstance(obj, str):
-            raise TileError(f"{what} of a text alone is not supported", code="T190",
-                            help="T.printf(text, ...) writes one; T.print takes a value, and msg=...")
-        given = obj if isinstance(obj, Addressable) else number(builder, obj)
-        if isinstance(given, (int, float)):
-            given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
-        value = given.ssa(builder)
-        builder.tile_op(tile.PrintOp(value, msg or "", hexadecimal=bool(hex)), what)
-
-    return print_
+def _check_addable(what: str, element: DType) -> None:
+    if element not in _ADDABLE:
+        raise TileError(f"{what}: no atomic addition of {element}", code="T110", help="it works on " + ", ".join(_ADDABLE))
 
 
-_FUNCTIONS: dict[str, Callable[[str], Callable[..., None]]] = {
-    "gather": _gather, "transpose": _transpose, "cumsum": _cumsum, "arange": _arange, "interleave": _interleave,
-    "deinterleave": _deinterleave, "concat": _concat, "pad": _pad, "flip": _flip, "atomic_add": _atomic_add,
-    "atomic_addx4": _atomic_add, "atomic_addx2": _atomic_add, "print": _print,
-    "tile.transpose": _tile_transpose, "tile.arith_progression": _progression, "tile.createvecindex": _vector_index,
-    "tile.gather": _gather_offsets, "tile.gather_mask": _gather_mask, "tile.sort": _sort, "tile.topk": _topk,
-    "tile.merge_sort": _merge_sort, "tile.sort32": _sort32, "tile.compare": _compare, "tile.select": _select,
-    "tile.atomic_add": _atomic_add,
-    "tile.row_expand_mul": _row_expand, "tile.row_expand_mul_experiment": _row_expand,
-    "tile.row_expand_sub_experiment": _row_expand, "tile.row_expand_div_experiment": _row_expand,
-}
+@_function("print")
+def _print(obj: Operand, msg: str = "", hex: bool = False, *, what: str) -> None:  # noqa: A002  (the language's name)
+    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+
+    ``hex`` prints integers in base 16.
+
+    Example: ``NAME(a, msg="a")``
+    """
+    builder = Builder.running(what)
+    if isinstance(obj, str):
+        raise TileError(f"{what} of a text without a value is not supported", code="T190",
+                        help="T.printf(text, ...) prints a text; T.print takes a value, and msg=...")
+    given = obj if isinstance(obj, Addressable) else number(builder, obj)
+    if isinstance(given, (int, float)):
+        given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
+    value = given.ssa(builder)
+    builder.tile_op(tile.PrintOp(value, msg or "", hexadecimal=bool(hex)), what)
 
 _ENTRIES = {"tile.compare": "compare_bits", "tile.select": "select_bits"}
-"""Entries of names that are others' too."""
+"""The entry of a function whose name belongs to another entry of the op table."""
 
 
 @cache
 def function(name: str) -> Callable[..., None]:
-    """The language function of a name (``vgather``, ``npuir_gather``, ``tile.gather``).
+    """Returns the function ``T.<name>`` (``vgather``, ``npuir_gather``, ``tile.gather``).
 
     Raises:
         KeyError: there is none.
     """
     base = name
-    if name not in _FUNCTIONS:
+    if name not in _BODIES:
         base = name.removeprefix("npuir_") if name.startswith("npuir_") else name.removeprefix("v")
-    made = _FUNCTIONS[base](f"T.{name}")
-    made.__name__, made.__qualname__ = name.rsplit(".", 1)[-1], f"T.{name}"
-    made.__doc__ = from_table(name, _ENTRIES.get(name, name), made.__doc__ or "")
-    return made
+    body = _BODIES[base]
+    return function_of(name, body, from_table(name, _ENTRIES.get(name, name), body.__doc__ or ""))
 
 
 __all__ = ["call", "checked", "function"]

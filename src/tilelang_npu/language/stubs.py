@@ -1,8 +1,8 @@
-"""What type checkers and editors are told of ``T``: the text of ``language/__init__.pyi``, made from the functions themselves.
+"""The text of ``language/__init__.pyi``, which type checkers and editors read.
 
-Names of the op table are functions only when the package runs, so that each is written out: its signature, as the function has
-it, and its docstring. All others are imported from where they are defined. ``tilelang-npu ops --stubs`` prints the text, and a
-test holds that the file is it.
+The functions of the op table exist only when the package runs, so the stub has the signature and the docstring of each. Other
+names are imported from the modules that define them. ``tilelang-npu ops --stubs`` prints the text; a test compares the file
+with it.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _TYPES = {
     "Addressable": "tilelang_npu.traced.buffers", "Buffer": "tilelang_npu.traced.buffers",
     "Operand": "tilelang_npu.traced.buffers", "Sizes": "tilelang_npu.traced.buffers", "Tile": "tilelang_npu.traced.buffers",
     "Number": "tilelang_npu.traced.symbols",
-    "Call": "tilelang_npu.language.declared", "Declared": "tilelang_npu.language.declared",
+    "Call": "tilelang_npu.language.declared_buffers", "Declared": "tilelang_npu.language.declared",
     "ElementType": "tilelang_npu.language.elements", "Extents": "tilelang_npu.language.elements",
 }
-"""Where the types are defined that signatures name."""
+"""The module of each type that signatures name."""
 _NUMBERS = re.compile(r"(?:(?<=[:|,] )|(?<=\[))(bool|float|int)\b")
-"""Python's numbers in a signature: in ``T`` their names are element types."""
+"""Python's numbers in a signature, whose names are element types in ``T``."""
 _RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
-"""What the kernel below it sees of a tensor that a call makes."""
+"""Results that differ from the annotation: in the kernel, a tensor that a call allocates is a buffer."""
 BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
 _OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *BUFFERS, *TOKENS}
-"""Names that are neither imported as they are nor of the op table."""
+"""Names that are neither imported unchanged nor entries of the op table."""
 
 _HEADER = '''\
 # Made by `tilelang-npu ops --stubs`; a test holds that this file is what it prints.
@@ -76,14 +76,14 @@ dtype = ScalarType
 
 
 def callables() -> dict[str, Any]:
-    """All that can be called, by name: ``copy``, ``tile.add``."""
+    """All callables of ``T`` by name: ``copy``, ``tile.add``."""
     names = [name for name in dir(language) if name != "tile"] + [f"tile.{name}" for name in dir(language.tile)]
     found = {name: _value(name) for name in names}
     return {name: value for name, value in found.items() if callable(value)}
 
 
 def text() -> str:
-    """The stub file."""
+    """Returns the text of the stub file."""
     written = _written()
     table = [name for name in dir(language) if name in written]
     functions = "\n".join(_function(name, _value(name)) for name in table)
@@ -111,8 +111,9 @@ def _value(name: str) -> Any:
 
 
 def _written() -> frozenset[str]:
-    """Names that the stub writes out: those of the op table that no module of the language has as its own, and those of
-    functions that a module makes."""
+    """Names whose signature and docstring are in the stub: functions of the op table that no module defines, and functions that
+    a module makes.
+    """
     table = _vector_names() | _structured_names() | _repeat_names()
     made = {name for name in _HOMES if getattr(inspect.unwrap(_value(name)), "__closure__", None)}
     return (table - _HOMES.keys() - set(language.__all__)) | made | _RESULTS.keys()
@@ -133,11 +134,11 @@ def _imports(body: str) -> str:
 
 
 def _home(name: str) -> tuple[str, str]:
-    """The module that defines a name of the language, and what it calls it."""
+    """The module that defines a name of the language, and its name there."""
     if name in _HOMES:
         home, attribute = _HOMES[name]
         return f"{language.__name__}.{home}", attribute
-    value = getattr(language, name)  # a door of its module, or what is behind one
+    value = getattr(language, name)
     for module in (eager, elements, functions, launch, scalar, symbols):
         for attribute in (name, name.lower()):
             found = vars(module).get(attribute)
@@ -157,7 +158,7 @@ def _function(name: str, value: Callable[..., object], indent: str = "") -> str:
 
 
 def parameters(signature: inspect.Signature) -> str:
-    """As source: annotations are text already."""
+    """The parameters of a signature as source text; annotations are text already."""
     parts: list[str] = []
     keyword_only = False
     for parameter in signature.parameters.values():

@@ -1,4 +1,4 @@
-"""Flags and barriers inside a core and between cores, as the author writes them."""
+"""Events, flags and barriers that the author writes: inside a core, and between cores."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tilelang_npu.traced.conversions import convert, extent
 from tilelang_npu.traced.kinds import INT64
 
 EVENTS = 8
-"""Events between two pipes of a core (HIVM's EVENT_ID0 to EVENT_ID7)."""
+"""The number of events between two pipes of a core: HIVM's EVENT_ID0 to EVENT_ID7."""
 EVENT_NUMBERS = 16
-"""Numbers that an author may give to the events between two pipes; the transforms bring those in use down to what there is."""
+"""The number of events between two pipes that a kernel may name; number-events maps those in use to the ``EVENTS`` of HIVM."""
 FLAGS = 16
-"""Flags between the cores of a block (docs/hardware.md#flags)."""
+"""The number of flags between the cores of a block (docs/hardware.md#flags)."""
 MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 2: "INTRA_BLOCK_SYNCHRONIZATION"}
-"""What the modes of a cross-core flag are in HIVM: all cores of a kind, the Vector cores of a block, Cube and Vector."""
+"""HIVM's name of each mode of a cross-core flag: between all cores of a kind, the Vector cores of a block, Cube and Vector."""
 
 
 def barrier_all() -> None:
-    """Wait until every pipe of the core has done its earlier work.
+    """Wait until every pipe of the core has finished the work before this statement.
 
     Example: ``T.barrier_all()``
     """
@@ -40,19 +40,25 @@ _CACHES = {"CACHELINE_ALL": "all", "CACHELINE_UB": "ub", "CACHELINE_OUT": "out",
 
 
 def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str) -> None:
-    """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
-    machine go to GM itself, so it changes nothing there.
+    """Write back and invalidate the cache lines of a global tensor in the scalar unit's data cache.
+
+    The simulated machine has no such cache: scalar accesses go to GM, and the operation changes nothing.
 
     Example: ``T.tile.datacachecleanandinvalid_experiment(C, "ENTIRE_DATA_CACHE", "CACHELINE_OUT")``
 
+    Args:
+        dst: the global tensor, or an element of it.
+        CacheLine: ``"SINGLE_CACHE_LINE"`` or ``"ENTIRE_DATA_CACHE"``.
+        DcciDst: ``"CACHELINE_ALL"``, ``"CACHELINE_UB"``, ``"CACHELINE_OUT"`` or ``"CACHELINE_ATOMIC"``.
+
     Raises:
-        TileError: T110, no global tensor; T145, an unknown extent or kind.
+        TileError: T110, ``dst`` is not in GM; T145, another word.
     """
     what = "T.tile.datacachecleanandinvalid_experiment"
     builder = Builder.running(what)
     memory = as_memory(what, "the tensor", dst)
     if memory.buffer.space != "gm":
-        raise TileError(f"{what}: {memory.describe()} is on the chip", code="T110", help="the data cache is one of GM")
+        raise TileError(f"{what}: {memory.describe()} is on the chip", code="T110", help="the data cache holds data of GM only")
     for given, known in ((CacheLine, _LINES), (DcciDst, _CACHES)):
         if given not in known:
             raise TileError(f"{what}: {given!r} is not known", code="T145", help="one of " + ", ".join(known))
@@ -60,7 +66,8 @@ def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str)
 
 
 def pipe_barrier(pipe: str) -> None:
-    """Wait until one pipe has done its earlier work.
+    """Wait until one pipe has finished the work before this statement: ``"S"``, ``"V"``, ``"M"``, ``"MTE1"``, ``"MTE2"``,
+    ``"MTE3"``, ``"FIX"`` or ``"ALL"``.
 
     Example: ``T.pipe_barrier("V")``
 
@@ -76,15 +83,15 @@ def set_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
 @overload
 def set_flag(other: str, event_id: Whole = ...) -> None: ...
 def set_flag(*arguments: object, **keywords: object) -> None:
-    """Raise an event once a pipe's earlier work is done.
+    """Set an event once a pipe has finished the work before this statement.
 
-    ``T.set_flag(src, dst, event)`` from pipe to pipe (ascendc), or ``T.set_flag(other, event)`` inside ``T.rs(pipe)`` from that
-    pipe to the other (npuir); the event is 0 without one.
+    ``T.set_flag(src, dst, event)`` sets an event from the pipe ``src`` for the pipe ``dst`` (ascendc). Inside ``T.rs(pipe)``,
+    ``T.set_flag(other, event)`` sets one from ``pipe`` for ``other`` (npuir). The event is 0 to 15; 0 without one.
 
     Example: ``T.set_flag("mte2", "v", 0)``
 
     Raises:
-        TileError: T161, no such pipe or event, or no ``T.rs`` around the short form.
+        TileError: T161, no such pipe or event, or the short form outside ``T.rs``.
     """
     _flag("T.set_flag", hivm.SetFlagOp, arguments, keywords, own_pipe_first=True)
 
@@ -94,16 +101,21 @@ def wait_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
 @overload
 def wait_flag(other: str, event_id: Whole = ...) -> None: ...
 def wait_flag(*arguments: object, **keywords: object) -> None:
-    """Hold a pipe until an event was raised: ``T.wait_flag(src, dst, event)``, or ``T.wait_flag(other, event)`` inside
-    ``T.rs(pipe)``, which waits there for the other pipe.
+    """Let a pipe wait for an event before the work after this statement; the wait consumes the event.
+
+    ``T.wait_flag(src, dst, event)`` lets ``dst`` wait for an event that ``src`` sets (ascendc). Inside ``T.rs(pipe)``,
+    ``T.wait_flag(other, event)`` lets ``pipe`` wait for an event that ``other`` sets (npuir).
 
     Example: ``T.wait_flag("mte2", "v", 0)``
+
+    Raises:
+        TileError: T161, no such pipe or event, or the short form outside ``T.rs``.
     """
     _flag("T.wait_flag", hivm.WaitFlagOp, arguments, keywords, own_pipe_first=False)
 
 
 def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
-    """Raise the events of a table, as ``{"MTE1": {"MTE2": [0, 1]}}``: from pipe to pipe (ascendc).
+    """Set the events of a table: ``{"MTE1": {"MTE2": [0, 1]}}`` sets events 0 and 1 from MTE1 for MTE2 (ascendc).
 
     Example: ``T.init_flag({"MTE1": {"MTE2": [0, 1]}})``
 
@@ -114,7 +126,7 @@ def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
 
 
 def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
-    """Wait for the events of a table, as ``T.init_flag`` takes it (ascendc).
+    """Wait for the events of a table, which has the form of ``T.init_flag`` (ascendc).
 
     Example: ``T.clear_flag({"MTE1": {"MTE2": [0, 1]}})``
 
@@ -147,7 +159,7 @@ def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments
     pipes = [pipe_name(name, what) for name in names]
     if len(pipes) == 1:
         if builder.pipe is None:
-            raise TileError(f"{what}({names[0]!r}, ...) with one pipe stands outside T.rs", code="T161",
+            raise TileError(f"{what}({names[0]!r}, ...) with one pipe is outside T.rs", code="T161",
                             help=f"put it into `with T.rs(pipe):`, or write {what}(src, dst, event)")
         own = pipe_name(builder.pipe, f"{what} inside T.rs")
         pipes = [own, *pipes] if own_pipe_first else [*pipes, own]
@@ -162,21 +174,24 @@ def _event(builder: Builder, what: str, value: object) -> int | SSAValue:
     if isinstance(found, int):
         if not 0 <= found < EVENT_NUMBERS:
             raise TileError(f"{what}: there is no event {found}; events are 0 to {EVENT_NUMBERS - 1}", code="T161",
-                            help="use the events in turn: % 8 of a counter")
+                            help="reuse events, as in counter % 8")
         return found if found < EVENTS else builder.constant(found, INT64)
     return convert(builder, found, INT64).ssa(builder)
 
 
 def set_cross_flag(pipe: str, flag: Whole, mode: int = 2) -> None:
-    """Raise a flag to other cores once a pipe's earlier work is done (ascendc).
-
-    ``mode`` 2 is from the Cube core to the Vector cores of its block, or from all of these to it; 1 among the Vector cores of
-    a block; 0 among all cores of a kind.
+    """Set a flag for other cores once a pipe has finished the work before this statement (ascendc).
 
     Example: ``T.set_cross_flag("FIX", 0)``
 
+    Args:
+        pipe: the pipe whose work is finished.
+        flag: 0 to 15. Flags count: each wait consumes one set.
+        mode: 2, from the Cube core to the Vector cores of its block, or from all of these to the Cube core; 1, among the Vector
+            cores of a block; 0, among all cores of a kind.
+
     Raises:
-        TileError: T161, no such pipe, flag or mode, or a core that nothing names.
+        TileError: T161, no such pipe, flag or mode, or neither ``T.Scope`` nor the pipe says which core executes the statement.
     """
     what = "T.set_cross_flag"
     builder, name = Builder.running(what), pipe_name(pipe, what)
@@ -187,9 +202,14 @@ def set_cross_flag(pipe: str, flag: Whole, mode: int = 2) -> None:
 
 
 def wait_cross_flag(flag: Whole, pipe: str = "") -> None:
-    """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only.
+    """Let the core wait for a flag that another core sets, before the work after this statement (ascendc).
+
+    ``pipe`` is checked and has no effect on the chips that are modelled.
 
     Example: ``T.wait_cross_flag(0)``
+
+    Raises:
+        TileError: T161, no such pipe or flag, or no ``T.Scope`` says which core executes the statement.
     """
     what = "T.wait_cross_flag"
     builder = Builder.running(what)
@@ -199,9 +219,12 @@ def wait_cross_flag(flag: Whole, pipe: str = "") -> None:
 
 
 def sync_block_set(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir).
+    """Inside ``T.rs(pipe)``: set a flag for the other cores of the block once ``pipe`` has finished the work before it (npuir).
 
     Example: ``T.sync_block_set(0)``
+
+    Raises:
+        TileError: T161, no such flag, no ``T.rs``, or nothing says which core executes the statement.
     """
     what = "T.sync_block_set"
     builder = Builder.running(what)
@@ -210,9 +233,12 @@ def sync_block_set(id: Whole) -> None:  # noqa: A002  (the language's name)
 
 
 def sync_block_wait(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir).
+    """Inside ``T.rs(pipe)``: let ``pipe`` wait for a flag that another core of the block sets (npuir).
 
     Example: ``T.sync_block_wait(0)``
+
+    Raises:
+        TileError: T161, no such flag, no ``T.rs``, or nothing says which core executes the statement.
     """
     what = "T.sync_block_wait"
     builder = Builder.running(what)
@@ -221,23 +247,31 @@ def sync_block_wait(id: Whole) -> None:  # noqa: A002  (the language's name)
 
 
 def block_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """All cores of a kind wait for each other: a flag that each sets and waits for (npuir).
+    """Let all cores of a kind wait for each other, by a flag that each of them sets and waits for (npuir).
 
     Example: ``T.block_barrier(0)``
+
+    Raises:
+        TileError: T161, no such flag, or nothing says which core executes the statement.
     """
     _meeting("T.block_barrier", id, MODES[0])
 
 
 def subblock_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """The Vector cores of a block wait for each other (npuir).
+    """Let the Vector cores of a block wait for each other (npuir).
 
     Example: ``T.subblock_barrier(0)``
+
+    Raises:
+        TileError: T161, no such flag, or nothing says which core executes the statement.
     """
     _meeting("T.subblock_barrier", id, MODES[1])
 
 
 def sync_all() -> None:
-    """All cores of the launch wait for each other, and for all their earlier work; inside ``T.Scope`` those of its kind.
+    """Let all cores of the launch wait until each of them has finished the work before this statement.
+
+    Inside ``T.Scope`` the cores of that kind wait for each other.
 
     Example: ``T.sync_all()``
     """
@@ -256,7 +290,7 @@ def _meeting(what: str, flag: object, mode: str) -> None:
 
 def _own_pipe(builder: Builder, what: str) -> str:
     if builder.pipe is None:
-        raise TileError(f"{what} stands outside T.rs", code="T161", help="put it into `with T.rs(pipe):`")
+        raise TileError(f"{what} is outside T.rs", code="T161", help="put it into `with T.rs(pipe):`")
     return pipe_name(builder.pipe, f"{what} inside T.rs")
 
 
@@ -264,7 +298,7 @@ _PIPE_CORES = {"V": "VECTOR", "M": "CUBE", "MTE1": "CUBE", "FIX": "CUBE"}
 
 
 def _core(builder: Builder, what: str, pipe: str) -> str:
-    """The core that executes it: that of the ``T.Scope``, or the only one that has the pipe."""
+    """The core that executes the statement: the core of the enclosing ``T.Scope``, or the only core that has the pipe."""
     named = {"cube": "CUBE", "vector": "VECTOR"}.get(builder.core or "")
     only = _PIPE_CORES.get(pipe)
     if named is not None and only is not None and named != only:
@@ -282,6 +316,6 @@ def _cross_flag(builder: Builder, what: str, value: object) -> int | SSAValue:
     if isinstance(found, int):
         if not 0 <= found < FLAGS:
             raise TileError(f"{what}: there is no flag {found}; flags are 0 to {FLAGS - 1}", code="T161",
-                            help="flags count, so that iterations need none of their own")
+                            help="flags count their sets: all iterations can use one flag")
         return found
     return convert(builder, found, INT64).ssa(builder)

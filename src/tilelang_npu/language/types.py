@@ -1,4 +1,4 @@
-"""The annotation of a parameter: ``T.Tensor(shape, dtype)``."""
+"""``T.Tensor(shape, dtype)``, the annotation of a parameter."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from tilelang_npu.traced.symbols import Sym
 
 
 class Tensor:
-    """A global tensor as a parameter: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N), "float16"]``.
+    """The annotation of a parameter that is a global tensor: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N),
+    "float16"]``.
 
-    ``T.Tensor(shape, dtype, A.data)`` in a kernel is no parameter but ``T.view(A, shape, dtype)``.
+    In the body of a kernel ``T.Tensor(shape, dtype, A.data)`` is ``T.view(A, shape, dtype)``.
 
     Example: ``T.Tensor((M, N), "float16")``
 
     Args:
-        shape: sizes, numbers or symbolic dimensions; one size may stand alone.
-        dtype: element type; ``float32`` without it.
+        shape: integers or symbolic dimensions; a single size is a shape with one axis.
+        dtype: the element type; ``float32`` without it.
     """
 
     __slots__ = ("dtype", "shape")

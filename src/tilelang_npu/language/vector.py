@@ -1,6 +1,6 @@
-"""Vector operations on tiles: one function for each name in the op table, and fill, broadcast and casts.
+"""Vector operations on tiles: one function for each elementwise name in the op table, and fill, broadcast and casts.
 
-The prefix of a name fixes the order of operands: ``T.tile.add(dst, src0, src1)``, ``T.vadd(src0, src1, dst)``.
+The prefix of a name fixes the order of the operands: ``T.tile.add(dst, src0, src1)``, ``T.vadd(src0, src1, dst)``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.dequantise import is_dequantised, scaled
-from tilelang_npu.language.described import elementwise, plain
 from tilelang_npu.language.elementwise import apply
-from tilelang_npu.language.flat import leading, over_the_row
+from tilelang_npu.language.flat_memory import leading, over_the_row
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -27,21 +26,23 @@ from tilelang_npu.language.operands import (
     seen_as,
     sizes_argument,
 )
+from tilelang_npu.language.table_functions import elementwise, function_of, plain
 from tilelang_npu.ops import Composite, Elementwise
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
-_OWN = ("cast", "compare", "bitwise_rshift")  # entries whose functions take more than buffers
-_WITH_TEMPORARY = ("exp2", "log2")  # T.vexp2(src, dst, tmp): the scratch tile is not needed here
+_WITH_TEMPORARY = ("exp2", "log2")
+"""Entries whose npuir functions take a scratch tile, as in ``T.vexp2(src, dst, tmp)``; it is not used."""
+_SIZED = ("sin", "cos", "erf", "tanh")
+"""Entries whose npuir functions take the shape of the part that is computed, as in ``T.vcos(src, dst, size=[...])``."""
 _ROUND_MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
 _MODES = ("eq", "ne", "lt", "gt", "ge", "le")
-_SIZED = ("sin", "cos", "erf", "tanh")  # T.vcos(src, dst, size=[...]) of the npuir dialect
 
 
 @cache
 def function(name: str) -> Callable[..., None]:
-    """The language function of an op table's name or alias (``exp``, ``tile.exp``, ``vexp``).
+    """Returns the function ``T.<name>`` for a name or an alias of the op table (``exp``, ``tile.exp``, ``vexp``).
 
     Raises:
         KeyError: the table has no such elementwise operation.
@@ -49,28 +50,21 @@ def function(name: str) -> Callable[..., None]:
     found = ops.operation(name)
     if not isinstance(found, Elementwise) or found.outputs != 1 or name == "cast":
         raise KeyError(name)
-    first = name.startswith("tile.")
-    if isinstance(found, Composite):
-        return _named(_composite(name, found, first), name, found)
-    made = _SPECIAL[found.name](name, found) if found.name in _OWN else _plain(name, found, first)
-    return _named(made, name, found)
-
-
-def _named(made: Callable[..., None], name: str, found: Elementwise) -> Callable[..., None]:
-    made.__name__ = name.rsplit(".", 1)[-1]
-    made.__qualname__ = f"T.{name}"
-    made.__module__ = __name__
+    body = _SPECIAL.get((found.name, name.startswith("tile.")), _SPECIAL.get((found.name, None)))
+    if body is None:
+        return _from_entry(name, found, name.startswith("tile."))
+    made = function_of(name, body, "")
     made.__doc__ = elementwise(name, found, inspect.signature(made))
     return made
 
 
 _SECOND = {"leaky_relu": "scalar_value", "axpy": "scalar_value", "clamp_min": "scalar_value", "clamp_max": "scalar_value",
            "bitwise_lshift": "scalarValue"}
-"""What ``T.tile`` calls the second input of an operation, where it is not ``src1``."""
+"""The name of the second input in ``T.tile``, for entries where it is not ``src1``."""
 
 
 def _arguments(entry: Elementwise, destination_first: bool) -> tuple[list[str], str]:
-    """The inputs and the destination as the two dialects name them: ``(dst, src0, src1)``, ``(A, B, C)``."""
+    """The names of the inputs and of the destination: ``(dst, src0, src1)`` in ascendc, ``(A, B, C)`` in npuir."""
     counted = isinstance(entry, Composite) and entry.counted
     if entry.name == "clamp":
         return (["buffer", "min_scalar", "max_scalar"], "out") if destination_first else (["src", "min_val", "max_val"], "dst")
@@ -87,11 +81,11 @@ def _arguments(entry: Elementwise, destination_first: bool) -> tuple[list[str], 
 
 
 _OPTIONAL = {"count": "Number | None", "size": "Sizes | None", "Tmp": "Tile | None"}
-"""Arguments that may be left out."""
+"""The types of arguments that may be left out."""
 
 
 def _signature(entry: Elementwise, names: Sequence[str], inputs: Sequence[str]) -> inspect.Signature:
-    """Arguments by place or name; the optional ones are None where they are left out."""
+    """A signature whose arguments are given by position or by name; the optional ones default to None."""
     kinds = {name: "Operand" if position in entry.scalar else "Tile" for position, name in enumerate(inputs)} | _OPTIONAL
     return inspect.Signature([
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kinds.get(name, "Tile"),
@@ -110,43 +104,29 @@ def _bound(what: str, signature: inspect.Signature, arguments: Sequence[object],
         raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}") from None
 
 
-def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., None]:
+def _from_entry(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., None]:
+    """A function whose parameters follow from the entry."""
     inputs, target_name = _arguments(entry, destination_first)
-    split = len(inputs) - entry.behind
+    # npuir puts the bounds of a clamp after the destination: T.vclamp(src, dst, min_val, max_val)
+    split = len(inputs) - (entry.behind if isinstance(entry, Composite) else 0)
     names = [target_name, *inputs] if destination_first else [*inputs[:split], target_name, *inputs[split:]]
-    if entry.counted and destination_first:
-        names.append("count")
+    if isinstance(entry, Composite):
+        names += ["count"] if entry.counted and destination_first else []
+    elif not destination_first:
+        names += ["Tmp"] if entry.name in _WITH_TEMPORARY else ["size"] if entry.name in _SIZED else []
     signature = _signature(entry, names, inputs)
 
     def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
         values = _bound(what, signature, arguments, keywords)
-        target, count = values[target_name], values.get("count")
+        target, count, size = values[target_name], values.get("count"), values.get("size")
+        if values.get("Tmp") is not None:
+            _check_temporary(what, values["Tmp"], target)
         operands = [values[key] for key in inputs]
         if count is not None:
             builder = Builder.running(what)
             target, operands[0] = leading(builder, what, [as_memory(what, "the destination", target),
                                                           as_memory(what, "the input", operands[0])], count)
-        apply(what, entry, operands, target)
-
-    call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
-    return call
-
-
-def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., None]:
-    inputs, target_name = _arguments(entry, destination_first)
-    names = [target_name, *inputs] if destination_first else [*inputs, target_name]
-    if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
-        names.append("Tmp" if entry.name in _WITH_TEMPORARY else "size")
-    signature = _signature(entry, names, inputs)
-
-    def call(*arguments: object, **keywords: object) -> None:
-        what = f"T.{name}"
-        values = _bound(what, signature, arguments, keywords)
-        target, size = values[target_name], values.get("size")
-        if values.get("Tmp") is not None:
-            _check_temporary(what, values["Tmp"], target)
-        operands = [values[key] for key in inputs]
         if size is not None:
             sizes = sizes_argument(Builder.running(what), what, size)
             operands, target = ([right_aligned(what, as_memory(what, "an input", value), sizes) for value in operands],
@@ -154,11 +134,15 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
         apply(what, entry, operands, target)
 
     call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
+    call.__name__, call.__qualname__, call.__module__ = name.rsplit(".", 1)[-1], f"T.{name}", __name__
+    call.__doc__ = elementwise(name, entry, signature)
     return call
 
 
 def _check_temporary(what: str, given: object, target: object) -> None:
-    """A scratch tile that the caller brings is not needed, but it has to be one: as the destination in type and count."""
+    """Checks a scratch tile that the call gives, though it is not used: it has the element type and the size of the
+    destination.
+    """
     temporary, destination = as_memory(what, "the temporary", given), as_memory(what, "the destination", target)
     counts = element_count(temporary), element_count(destination)
     if temporary.dtype != destination.dtype or (None not in counts and counts[0] != counts[1]):
@@ -166,65 +150,70 @@ def _check_temporary(what: str, given: object, target: object) -> None:
                         code="T110", help="give a temporary like the destination, or none")
 
 
-def _compare(name: str, entry: Elementwise) -> Callable[..., None]:
-    def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
-        mode = str(cmp_mod).lower()
-        if mode not in _MODES:
-            raise TileError(f"T.{name}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
-        apply(f"T.{name}", entry, [A, B], C, {} if mode == "eq" else {"compare_mode": mode})
-
-    return compare
+def _entry(name: str) -> Elementwise:
+    entry = ops.operation(name)
+    assert isinstance(entry, Elementwise)
+    return entry
 
 
-def _shift_right(name: str, entry: Elementwise) -> Callable[..., None]:
-    if name.startswith("tile."):
-        def shift_first(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
-            apply(f"T.{name}", entry, [src0, scalarValue], dst, {"round": False})
-
-        return shift_first
-
-    def shift(A: Tile, B: Operand, C: Tile, round: bool = True) -> None:  # noqa: A002  (the language's name)
-        apply(f"T.{name}", entry, [A, B], C, {} if round else {"round": False})
-
-    return shift
+def _compare(A: Tile, B: Operand, C: Tile, cmp_mod: str, *, what: str) -> None:
+    mode = str(cmp_mod).lower()
+    if mode not in _MODES:
+        raise TileError(f"{what}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
+    apply(what, _entry("compare"), [A, B], C, {} if mode == "eq" else {"compare_mode": mode})
 
 
-def _vcast(name: str, entry: Elementwise) -> Callable[..., None]:
-    def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "rint") -> None:
-        what = f"T.{name}"
-        if isinstance(size, str):
-            size, round_mode = None, size
-        builder = Builder.running(what)
-        source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
-        if size is not None:
-            sizes = sizes_argument(builder, what, size)
-            source, target = right_aligned(what, source, sizes), right_aligned(what, target, sizes)
-        _convert(what, entry, source, target, round_mode)
-
-    return vcast
+def _tile_shift_right(dst: Tile, src0: Tile, scalarValue: Operand, *, what: str) -> None:
+    apply(what, _entry("bitwise_rshift"), [src0, scalarValue], dst, {"round": False})
 
 
-def _convert(what: str, entry: Elementwise, source: Addressable, target: Addressable, mode: str) -> None:
+def _shift_right(A: Tile, B: Operand, C: Tile, round: bool = True, *, what: str) -> None:  # noqa: A002  (the language's name)
+    apply(what, _entry("bitwise_rshift"), [A, B], C, {} if round else {"round": False})
+
+
+def _vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "rint", *, what: str) -> None:
+    if isinstance(size, str):
+        size, round_mode = None, size
+    builder = Builder.running(what)
+    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    if size is not None:
+        sizes = sizes_argument(builder, what, size)
+        source, target = right_aligned(what, source, sizes), right_aligned(what, target, sizes)
+    _convert(what, source, target, round_mode)
+
+
+def _convert(what: str, source: Addressable, target: Addressable, mode: str) -> None:
     if mode not in _ROUND_MODES:
         raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145", help="one of " + ", ".join(_ROUND_MODES))
     clauses: dict[str, str | bool] = {} if mode == "rint" else {"round_mode": mode}
     if any(side.dtype.is_integer and not side.dtype.is_signed for side in (source, target)):
         clauses["cast"] = "cast_unsigned"
-    apply(what, entry, [source], target, clauses)
+    apply(what, _entry("cast"), [source], target, clauses)
 
 
-_SPECIAL: dict[str, Callable[[str, Elementwise], Callable[..., None]]] = {
-    "cast": _vcast, "compare": _compare, "bitwise_rshift": _shift_right,
+_SPECIAL: dict[tuple[str, bool | None], Callable[..., None]] = {
+    ("cast", None): _vcast, ("compare", None): _compare,
+    ("bitwise_rshift", True): _tile_shift_right, ("bitwise_rshift", False): _shift_right,
 }
+"""Functions with parameters of their own, by the entry, and whether the name begins with ``tile.``; None for both."""
 
 
 def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = None) -> None:
-    """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
-    ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``.
+    """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-    ``dst`` is written, of one shape with ``src``. Element types: any two.
+    Buffers have one shape and any two element types.
 
     Example: ``T.tile.cast(out, a, "CAST_RINT")``
+
+    Args:
+        dst: the destination.
+        src: the source.
+        mode: how numbers are rounded: ``CAST_NONE`` and ``CAST_RINT`` to nearest even, ``CAST_ROUND`` to nearest with ties away
+            from zero, ``CAST_FLOOR``, ``CAST_CEIL``, ``CAST_TRUNC``, or ``CAST_ODD`` to the neighbour with an odd last bit.
+        count: how many of the first elements are converted; all without it.
+
+    Raises:
+        TileError: T110, element types; T111, shapes or ``count``; T145, another mode.
     """
     what = "T.tile.cast"
     word = str(mode).removeprefix("CAST_").lower()
@@ -236,21 +225,19 @@ def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = Non
     if is_dequantised(Builder.running(what), source, target) and word in _ROUND_MODES:
         scaled(Builder.running(what), what, source, target, word)
         return
-    entry = ops.operation("cast")
-    assert isinstance(entry, Elementwise)
-    _convert(what, entry, source, target, word)
+    _convert(what, source, target, word)
 
 
 def fill(buffer: Tile, value: object) -> None:
-    """Write one value to every element of a buffer or slice, or to a scalar of ``T.alloc_var``; the value is converted to its
-    element type, and may be a buffer of one element.
+    """Write ``value`` to every element of a buffer or a slice, or to a scalar of ``T.alloc_var``.
 
-    ``buffer`` is written. A global tensor is filled by copies of a filled tile in UB, in each block anew.
+    The value is converted to the element type; it may be a buffer of one element. A global tensor is filled by each block that
+    executes the statement, with copies from UB.
 
     Example: ``T.fill(a, 0.0)``
 
     Raises:
-        TileError: T110, a value that the type does not have (infinity as an integer).
+        TileError: T110, the element type does not have the value, such as infinity as an integer.
     """
     _fill("T.fill", buffer, value)
 
@@ -270,9 +257,7 @@ def _fill(what: str, buffer: Tile, value: object) -> None:
 
 
 def clear(buffer: Tile) -> None:
-    """Write zeros to a buffer or slice, or zero to a scalar of ``T.alloc_var``.
-
-    ``buffer`` is written.
+    """Write zero to every element of a buffer or a slice, or to a scalar of ``T.alloc_var``.
 
     Example: ``T.clear(a)``
     """
@@ -280,9 +265,9 @@ def clear(buffer: Tile) -> None:
 
 
 def tile_fill(buffer: Tile, value: object) -> None:
-    """``T.tile.fill``: write one value to every element.
+    """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-    ``buffer`` is written. A slice of one row whose length only run time knows goes on in the rows that follow.
+    A slice of one row whose length is not constant continues in the rows after it.
 
     Example: ``T.tile.fill(a, 0.0)``
     """
@@ -290,9 +275,7 @@ def tile_fill(buffer: Tile, value: object) -> None:
 
 
 def tile_clear(buffer: Tile) -> None:
-    """``T.tile.clear``: write zeros.
-
-    ``buffer`` is written.
+    """``T.tile.clear``: write zero to every element of a buffer or a slice.
 
     Example: ``T.tile.clear(a)``
     """
@@ -300,14 +283,14 @@ def tile_clear(buffer: Tile) -> None:
 
 
 def vbrc(src: Operand, dst: Tile) -> None:
-    """Repeat ``src`` along its unit axes to the shape of ``dst``, or write a scalar to every element.
+    """Repeat ``src`` along its axes of size 1 to the shape of ``dst``, or write a scalar to every element of ``dst``.
 
-    ``dst`` is written; both have one element type.
+    Writes ``dst``. Buffers have the same number of axes and one element type.
 
     Example: ``T.vbrc(a, out)``
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes; T112, shared elements.
     """
     if is_scalar(src):
         _fill("T.vbrc", dst, src)
@@ -318,16 +301,15 @@ def vbrc(src: Operand, dst: Tile) -> None:
 
 
 def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
-    """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
+    """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
-    A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
-
-    ``dst`` is written; both have one element type.
+    Writes ``dst``. Buffers have one element type; ``src`` has size 1 along ``axis``. A source with one axis is repeated to a
+    matrix: with ``axis=0`` it is every row, with ``axis=1`` every column, and without ``axis`` the one of them that fits.
 
     Example: ``T.tile.broadcast(out, a, axis=1)``
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 shared elements.
+        TileError: T110, element types; T111, shapes or the axis; T112, shared elements.
     """
     what = "T.tile.broadcast"
     builder = Builder.running(what)
@@ -358,6 +340,6 @@ def _broadcast(builder: Builder, what: str, source: Addressable, target: Address
                         help="broadcast into another buffer")
     if not broadcasts(shape, target.extents):
         raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
-                        help="the shapes have as many axes, and the input has size 1 where they differ")
+                        help="both shapes have the same number of axes, and the input has size 1 where they differ")
     value = seen_as(builder, source, shape)
     builder.tile_op(tile.BroadcastOp(value, target.ssa(builder)), what)

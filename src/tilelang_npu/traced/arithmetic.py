@@ -1,9 +1,10 @@
-"""Operations on scalars: types, constant folding, and the ``arith``/``math`` ops they emit.
+"""Operations on scalars: types, constant folding, and the ``arith`` and ``math`` operations that they emit.
 
-Rules. Loop variables, block ids and sizes are ``index``; loads and parameters have their element type. A Python number adopts
-the other side's type (an integer that does not fit makes it ``int32``); a Python float beside integers makes ``float32``. Two
-types meet in the wider one, integers and floats in the float, ``float16`` and ``bfloat16`` in ``float32``, ``index`` and any
-integer in ``index``. ``/`` is a float division; ``//`` and ``%`` round toward minus infinity. Typed integers wrap.
+Loop variables, block ids and sizes are ``index``; loads and parameters have their element type. A Python number takes the type
+of the other operand (``int32`` or ``int64`` if it does not fit); a Python float with an integer operand becomes ``float32``. Of
+two types the wider one is the common type; of an integer and a float the float; of ``float16`` and ``bfloat16`` ``float32``; of
+``index`` and another integer ``index``. ``/`` is a float division; ``//`` and ``%`` round toward minus infinity. Typed integers
+wrap.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import math as host_math
 import operator
 from collections.abc import Callable
 
-import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 from xdsl.ir import Operation, SSAValue
@@ -20,12 +20,12 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.active_trace import BINARY
 from tilelang_npu.traced.conversions import convert, number
 from tilelang_npu.traced.emitter import Emitter
-from tilelang_npu.traced.forms import bounds_of, wrap
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
-from tilelang_npu.traced.running import BINARY
+from tilelang_npu.traced.linear_forms import bounds_of, wrap
 from tilelang_npu.traced.scalars import Expr, clip
 from tilelang_npu.traced.symbols import Sym, larger, smaller
 
@@ -71,7 +71,7 @@ _BOUNDS: dict[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def promote(left: Kind, right: Kind) -> Kind:
-    """The type in which two scalars meet."""
+    """The common type of two scalars."""
     if left == right:
         return left
     if left.is_float != right.is_float:
@@ -86,7 +86,7 @@ def promote(left: Kind, right: Kind) -> Kind:
 
 
 def pair(builder: Emitter, left: object, right: object) -> tuple[Expr, Expr]:
-    """Both scalars in the type where they meet."""
+    """Both scalars in their common type."""
     a, b = number(builder, left), number(builder, right)
     if isinstance(a, Expr):
         kind = promote(a.kind, b.kind) if isinstance(b, Expr) else _adopted(b, a.kind)
@@ -100,7 +100,7 @@ def pair(builder: Emitter, left: object, right: object) -> tuple[Expr, Expr]:
 
 
 def _adopted(plain: int | float | bool, kind: Kind) -> Kind:
-    """The type a Python number and a scalar of type ``kind`` meet in."""
+    """The common type of a Python number and a scalar of type ``kind``."""
     if isinstance(plain, float):
         return kind if kind.is_float else FLOAT32
     if isinstance(plain, bool) or kind.is_float or kind is INDEX:
@@ -118,7 +118,7 @@ def binary(builder: Emitter, name: str, left: object, right: object) -> Expr:
     """``left name right`` for ``+ - * / // % ** & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``.
 
     Raises:
-        TileError: T110, the operation does not take the types; T146, a constant division by zero.
+        TileError: T110, the operation does not work on the types; T146, a constant division by zero.
     """
     if name == "pow":
         return power(builder, left, right)
@@ -151,7 +151,7 @@ def _integer_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
     kind = a.kind
     if a.constant is not None and b.constant is not None:
         folded = _HOST[name](int(a.constant), int(b.constant))
-        return builder.literal(int(folded) if kind is INDEX else wrap(int(folded), _typed(kind)), kind)
+        return builder.literal(wrap(int(folded), kind) if isinstance(kind, DType) else int(folded), kind)
     form = _form(builder, name, a, b)
     if form.known:
         return builder.literal(form.constant, kind)
@@ -177,7 +177,7 @@ def _integer_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
 
 
 def _floor_remainder(builder: Emitter, a: Expr, b: Expr, form: Linear[int], bounds: Interval) -> Expr:
-    """``a - floor(a / b) * b`` where a sign is not known."""
+    """``a - floor(a / b) * b``, for operands that may be negative."""
     quotient = builder.pure(arith.FloorDivSIOp(a.ssa(builder), b.ssa(builder)), a.kind)
     product = builder.pure(arith.MuliOp(quotient.ssa(builder), b.ssa(builder)), a.kind)
     return builder.pure(arith.SubiOp(a.ssa(builder), product.ssa(builder)), a.kind, form=form, bounds=bounds,
@@ -198,7 +198,8 @@ def _form(builder: Emitter, name: str, a: Expr, b: Expr) -> Linear[int]:
         return a.form * (1 << b.form.constant)
     if name == "mod" and b.form.known and (divisor := b.form.constant) > 0:
         rest = a.form.remainder(divisor)
-        if rest is not None and (a.kind is INDEX or divisor & (divisor - 1) == 0):  # what wrapped keeps factors of two only
+        # a typed integer may have wrapped, which preserves remainders of powers of two only
+        if rest is not None and (a.kind is INDEX or divisor & (divisor - 1) == 0):
             return Linear(rest)
     return builder.atoms.of((name, a.form, b.form))
 
@@ -210,11 +211,6 @@ def _symbolic(name: str, a: Expr, b: Expr) -> int | Sym | None:
         made = BINARY[name](a.symbol, b.symbol)
         return made if isinstance(made, (int, Sym)) else None
     return {"min": smaller, "max": larger}[name](a.symbol, b.symbol) if name in ("min", "max") else None
-
-
-def _typed(kind: Kind) -> DType:
-    assert isinstance(kind, DType)
-    return kind
 
 
 def _symbol(name: str) -> str:
@@ -244,7 +240,7 @@ def truth(builder: Emitter, value: object) -> Expr:
 
 
 def invert(builder: Emitter, value: object) -> Expr:
-    """Bitwise complement."""
+    """The bitwise complement."""
     a = number(builder, value)
     if not isinstance(a, Expr) or a.kind.is_float:
         raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a}", code="T110",
@@ -268,7 +264,7 @@ def negate(builder: Emitter, value: object) -> Expr:
 
 
 def power(builder: Emitter, left: object, right: object) -> Expr:
-    """``left ** right``: small whole exponents multiply, 0.5 is a square root, others need floats."""
+    """``left ** right``: exponents from 0 to 8 are products, 0.5 and -0.5 square roots; others are computed in floats."""
     exponent = right.constant if isinstance(right, Expr) else right
     if isinstance(exponent, (int, float)) and exponent == int(exponent) and 0 <= exponent <= 8:
         base = number(builder, left)
@@ -287,7 +283,7 @@ def power(builder: Emitter, left: object, right: object) -> Expr:
 
 
 def math(builder: Emitter, name: str, value: object) -> Expr:
-    """A function of one scalar (``exp``, ``sqrt``, ``abs``, ...); integers become ``float32`` first, but for ``abs``."""
+    """A function of one scalar (``exp``, ``sqrt``, ``abs``, ...); integers are converted to ``float32``, except for ``abs``."""
     a = number(builder, value)
     if not isinstance(a, Expr):
         a = convert(builder, float(a), FLOAT32)
@@ -305,7 +301,7 @@ def math(builder: Emitter, name: str, value: object) -> Expr:
 
 
 def math_of_two(builder: Emitter, name: str, left: object, right: object) -> Expr:
-    """A function of two scalars (``atan2``, ``copysign``); integers become ``float32`` first."""
+    """A function of two scalars (``atan2``, ``copysign``); integers are converted to ``float32``."""
     a, b = (part if part.kind.is_float else convert(builder, part, FLOAT32) for part in pair(builder, left, right))
     return builder.pure(_MATH_OF_TWO[name](a.ssa(builder), b.ssa(builder)), a.kind)
 
@@ -326,7 +322,7 @@ def count_bits(builder: Emitter, name: str, value: object) -> Expr:
 
 
 def bits_as(builder: Emitter, value: object, kind: DType) -> Expr:
-    """A scalar's bits read as another type of the same width.
+    """The bits of a scalar read as another type of the same width.
 
     Raises:
         TileError: T110, the widths differ.
@@ -355,8 +351,3 @@ def select(builder: Emitter, condition: object, chosen: object, other: object) -
         return a if test.constant else b
     made = arith.SelectOp(test.ssa(builder), a.ssa(builder), b.ssa(builder))
     return builder.pure(made, a.kind, bounds=a.bounds.join(b.bounds))
-
-
-def rounded(value: float, kind: DType) -> float:
-    """A number as the nearest of a floating-point type, ties to even."""
-    return float(np.asarray(value, dtype=np.float64).astype(kind.numpy))

@@ -1,4 +1,4 @@
-"""Where the author's code stands: the place of what a function of this package was called for."""
+"""The author's place in the source: the statement for which a function of this package was called."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from typing import NoReturn
 
 from tilelang_npu.errors import Location, TileError
 
-_PACKAGE = __file__.rsplit(os.sep, 2)[0]  # as code objects spell it
+_PACKAGE = __file__.rsplit(os.sep, 2)[0]
+"""The folder of this package, spelled as in code objects."""
 _WALKERS: set[str] = set()
 _Positions = Callable[[], Iterable[tuple["int | None", "int | None", "int | None", "int | None"]]]
 
 
 def follows_kernels(file: str) -> None:
-    """Say that a module of this package, by its ``__file__``, follows the source of kernels: errors that leave it get the
-    place in the kernel there, not that of a Python frame."""
+    """Declares that a module of this package walks the source of kernels: errors that pass through it get their place there,
+    not from a Python frame. ``file`` is its ``__file__``.
+    """
     _WALKERS.add(file)
 
 
 def user_location() -> Location | None:
-    """The innermost place on the Python stack that is not in this package; None where what follows a kernel's source, and
-    knows the place in the kernel, stands in between."""
+    """The innermost place on the Python stack that is not in this package.
+
+    None where a module that walks a kernel's source is above it: that module knows the place in the kernel.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_code.co_filename in _WALKERS:
@@ -36,7 +40,9 @@ def user_location() -> Location | None:
 
 
 def _columns(frame: FrameType) -> tuple[int, int]:
-    """First and behind-last column of the instruction that the frame is at; zeros where Python does not keep them (3.10)."""
+    """The first column, and the column after the last, of the frame's instruction; zeros where Python does not have them
+    (3.10).
+    """
     positions: _Positions | None = getattr(frame.f_code, "co_positions", None)
     if positions is None:
         return 0, 0
@@ -48,6 +54,6 @@ def _columns(frame: FrameType) -> tuple[int, int]:
 
 
 def refuse_python_value(what: str, wanted: str, remedy: str) -> NoReturn:
-    """Raise T144: Python asked a traced value for an answer that only a run of the kernel has."""
+    """Raises T144: Python needs a value that only a run of the kernel has."""
     raise TileError(f"{what} has no Python {wanted} while the kernel is traced", code="T144", location=user_location(),
                     help=remedy)

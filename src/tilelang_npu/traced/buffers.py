@@ -1,4 +1,4 @@
-"""Buffers, their rectangles and their elements, as a kernel handles them while it is traced."""
+"""Buffers, their slices and their elements while a kernel is traced."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.active_trace import Scalar, TracedValue
 from tilelang_npu.traced.author import refuse_python_value
 from tilelang_npu.traced.conversions import Extent, convert, extent, number
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.ir_types import element_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX
-from tilelang_npu.traced.running import Scalar, TracedValue
 from tilelang_npu.traced.scalars import Expr, Place
 from tilelang_npu.traced.symbols import Number, Sym
 
 
 class Addressable(TracedValue, ABC):
-    """What a buffer and a rectangle of one have in common.
+    """A buffer, or a slice of one.
 
     Attributes:
         buffer: the whole buffer.
-        offsets: first element per axis of the buffer.
-        sizes: extents per axis of the buffer.
-        kept: the axes of the buffer that the rectangle has; the others have size 1.
+        offsets: the first element along each axis of the buffer.
+        sizes: the size along each axis of the buffer.
+        kept: the axes of the buffer that the slice has; along the others its size is 1.
     """
 
     buffer: Buffer
@@ -42,48 +42,48 @@ class Addressable(TracedValue, ABC):
     @property
     @abstractmethod
     def sizes(self) -> tuple[Extent, ...]:
-        """Extents per axis of the buffer."""
+        """The size along each axis of the buffer."""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Extents of the axes it has: numbers, or traced scalars that :func:`same_extent` compares."""
+        """The sizes of its axes: numbers, or traced scalars that :func:`same_extent` compares."""
         sizes = self.sizes
         return tuple(sizes[axis] for axis in self.kept)
 
     @property
     def shape(self) -> tuple[int | Sym | Expr, ...]:
-        """Extents as the kernel's author sees them: numbers, symbolic dimensions or traced scalars."""
+        """The sizes as the kernel's author sees them: numbers, symbolic dimensions or traced scalars."""
         return self.extents
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.kept)
 
     @property
     def dtype(self) -> DType:
-        """Element type."""
+        """The element type."""
         return self.buffer.element
 
     @property
     def name(self) -> str:
-        """The user's name for the buffer."""
+        """The user's name of the buffer."""
         return self.buffer.label
 
     @property
     def data(self) -> Addressable:
-        """What ``T.Tensor(shape, dtype, A.data)`` takes to see it under another shape."""
+        """The third argument of ``T.Tensor(shape, dtype, A.data)``, which gives it another shape."""
         return self
 
     def describe(self) -> str:
-        """Name, shape and element type for a message."""
+        """The name, the shape and the element type, for a message."""
         return f"{self.name} {shape_text(self.shape)} {self.dtype}"
 
     @abstractmethod
     def ssa(self, builder: Emitter) -> SSAValue:
         """The memref value in the IR."""
 
-    def __getitem__(self, items: object) -> Any:  # an element or a rectangle, as the items say
+    def __getitem__(self, items: object) -> Any:  # an element or a slice
         return subscript(Emitter.running("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
 
     def __setitem__(self, items: object, value: object) -> None:
@@ -108,17 +108,17 @@ class Addressable(TracedValue, ABC):
 
 
 class Buffer(Addressable):
-    """A global tensor or an on-chip buffer.
+    """A global tensor or a buffer on chip.
 
     Attributes:
-        label: the user's name for it.
-        unnamed: whether it still waits for that name (an allocation before its assignment).
-        element: element type.
-        dimensions: sizes; symbolic ones only of global tensors.
-        space: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca``, ``cb``, or ``shared``, ``fragment``, ``local`` where it is open.
+        label: the user's name of it.
+        unnamed: whether an assignment has still to give it a name.
+        element: the element type.
+        dimensions: the sizes; only global tensors have symbolic ones.
+        space: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca``, ``cb``; or ``shared``, ``fragment``, ``local`` where it is open.
         value: the memref value.
         location: where it was declared.
-        base: the buffer whose memory this one is as a single axis; itself for all others.
+        base: the buffer of which this one is a view as a single axis; itself for other buffers.
     """
 
     def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: str, value: SSAValue,
@@ -136,7 +136,7 @@ class Buffer(Addressable):
         self.kept = tuple(range(len(self.dimensions)))
 
     def rename(self, label: str, location: Location) -> None:
-        """Take over the name that an assignment gives it."""
+        """Takes the name that an assignment gives it."""
         self.label, self.location, self.unnamed = label, location, False
         owner = self.value.owner
         if isinstance(owner, tile.AllocOp):
@@ -165,16 +165,16 @@ class Buffer(Addressable):
 
 
 class Variable(Buffer):
-    """``T.alloc_var``: one element that is read and written under its plain name."""
+    """``T.alloc_var``: one element that is read and written by its name."""
 
     @property
     def place(self) -> Element:
-        """Its only element."""
+        """Its element."""
         return Element(self, (0,))
 
 
 class Region(Addressable):
-    """A rectangle of a buffer."""
+    """A slice of a buffer."""
 
     def __init__(self, buffer: Buffer, offsets: Sequence[Extent], sizes: Sequence[Extent], kept: Sequence[int]) -> None:
         self.buffer = buffer
@@ -207,7 +207,8 @@ class Region(Addressable):
 
 
 class Element(Place):
-    """``buf[i, j]``: the value of an element where a scalar is needed, the start of a tile where ``T.copy`` takes one."""
+    """``buf[i, j]``: the value of an element where a scalar is needed, the first element of a tile where ``T.copy`` takes one.
+    """
 
     __slots__ = ("buffer", "indices")
 
@@ -217,22 +218,22 @@ class Element(Place):
 
     @property
     def dtype(self) -> DType:
-        """Element type."""
+        """The element type."""
         return self.buffer.element
 
     @property
     def name(self) -> str:
-        """The user's name for the buffer."""
+        """The user's name of the buffer."""
         return self.buffer.label
 
     def describe(self) -> str:
-        """Text for a message."""
+        """The element, for a message."""
         if isinstance(self.buffer, Variable):
             return f"{self.name} {self.dtype}"
         return f"element of {self.buffer.describe()}"
 
     def load(self) -> Expr:
-        """Read the element here."""
+        """Reads the element at the current statement."""
         current = Emitter.running("an element")
         kind = self.buffer.element
         indices = [_position(current, index) for index in self.indices]
@@ -245,11 +246,11 @@ class Element(Place):
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
     def store(self, value: object, *, adds: bool = False) -> None:
-        """Write the element here, or add to it indivisibly; the value is converted to the buffer's element type."""
+        """Writes the element, or with ``adds`` adds to it atomically; the value is converted to the element type."""
         current = Emitter.running("an element store")
         current.require_kernel(f"a store to {self.name}")
         kind = self.buffer.element
-        stored = convert(current, number(current, value), kind, f"what is stored to {self.name}").ssa(current)
+        stored = convert(current, number(current, value), kind, f"the value stored to {self.name}").ssa(current)
         if kind.is_integer and not kind.is_signed:
             stored = current.discardable(UnrealizedConversionCastOp.get([stored], [element_type(kind)])).results[0]
         indices = [_position(current, index).ssa(current) for index in self.indices]
@@ -269,10 +270,11 @@ def _position(builder: Emitter, index: Extent) -> Expr:
 
 
 def subscript(builder: Emitter, memory: Addressable, items: Sequence[object]) -> Element | Region:
-    """``memory[items]``: an element where every axis has an index, else a rectangle; missing axes are taken whole.
+    """``memory[items]``: an element where every axis has an index, else a slice; axes without an item are taken whole.
 
     Raises:
-        TileError: T111, more items than axes; T130, a constant place outside; T141, a step or an item of another kind.
+        TileError: T111, there are more items than axes; T130, a constant index is outside; T141, a step, or another kind of
+            item.
     """
     if len(items) > memory.ndim:
         raise TileError(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", code="T111",
@@ -311,19 +313,16 @@ def _slice(builder: Emitter, memory: Addressable, axis: int, item: slice, size: 
     length = difference(builder, stop, start)
     if isinstance(length, int):
         if length <= 0:
-            raise TileError(f"slice of axis {axis} of {memory.describe()} is empty: it ends {_distance(length)} it starts",
-                            code="T130", help="a slice is start:end with end behind start")
+            end = "where" if length == 0 else f"{-length} before"
+            raise TileError(f"slice of axis {axis} of {memory.describe()} is empty: it ends {end} it starts",
+                            code="T130", help="a slice is start:end, with end greater than start")
         if isinstance(start, int):
             _check(memory, axis, start, length, size)
     return start, length
 
 
-def _distance(length: int) -> str:
-    return "where" if length == 0 else f"{-length} before"
-
-
 def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:
-    """``stop - start``, a number where both forms differ by one."""
+    """``stop - start``, as a number where the difference of their forms is constant."""
     if isinstance(stop, int) and isinstance(start, int):
         return stop - start
     a, b = (part.form if isinstance(part, Expr) else None for part in (stop, start))
@@ -335,7 +334,9 @@ def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:
 
 
 def _check(memory: Addressable, axis: int, start: int, length: int, size: Extent) -> None:
-    """A constant place of a global tensor must touch it; of an on-chip buffer it must lie inside."""
+    """Checks constant bounds: a slice of a global tensor must begin inside the tensor, a slice of a buffer on chip must be
+    inside.
+    """
     if start < 0 or (isinstance(size, int) and start >= size):
         _outside(memory, axis, f"index {start}" if length == 1 else f"slice start {start}", size)
     if isinstance(size, int) and memory.buffer.space != "gm" and start + length > size:
@@ -352,7 +353,7 @@ def _outside(memory: Addressable, axis: int, what: str, size: Extent) -> NoRetur
 
 
 def same_extent(left: Extent, right: Extent) -> bool | None:
-    """Whether two sizes are equal; None where only run time knows."""
+    """Whether two sizes are equal; None where it is known at run time only."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     a, b = (part.form if isinstance(part, Expr) else Linear[int](part) for part in (left, right))
@@ -373,8 +374,8 @@ def _size_text(size: object) -> str:
 
 
 Tile = Addressable | Scalar
-"""What names elements of a buffer: a buffer, a rectangle, an element, or the scalar that an assignment has loaded from one."""
+"""Elements of a buffer: a buffer, a slice, an element, or a scalar that an assignment has read from an element."""
 Operand = Addressable | Number
 """An input of an operation: elements of a buffer, or a scalar."""
 Sizes = Sequence[Number]
-"""Extents, one for each axis."""
+"""Sizes, one for each axis."""

@@ -1,4 +1,4 @@
-"""The builder of a trace: what the language's functions emit with, on top of scalars, buffers and jumps."""
+"""The builder of a trace: the functions of the language emit with it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import arithmetic, conversions, jumps
+from tilelang_npu.traced.active_trace import Dialect, Inlined
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.jumps import Jumps
 from tilelang_npu.traced.kinds import INDEX
-from tilelang_npu.traced.running import Inlined
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 class Builder(Emitter):
-    """A trace, whole.
+    """A trace with its scopes, loops and macros.
 
     Attributes:
         core: the core of the innermost ``T.Scope``.
         pipe: the pipe of the innermost ``T.rs``.
-        grids: of each launch, the block counts as the host can evaluate them.
-        loops: the loops around the current statement, from the outermost to the innermost.
-        walk: how a macro is inlined; set by the walker.
-        own_tensor: makes a tensor that the call allocates, of these sizes and elements; set by the trace.
-        symbols: values of the symbolic dimensions that parameters have.
+        grids: the block counts of each launch, as the host can evaluate them.
+        loops: the loops around the current statement, outermost first.
+        walk: inlines a macro; set by the walker.
+        own_tensor: adds a tensor that the call allocates, of these sizes and this element type; set by the trace.
+        symbols: the values of the symbolic dimensions of parameters.
         scale: the factor of ``T.set_deq_scale``, and the path where it was set.
-        scaled_at: the paths of the conversions that have used one.
+        scaled_at: the paths of the conversions that have used a factor.
     """
 
-    def __init__(self, dialect: str, entry: Block, location: Location) -> None:
+    def __init__(self, dialect: Dialect, entry: Block, location: Location) -> None:
         super().__init__(dialect, entry, location)
         self.core: str | None = None
         self.pipe: str | None = None
@@ -50,55 +50,59 @@ class Builder(Emitter):
     # --- operations of tiles, and of every core -----------------------------------------------------------------------------
 
     def tile_op(self, op: Operation, what: str, *, by_point: bool = False) -> Operation:
-        """Append a tile operation that ``what`` (a name for messages) stands for; ``by_point``: T.Parallel may do it at each
-        point, in any order.
+        """Appends a tile operation.
+
+        Args:
+            op: the operation.
+            what: the name of the call, for messages.
+            by_point: whether it may be in the body of ``T.Parallel``, which executes it for each point.
 
         Raises:
-            TileError: T160 outside ``T.Kernel``, T141 inside ``T.Parallel``.
+            TileError: T160, outside ``T.Kernel``; T141, inside ``T.Parallel``.
         """
         self.require_kernel(what)
         if self.in_parallel and not by_point:
-            raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
+            raise TileError(f"{what} cannot be used inside T.Parallel, whose body computes single elements", code="T141",
                             help="move it out of the loop, or write the element's expression")
         return self.emit(op)
 
     def in_every_core(self, emit: Callable[[], object]) -> None:
-        """Emit here; in front of ``T.Kernel`` as the first, and behind it as the last that a block does."""
+        """Emits an operation that every core executes: before ``T.Kernel`` as the first of a block, after it as the last."""
         if self.in_kernel:
             emit()
         elif not self.launches:
             self._first.append((self.location, emit))
         else:
             last = self.launches[-1]
-            while (behind := last.next_op) is not None:  # scalars that it may need
-                behind.detach()
-                self.entry.insert_op_before(behind, last)
+            while (later := last.next_op) is not None:  # scalars that the operation may use
+                later.detach()
+                self.entry.insert_op_before(later, last)
             self.in_kernel = True
             with self.at(last.body.block):
                 emit()
             self.in_kernel = False
 
     def begin_kernel(self) -> None:
-        """Emit what stands in front of ``T.Kernel`` and is for every core, at the head of the kernel's body."""
-        here = self.location
+        """Emits the operations for every core that are before ``T.Kernel``, at the start of the kernel's body."""
+        outer = self.location
         for location, emit in self._first:
             self.location = location
             emit()
         self._first.clear()
-        self.location = here
+        self.location = outer
 
     # --- scalars -------------------------------------------------------------------------------------------------------------
 
     def index(self, value: object) -> SSAValue:
-        """An ``index`` value from a number, a symbolic dimension or a traced integer."""
+        """An ``index`` value of a number, a symbolic dimension or a traced integer."""
         found = conversions.extent(self, value)
         return self.constant(found, INDEX) if isinstance(found, int) else found.ssa(self)
 
     def lift(self, symbol: int | Sym) -> Expr:
-        """The run-time value of a host expression of symbolic dimensions; it is computed at the function's entry.
+        """The run-time value of a host expression of symbolic dimensions, computed at the function's entry.
 
         Raises:
-            TileError: T140, a dimension that occurs in no parameter.
+            TileError: T140, a dimension that no parameter has.
         """
         if isinstance(symbol, int):
             return self.literal(symbol, INDEX)

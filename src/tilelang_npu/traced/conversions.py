@@ -1,9 +1,9 @@
-"""From any operand to a scalar, and from one scalar type to another.
+"""Operands as scalars, and conversions between scalar types.
 
-Element stores and casts convert alike: a float becomes an integer by dropping its fraction (in a ``T.Parallel`` of the npuir
-dialect by rounding to nearest even, as its vector casts do), a narrower float by rounding to nearest even, a narrower integer
-by wrapping; a truth value counts as 0 or 1. A number that is known when the kernel is compiled must be a value of the type
-(:mod:`~tilelang_npu.traced.numbers`); only a cast that the author writes drops its fraction, and wraps a typed integer.
+Stores to elements and casts convert alike. A float becomes an integer without its fraction (in a ``T.Parallel`` of the npuir
+dialect rounded to nearest even, as by its vector casts). Floats round to nearest even, integers wrap, a truth value counts as 0
+or 1. A number that is known when the kernel is compiled must be a value of the type (:mod:`~tilelang_npu.traced.numbers`); only
+a cast that the author writes drops its fraction and wraps a typed integer.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tilelang_npu.errors import TileError, is_array, shown
 from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
+from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.emitter import Emitter
-from tilelang_npu.traced.forms import bounds_of
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
-from tilelang_npu.traced.running import TracedValue
+from tilelang_npu.traced.linear_forms import bounds_of
 from tilelang_npu.traced.scalars import Expr, Place
 from tilelang_npu.traced.symbols import Sym
 
@@ -29,16 +29,16 @@ Extent = int | Expr
 
 
 def bounds_of_index(stop: Extent, start: Extent = 0) -> Interval:
-    """Between which bounds an index lies that goes from one extent to before another one."""
+    """The bounds of an index that counts from ``start`` to before ``stop``."""
     first, end = (Interval.at(size) if isinstance(size, int) else size.bounds for size in (start, stop))
     return Interval(first.low, end.high - 1)
 
 
 def number(builder: Emitter, value: object) -> Expr | int | float | bool:
-    """The scalar that ``value`` stands for: a traced one (an element is loaded) or a Python number.
+    """The scalar of ``value``: a traced one (an element is read) or a Python number.
 
     Raises:
-        TileError: T141, it is none, with a hint for whole buffers.
+        TileError: T141, it is not a scalar.
     """
     if isinstance(value, (Expr, bool, int, float)):
         return value
@@ -70,10 +70,10 @@ def scalar(builder: Emitter, value: object) -> Expr:
 
 
 def convert(builder: Emitter, value: object, kind: Kind, role: str = "the number") -> Expr:
-    """``value`` as a scalar of type ``kind``; ``role`` says what it is, for messages.
+    """``value`` as a scalar of type ``kind``; ``role`` is its name in messages.
 
     Raises:
-        TileError: T110, a number that is known, and is no value of the type.
+        TileError: T110, a known number that the type does not have.
     """
     found = value if isinstance(value, Expr) else number(builder, value)
     if isinstance(found, Expr) and found.kind == kind:
@@ -86,10 +86,11 @@ def convert(builder: Emitter, value: object, kind: Kind, role: str = "the number
 
 
 def cast(builder: Emitter, value: object, kind: DType) -> Expr:
-    """``value`` as the author casts it: drops a fraction, wraps typed integers, asks of anything whether it is 0 for ``bool``.
+    """``value`` as the author converts it: fractions are dropped, typed integers wrap, and ``bool`` is whether it differs from
+    0.
 
     Raises:
-        TileError: T110, a number that is known, and is no value of the type even so.
+        TileError: T110, a known number that the type does not have.
     """
     found = number(builder, value)
     known = found.constant if isinstance(found, Expr) else found
@@ -103,10 +104,10 @@ def cast(builder: Emitter, value: object, kind: DType) -> Expr:
 
 
 def constant(builder: Emitter, value: int | float | bool, kind: Kind, role: str = "the number") -> Expr:
-    """A number that the source gives as a scalar of type ``kind``.
+    """A number of the source as a scalar of type ``kind``.
 
     Raises:
-        TileError: T110, it is no value of the type.
+        TileError: T110, the type does not have it.
     """
     if not isinstance(kind, DType):
         if isinstance(value, float) and not value.is_integer():
@@ -180,7 +181,7 @@ def _between_integers(builder: Emitter, value: Expr, kind: Kind) -> Expr:
 
 
 def extent(builder: Emitter, value: object) -> Extent:
-    """A size, offset or index as a number or an ``index`` scalar.
+    """A size, an offset or an index as a number or an ``index`` scalar.
 
     Raises:
         TileError: T110, it is not an integer.

@@ -1,4 +1,4 @@
-"""Where ops go: the current block and location of a trace, whether its launch is open, and the constants of each block."""
+"""The emitter of a trace: the current block and location, whether a launch is open, and the constants of each block."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.counted import Counted
-from tilelang_npu.traced.forms import Atoms
+from tilelang_npu.traced.active_trace import Dialect, Trace
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX, Kind
+from tilelang_npu.traced.linear_forms import Atoms
 from tilelang_npu.traced.locations import location_attribute
-from tilelang_npu.traced.running import Trace
 from tilelang_npu.traced.scalars import Expr, clip
+from tilelang_npu.traced.statement_numbers import StatementNumbers
 from tilelang_npu.traced.symbols import Sym
 
 
 class Emitter(Trace):
-    """Emits the ops of one trace.
+    """Emits the operations of one trace.
 
     Attributes:
         dialect: ``npuir`` or ``ascendc``.
         entry: the block of the function.
         block: the current block.
-        location: place of the statement or call that is being traced; every op gets it.
-        atoms: numbers of integer sub-expressions by structure.
-        epoch: grows with every write and at every loop, so that equal loads of one epoch are equal.
-        launches: the launch ops, one for each ``T.Kernel`` so far; while one is open, it is the last.
-        in_kernel: whether one is open.
-        in_parallel: whether the current statement stands in ``T.Parallel``.
-        remarks: what the author should know though nothing is wrong.
-        path: the blocks that are open, from the kernel's body to the current one.
-        counted: of the loop whose schedule its author gives, while it is walked.
+        location: the place of the statement or call that is traced; operations get it.
+        atoms: the numbers of integer expressions by structure.
+        epoch: grows with every write and at every loop; equal loads in one epoch have equal values.
+        launches: the launch op of each ``T.Kernel``; an open one is the last.
+        in_kernel: whether a launch is open.
+        in_parallel: whether the current statement is in ``T.Parallel``.
+        remarks: warnings for the author.
+        path: the open blocks, from the kernel's body to the current one.
+        counted: the statement numbers of the loop with an author's schedule that is being walked.
         schedules: the number of such loops so far.
     """
 
-    def __init__(self, dialect: str, entry: Block, location: Location) -> None:
+    def __init__(self, dialect: Dialect, entry: Block, location: Location) -> None:
         self.dialect = dialect
         self.entry = entry
         self.block = entry
@@ -56,7 +56,7 @@ class Emitter(Trace):
         self.in_parallel = False
         self.remarks: list[TileError] = []
         self.path: tuple[Block, ...] = ()
-        self.counted: Counted | None = None
+        self.counted: StatementNumbers | None = None
         self.schedules = 0
         self._constants: dict[Block, dict[tuple[str, str], Operation]] = {}
         self._discardable: list[Operation] = []
@@ -66,32 +66,32 @@ class Emitter(Trace):
         """The run-time value of a host expression of symbolic dimensions."""
 
     def remark(self, remark: TileError) -> None:
-        """Note what the author should know; what is said of a line once is not said again."""
+        """Adds a warning for the author, unless there is one with the same text and line."""
         if all((known.message, known.location) != (remark.message, remark.location) for known in self.remarks):
             self.remarks.append(remark)
 
     # --- ops -------------------------------------------------------------------------------------------------------------
 
     def emit(self, op: Operation, location: Location | None = None) -> Operation:
-        """Append an op that reads or writes memory, or holds regions."""
+        """Appends an operation that reads or writes memory, or has regions."""
         self.epoch += 1
         return self._append(op, location or self.location)
 
     def discardable(self, op: Operation) -> Operation:
-        """Append an op that goes away again if nothing uses its result."""
+        """Appends an operation that is removed again if nothing uses its result."""
         self._append(op, self.location)
         self._discardable.append(op)
         return op
 
     def pure(self, op: Operation, kind: Kind, *, form: Linear[int] | None = None, bounds: Interval = ANY,
              symbol: int | Sym | None = None) -> Expr:
-        """Append a scalar op and return its result as a scalar of type ``kind``."""
+        """Appends a scalar operation and returns its result as a scalar of type ``kind``."""
         made = self.scalar(self.discardable(op).results[0], kind, form, bounds)
         made.symbol = symbol
         return made
 
     def scalar(self, value: SSAValue, kind: Kind, form: Linear[int] | None = None, bounds: Interval = ANY) -> Expr:
-        """An existing value as a scalar; an integer without a form becomes an atom of its own."""
+        """A value of the IR as a scalar; an integer without a form becomes an atom."""
         if not kind.is_float:
             form = form or self.atoms.fresh()
             if isinstance(kind, DType):
@@ -104,29 +104,29 @@ class Emitter(Trace):
         return op
 
     def _place(self, op: Operation) -> None:
-        """Put an op at the end of the current block; of the function's while ``T.Kernel`` is open, in front of that."""
+        """Inserts an operation at the end of the current block, or before the open ``T.Kernel`` if that is the function's."""
         if self.block is self.entry and self.in_kernel and self.launches:
             self.block.insert_op_before(op, self.launches[-1])
         else:
             self.block.add_op(op)
 
     def require_kernel(self, what: str) -> None:
-        """Raise T160 unless ``T.Kernel`` is open."""
+        """Raises T160 unless a ``T.Kernel`` is open."""
         if not self.in_kernel:
-            raise TileError(f"{what} stands outside T.Kernel", code="T160",
-                            help="move it below `with T.Kernel(...)`; only scalar definitions may stand above it")
+            raise TileError(f"{what} is outside T.Kernel", code="T160",
+                            help="move it below `with T.Kernel(...)`; only scalars may be defined above it")
 
     # --- constants --------------------------------------------------------------------------------------------------------
 
     def literal(self, value: int | float | bool, kind: Kind) -> Expr:
-        """A scalar whose value is known, rounded or wrapped to its type."""
+        """A scalar with a known value, rounded or wrapped to its type."""
         known = numbers.rounded(value, kind) if isinstance(kind, DType) else int(value)
         if kind.is_float:
             return Expr(kind, None, constant=known)
         return Expr(kind, None, constant=known, form=Linear(int(known)), bounds=Interval.at(int(known)), symbol=int(known))
 
     def constant(self, value: int | float | bool, kind: Kind) -> SSAValue:
-        """The constant in the current block; one op for each value and block."""
+        """The constant in the current block; there is one op for each value and block."""
         known = self._constants.setdefault(self.block, {})
         key = (str(kind), repr(value))
         op = known.get(key)
@@ -139,7 +139,7 @@ class Emitter(Trace):
 
     @contextmanager
     def at(self, block: Block) -> Iterator[Block]:
-        """Append to ``block`` in the body of the ``with``."""
+        """Appends to ``block`` in the body of the ``with``."""
         before, self.block = self.block, block
         outer, self.path = self.path, (*self.path, block)
         try:
@@ -148,7 +148,7 @@ class Emitter(Trace):
             self.block, self.path = before, outer
 
     def splice(self, block: Block) -> None:
-        """Move the ops of a detached block to the current one, keeping one op per constant."""
+        """Moves the operations of a detached block to the current one, with one op for each constant."""
         mine, theirs = self._constants.setdefault(self.block, {}), self._constants.pop(block, {})
         known = {op: key for key, op in theirs.items()}
         for op in list(block.ops):
@@ -164,7 +164,7 @@ class Emitter(Trace):
             self._place(op)
 
     def lifted_out(self, block: Block) -> Block:
-        """The ops of a block in a new, detached one; its arguments stay."""
+        """Moves the operations of a block to a new, detached one; its arguments stay."""
         made = Block()
         for op in list(block.ops):
             op.detach()
@@ -173,7 +173,7 @@ class Emitter(Trace):
         return made
 
     def sweep(self) -> None:
-        """Erase the discardable ops that nothing uses."""
+        """Erases the discardable operations that nothing uses."""
         for op in reversed(self._discardable):
             if op.parent is not None and all(result.first_use is None for result in op.results):
                 op.detach()
@@ -182,7 +182,7 @@ class Emitter(Trace):
 
 
 def region_of(block: Block) -> Region:
-    """A region with this one block."""
+    """A region with one block."""
     return Region([block])
 
 

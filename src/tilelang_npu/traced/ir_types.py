@@ -1,4 +1,4 @@
-"""The types that scalars, elements and buffers have in the IR."""
+"""The types of scalars, elements and buffers in the IR."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ _FLOATS: dict[str, AnyFloat] = {
     "float8_e4m3fn": Float8E4M3FNType(), "float8_e5m2": Float8E5M2Type(),
 }
 OPEN_SPACES = ("shared", "fragment", "local")
-"""Memory spaces that the kernel leaves to the compiler."""
+"""Memory spaces of buffers whose memory the compiler chooses."""
 
 
 @cache
 def scalar_type(kind: Kind) -> Attribute:
-    """MLIR type of a scalar; integers are signless, as ``arith`` wants them."""
+    """The MLIR type of a scalar; integers are signless, as in ``arith``."""
     if not isinstance(kind, DType):
         return IndexType()
     return float_type(kind) if kind.is_float else integer_type(kind)
 
 
 def float_type(kind: Kind) -> AnyFloat:
-    """MLIR type of a scalar that is a float."""
+    """The MLIR type of a float."""
     return _FLOATS[str(kind)]
 
 
 def integer_type(kind: Kind) -> IntegerType:
-    """MLIR type of a scalar that is an integer or a truth value, and no index."""
+    """The MLIR type of an integer or a truth value, not of an index."""
     return IntegerType(kind.bits)
 
 
 @cache
 def element_type(kind: DType) -> Attribute:
-    """MLIR type of a buffer's element; unsigned integers say so."""
+    """The MLIR type of a buffer's element; unsigned integers are ``ui``."""
     if kind.is_integer and not kind.is_signed:
         return IntegerType(kind.bits, Signedness.UNSIGNED)
     return scalar_type(kind)
@@ -60,6 +60,6 @@ def element_type(kind: DType) -> Attribute:
 
 @cache
 def buffer_type(kind: DType, shape: tuple[int, ...], space: str) -> MemRefType[Attribute]:
-    """Memref type of a buffer; -1 is a size known only at run time."""
+    """The memref type of a buffer; -1 is a size that is not constant."""
     memory: Attribute = tile.ScopeAttr(tile.OpenMemory(space)) if space in OPEN_SPACES else hivm.address_space(space)
     return MemRefType(element_type(kind), shape, NoneAttr(), memory)

@@ -1,8 +1,8 @@
 """``break``, ``continue`` and ``T.loop_break``: flags in place of jumps, which loops of the IR do not have.
 
-A jump sets flags and everything behind it up to the end of the loop's body runs only while they are not set: ``skipped`` holds
-for the rest of one iteration, ``left`` for all further ones. Both are scalars of the kernel, so that a jump means on each core
-what it means in the program of that core.
+A jump sets flags, and the statements after it in the loop's body are executed only while the flags are not set. ``skipped``
+holds for the rest of one iteration, ``left`` for all further iterations. Both are scalars of the kernel, so that a jump has the
+same meaning in the program of each core.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tilelang_npu.traced.scalars import Expr
 
 @dataclass
 class Jumps:
-    """What is known of the jumps of one loop while its body is walked.
+    """The jumps of one loop while its body is walked.
 
     Attributes:
-        before: the block in which the loop will stand.
-        refusal: why there can be no jumps in this loop, and what to do instead; empty where there can.
-        left: the flag that ends the loop, once something leaves it.
-        skipped: the flag that ends the iteration, once something jumps.
-        count: number of jumps so far.
-        block: where the last one stands.
+        before: the block that the loop will be in.
+        refusal: why this loop cannot have jumps, and what to write instead; None where it can.
+        left: the flag that ends the loop, once a jump leaves it.
+        skipped: the flag that ends the iteration, once there is a jump.
+        count: the number of jumps so far.
+        block: the block of the last one.
     """
 
     before: Block
@@ -45,13 +45,13 @@ class Jumps:
 
 
 def jump(builder: Emitter, loops: Sequence[Jumps], what: str, *, leaves: bool) -> None:
-    """End this iteration of the innermost of ``loops``; with ``leaves`` the loop too.
+    """Ends this iteration of the innermost of ``loops``; with ``leaves`` the loop too.
 
     Raises:
-        TileError: T141, there is no loop, or one that cannot be left.
+        TileError: T141, there is no loop, or it cannot have jumps.
     """
     if not loops:
-        raise TileError(f"{what} stands outside of a loop", code="T141", help="write it inside `for` or `while`")
+        raise TileError(f"{what} is outside of a loop", code="T141", help="write it inside `for` or `while`")
     loop = loops[-1]
     if loop.refusal is not None:
         reason, remedy = loop.refusal
@@ -68,7 +68,7 @@ def jump(builder: Emitter, loops: Sequence[Jumps], what: str, *, leaves: bool) -
 
 
 def flag(builder: Emitter, name: str, value: bool | Expr) -> Variable:
-    """A truth value that the program changes, made in the current block."""
+    """Allocates a truth value that the kernel changes, in the current block."""
     op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
     made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
     made.rename(name, builder.location)
@@ -81,25 +81,25 @@ def _unset(builder: Emitter, loop: Jumps, name: str) -> Variable:
         return flag(builder, name, False)
 
 
-def behind(builder: Emitter, loop: Jumps, walk: Callable[[], None]) -> None:
-    """Walk the statements behind one that may have jumped; behind a jump itself nothing runs."""
+def walk_rest(builder: Emitter, loop: Jumps, walk: Callable[[], None]) -> None:
+    """Walks the statements after one that may jump; statements right after a jump are not reached."""
     if loop.block is builder.block:
         return
     assert loop.skipped is not None
-    test, block, location = running(builder, loop.skipped), Block(), builder.location
+    test, block, location = is_unset(builder, loop.skipped), Block(), builder.location
     with builder.at(block):
         walk()
         builder.emit(scf.YieldOp(), location)
     builder.emit(scf.IfOp(test.ssa(builder), [], region_of(block), None), location)
 
 
-def running(builder: Emitter, flag: Variable) -> Expr:
+def is_unset(builder: Emitter, flag: Variable) -> Expr:
     """Whether a flag is not set."""
     return arithmetic.logical_not(builder, flag.place.load())
 
 
 def close(builder: Emitter, block: Block, loop: Jumps) -> None:
-    """Give the walked body of a loop, which has no terminator yet, what its jumps need."""
+    """Adds the tests of the flags to the body of a loop, which has no terminator yet."""
     if loop.skipped is None:
         return
     body = builder.lifted_out(block)
@@ -113,4 +113,4 @@ def close(builder: Emitter, block: Block, loop: Jumps) -> None:
             loop.skipped.place.store(False)
             builder.splice(body)
             builder.emit(scf.YieldOp(), location)
-        builder.emit(scf.IfOp(running(builder, loop.left).ssa(builder), [], region_of(inner), None), location)
+        builder.emit(scf.IfOp(is_unset(builder, loop.left).ssa(builder), [], region_of(inner), None), location)

@@ -1,4 +1,4 @@
-"""Types of scalars: element types, and the ``index`` of loop variables, block ids and sizes."""
+"""Types of scalars: element types, and ``index`` for loop variables, block ids and sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tilelang_npu.ops import DType, dtype
 
 
 class IndexKind:
-    """The ``index`` type of loop variables, block ids and sizes; it has the questions of a :class:`DType`."""
+    """The ``index`` type of loop variables, block ids and sizes; it has the properties of a :class:`DType`."""
 
     mlir = "index"
     bits = 64
@@ -28,4 +28,4 @@ INT64 = dtype("int64")
 FLOAT32 = dtype("float32")
 
 Kind = DType | IndexKind
-"""Type of a scalar."""
+"""The type of a scalar."""

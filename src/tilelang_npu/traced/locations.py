@@ -1,4 +1,4 @@
-"""Places in source files: as the front end's errors have them and as ops carry them."""
+"""Places in source files: of errors, and of operations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _attribute(file: str, line: int, column: int) -> FileLineColLoc:
 
 
 def location_attribute(location: Location) -> LocationAttr:
-    """The location that an op carries: file, line and column (from 1)."""
+    """The location of an operation: file, line and column (from 1)."""
     return _attribute(location.file, location.line, location.column)
 
 
 def place_of(attribute: LocationAttr) -> Location | None:
-    """The place that an op's location names; None where it is unknown."""
+    """The place in the location of an operation; None where it is unknown."""
     from xdsl.dialects.builtin import FileLineColLoc
 
     if not isinstance(attribute, FileLineColLoc):
@@ -34,7 +34,7 @@ def place_of(attribute: LocationAttr) -> Location | None:
 
 
 def span(node: ast.AST, file: str, lines: list[str]) -> Location:
-    """The place of a node: its first line, from its first column to its end (or the line's end where it goes on)."""
+    """The place of a node: from its first column to its end, or to the end of its first line."""
     line: int = getattr(node, "lineno", 1)
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     first = _characters(text, getattr(node, "col_offset", 0))
@@ -46,5 +46,5 @@ def span(node: ast.AST, file: str, lines: list[str]) -> Location:
 
 
 def _characters(text: str, offset: int) -> int:
-    """A column of Python's syntax tree, which counts bytes, as a count of characters."""
+    """A column of Python's syntax tree, which counts bytes, in characters."""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))

@@ -1,7 +1,7 @@
-"""The syntax tree of a kernel, in the positions of the user's own file.
+"""The syntax tree of a kernel, with the positions of the user's file.
 
-A file is parsed whole and once; a function is found by its name and first line, so that line and column are those of the file.
-Notebook cells come through :mod:`linecache`.
+A file is parsed once. A function is found by its name and first line, so that lines and columns are those of the file. Notebook
+cells are read through :mod:`linecache`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tilelang_npu.traced.author import user_location
 
 @dataclass(frozen=True)
 class Source:
-    """One function.
+    """The source of a function.
 
     Attributes:
         node: its definition.
-        file: path of the file as Python knows it.
+        file: the path of the file, as Python spells it.
         lines: the file's lines.
     """
 
@@ -44,14 +44,14 @@ def find(function: FunctionType) -> Source:
     """The source of ``function``.
 
     Raises:
-        TileError: T143, there is none (``exec`` of a string, an interactive prompt), or the file was changed since it was
-            imported and the function is no longer where it was; T141, it is no plain ``def``.
+        TileError: T143, there is none (``exec`` of a string, an interactive prompt), or the file has changed since it was
+            imported and the function is at another line; T141, it is not a plain ``def``.
     """
     code = function.__code__
     file, line = code.co_filename, code.co_firstlineno
     _require_plain(function)
     linecache.checkcache(file)
-    # a string has no source: what linecache may hold under that name is somebody else's
+    # a string has no source: an entry of linecache with that name belongs to other code
     lines = [] if file in ("<string>", "<stdin>") else linecache.getlines(file, function.__globals__)
     if not lines:
         raise TileError(f"no source for {function.__name__!r} (from {file}); a kernel is compiled from its source", code="T143",
@@ -69,11 +69,11 @@ _FROM_TEXT = ("to compile a text, give it a name of its own: linecache.cache[nam
 
 
 def _require_plain(function: FunctionType) -> None:
-    """Refuse what has a source that is not the kernel's."""
+    """Raises T141 where the source of a function is not that of the kernel."""
     code = function.__code__
     here = Location(code.co_filename, code.co_firstlineno)
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        raise TileError(f"{function.__name__!r} is an `async def`, and a kernel has nobody to wait for", code="T141",
+        raise TileError(f"{function.__name__!r} is an `async def`, and a kernel cannot await", code="T141",
                         location=here, help="write def")
     if code.co_name == "<lambda>":
         raise TileError("a kernel is a def, not a lambda", code="T141", location=here, help="write a def with its statements")

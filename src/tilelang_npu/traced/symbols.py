@@ -1,4 +1,4 @@
-"""Symbolic dimensions: integers that a call binds, and what the host computes from them."""
+"""Symbolic dimensions: integers that a call determines, and expressions of them that the host evaluates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NoReturn, SupportsIndex, Union
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.active_trace import HostScalar, Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.author import refuse_python_value, user_location
-from tilelang_npu.traced.running import HostScalar, Scalar, Trace, TracedValue, active
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,
@@ -19,20 +19,25 @@ _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 Dimension = Union[int, "Sym"]
 """A size: a number, or an expression that a call evaluates."""
 Number = Union[int, float, "Sym", Scalar]
-"""A scalar as a kernel's source has it: a number, a size, or what is traced."""
+"""A scalar in a kernel's source: a number, a size, or a traced value."""
+
+
+def _operators(name: str) -> tuple[Callable[[Sym, Dimension], Dimension], Callable[[Sym, Dimension], Dimension]]:
+    """The method of a binary operator, and the method with its operands swapped."""
+    return lambda self, other: _combine(name, self, other), lambda self, other: _combine(name, other, self)
 
 
 class Sym(HostScalar):
-    """A symbolic dimension or an expression of them; immutable.
+    """A symbolic dimension, or an expression of symbolic dimensions; immutable.
 
-    ``T.symbolic("M")`` makes one; ``+ - * // %`` and ``min``/``max`` with integers make more. Two of equal structure are
-    equal: dimensions of one name are one dimension.
+    ``T.symbolic("M")`` makes a dimension; ``+ - * // %`` and ``min``/``max`` with integers make expressions. Two with equal
+    structure are equal: dimensions with one name are one dimension.
 
     Attributes:
-        operator: ``"symbol"`` or an operation's name.
-        operands: the two operands of an operation; a symbol has none.
+        operator: ``"symbol"`` or an operator.
+        operands: the two operands of an operator; a symbol has none.
         key: the structure as a hashable tuple.
-        dtype: element type of a symbol's value in the kernel's source (sizes are ``index`` in the IR).
+        dtype: the element type of a symbol in the kernel's source (in the IR sizes are ``index``).
     """
 
     __slots__ = ("_name", "dtype", "key", "operands", "operator")
@@ -73,11 +78,11 @@ class Sym(HostScalar):
 
     @property
     def name(self) -> str:
-        """The symbol's name, or the expression's text."""
+        """The name of a symbol, or the text of an expression."""
         return str(self)
 
     def symbols(self) -> tuple[str, ...]:
-        """Names of the dimensions it depends on, each once, from left to right."""
+        """The names of the dimensions in it, each once, from left to right."""
         if self.operator == "symbol":
             return (self._name,)
         found: dict[str, None] = {}
@@ -87,7 +92,7 @@ class Sym(HostScalar):
         return tuple(found)
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """Its value where ``env`` gives each dimension's.
+        """The value for these values of the dimensions.
 
         Raises:
             KeyError: a dimension has no value; the message names it.
@@ -101,35 +106,11 @@ class Sym(HostScalar):
         left, right = (part.evaluate(env) if isinstance(part, Sym) else part for part in self.operands)
         return _OPERATIONS[self.operator](left, right)
 
-    def __add__(self, other: Dimension) -> Dimension:
-        return _combine("+", self, other)
-
-    def __radd__(self, other: Dimension) -> Dimension:
-        return _combine("+", other, self)
-
-    def __sub__(self, other: Dimension) -> Dimension:
-        return _combine("-", self, other)
-
-    def __rsub__(self, other: Dimension) -> Dimension:
-        return _combine("-", other, self)
-
-    def __mul__(self, other: Dimension) -> Dimension:
-        return _combine("*", self, other)
-
-    def __rmul__(self, other: Dimension) -> Dimension:
-        return _combine("*", other, self)
-
-    def __floordiv__(self, other: Dimension) -> Dimension:
-        return _combine("//", self, other)
-
-    def __rfloordiv__(self, other: Dimension) -> Dimension:
-        return _combine("//", other, self)
-
-    def __mod__(self, other: Dimension) -> Dimension:
-        return _combine("%", self, other)
-
-    def __rmod__(self, other: Dimension) -> Dimension:
-        return _combine("%", other, self)
+    __add__, __radd__ = _operators("+")
+    __sub__, __rsub__ = _operators("-")
+    __mul__, __rmul__ = _operators("*")
+    __floordiv__, __rfloordiv__ = _operators("//")
+    __mod__, __rmod__ = _operators("%")
 
     def __neg__(self) -> Dimension:
         return _combine("-", 0, self)
@@ -167,10 +148,10 @@ class Sym(HostScalar):
         return True if isinstance(other, (int, Sym)) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.key)  # not kept: a pickle goes to processes that hash text otherwise
+        return hash(self.key)  # not cached: hashes of text differ in the process that reads a pickle
 
     def _trace(self) -> Trace:
-        """The running trace, where it has a value; on the host it has none."""
+        """The running trace; on the host, where a dimension has no value, T144 is raised."""
         current = active()
         if current is None:
             self._refuse("value")
@@ -220,7 +201,7 @@ def _combine(operator: str, left: object, right: object) -> Dimension:
 
 
 def _dimension(value: object) -> Dimension | None:
-    """The value as a size, or None where it is none; NumPy's integers are sizes too."""
+    """The value as a size; None where it is not one. NumPy's integers are sizes."""
     if isinstance(value, (int, Sym)):
         return None if isinstance(value, bool) else value
     if isinstance(value, TracedValue) or not isinstance(value, SupportsIndex):
@@ -229,25 +210,29 @@ def _dimension(value: object) -> Dimension | None:
 
 
 def smaller(left: Dimension, right: Dimension) -> Dimension:
-    """The smaller of two sizes."""
+    """The smaller one of two sizes."""
     return Sym._make("min", left, right)
 
 
 def larger(left: Dimension, right: Dimension) -> Dimension:
-    """The larger of two sizes."""
+    """The larger one of two sizes."""
     return Sym._make("max", left, right)
 
 
 def symbolic(name: str, dtype: str = "int32") -> Sym:
-    """A dimension that a call binds from its tensors' shapes. Dimensions of one name are one dimension.
+    """Return a symbolic dimension: an integer that each call determines from the shapes of its tensors.
+
+    Dimensions with one name are one dimension.
 
     Example: ``T.symbolic("n")``
     """
     return Sym(name, dtype)
 
 
-def dynamic(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
-    """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name.
+def dynamic(name: str, dtype: str = "int32") -> Any:  # a Sym or a tuple: type checkers would not unpack the union
+    """Return one symbolic dimension for each name; names are separated by commas or spaces.
+
+    One name gives a dimension, several a tuple.
 
     Example: ``T.dynamic("m, n")``
     """

@@ -1,8 +1,8 @@
-"""Tile sizes to begin a tuning with: ``tilelang.carver``.
+"""Tile sizes to start a tuning with: ``tilelang.carver``.
 
-A template describes an operation and its sizes; ``recommend_hints`` lists tiles that fit the chip's memories, best estimate
-first. The estimate counts what decides on these machines: bytes moved, waves of blocks over the cores, and a fixed cost per
-tile. It ranks candidates; what a kernel really takes is measured by tuning.
+A template describes an operation and its sizes; ``recommend_hints`` lists tiles that fit the chip's memories, by estimated
+time. The estimate counts the bytes that are moved, the waves of blocks over the cores, and a fixed cost for each tile. It ranks
+candidates; tuning finds their modelled time.
 """
 
 from tilelang_npu.compat.carver.arch import Ascend, AscendArch, NPUUtils, auto_infer_current_arch

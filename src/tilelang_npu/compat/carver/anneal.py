@@ -1,6 +1,6 @@
-"""``AnnealTemplate``: the tiles of a template, by the name that upstream's annealing search has.
+"""``AnnealTemplate``: the tiles of a template, under the name of upstream's annealing search.
 
-Upstream searches at random; the spaces are small enough to be listed whole, so the same call gives the same tiles.
+Upstream searches at random. The spaces are small enough to be listed completely, so that equal calls give equal tiles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["AnnealTemplate", "Annealparam"]
 
 @dataclass(frozen=True)
 class Annealparam:
-    """How upstream's search goes about it; ``topk`` is how many tiles to return, the others have no effect here."""
+    """Parameters of upstream's search; ``topk`` is the number of tiles to return, the others have no effect."""
 
     expand_neighbour: int = 2
     onestep_chance: float = 0.7
@@ -31,15 +31,15 @@ class Annealparam:
 
 
 class AnnealTemplate:
-    """Tiles for sizes ``shape`` of the operation ``use_template``.
+    """Tiles for the sizes ``shape`` of the operation ``use_template``.
 
     Args:
         shape: [M, N, K] for ``"Matmul"``; [rows, keys, row length] for ``"FlashAttention"``; the array's for ``"Elementwise"``.
-        use_template: one of the three.
+        use_template: one of these names.
         annealparam: see :class:`Annealparam`.
 
     Raises:
-        TileError: T190 another template.
+        TileError: T190, another template.
     """
 
     def __init__(self, shape: Sequence[int], use_template: str = "Matmul", annealparam: Annealparam | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The chip as upstream's tuning tools see it: ``AscendArch``, ``Ascend`` and ``NPUUtils``."""
+"""The chip in the form of upstream's tuning tools: ``AscendArch``, ``Ascend`` and ``NPUUtils``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ __all__ = ["Ascend", "AscendArch", "NPUUtils", "auto_infer_current_arch"]
 
 
 class AscendArch:
-    """Sizes of a chip.
+    """The sizes of a chip.
 
     Args:
         chip_name: its name; the chip that kernels are compiled for where None.
 
     Attributes:
-        chip: the chip's own description.
-        name: its name.
-        chip_name: the same.
-        aicube_core_num: Cube cores.
-        aivector_core_num: Vector cores.
-        compute_max_core: Cube cores.
-        ub_cap: bytes of UB that a kernel may plan; ``l1_cap``, ``l0a_cap``, ``l0b_cap``, ``l0c_cap`` and ``l2_cap`` likewise.
+        chip: the chip's description.
+        name, chip_name: its name.
+        aicube_core_num, compute_max_core: the number of Cube cores.
+        aivector_core_num: the number of Vector cores.
+        ub_cap: the bytes of UB that a kernel may use; ``l1_cap``, ``l0a_cap``, ``l0b_cap``, ``l0c_cap`` and ``l2_cap``
+            likewise.
     """
 
     platform = "ascend"
@@ -38,7 +37,7 @@ class AscendArch:
 
 
 class Ascend(AscendArch):
-    """The same by the name that the ascendc branch has for it."""
+    """The name of ``AscendArch`` in the ascendc branch."""
 
 
 def auto_infer_current_arch() -> AscendArch:
@@ -51,19 +50,19 @@ class NPUUtils:
 
     @classmethod
     def get(cls) -> NPUUtils:
-        """What the constructor gives; upstream has one object."""
+        """The object; upstream has one."""
         return cls()
 
     def get_aicore_num(self) -> int:
-        """Cube cores."""
+        """The number of Cube cores."""
         return self.get_aicube_core_num()
 
     def get_aicube_core_num(self) -> int:
-        """Cube cores."""
+        """The number of Cube cores."""
         return AscendArch().aicube_core_num
 
     def get_aivector_core_num(self) -> int:
-        """Vector cores."""
+        """The number of Vector cores."""
         return AscendArch().aivector_core_num
 
     def get_arch(self) -> str:

@@ -1,4 +1,4 @@
-"""Operations whose tiles can be recommended."""
+"""Operations for which tiles can be recommended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = [
     "ElementwiseTemplate", "FlashAttentionTemplate", "GEMVTemplate", "GeneralReductionTemplate", "Hint", "MatmulTemplate",
 ]
 
-_TILE = 500.0  # cycles that beginning and ending a tile takes; only the ranking depends on it
-_BYTES = 64.0  # bytes per cycle between GM and one core, likewise
-_STAGES = 2  # a tile is loaded while another is worked on
+_TILE = 500.0  # cycles to start and end a tile; only the ranking depends on it
+_BYTES = 64.0  # bytes per cycle between GM and one core; only the ranking depends on it
+_STAGES = 2  # a tile is loaded while another one is computed
 
 TemplateT = TypeVar("TemplateT", bound="_Template")
 
@@ -48,7 +48,7 @@ def _bytes(dtype: object) -> int:
 
 
 def _sizes(extent: int, least: int = 1, most: int = 4096) -> list[int]:
-    """Powers of two up to the first that covers the extent, and the extent itself where it is no larger than ``most``."""
+    """Powers of two up to the extent, and the extent itself where it is no larger than ``most``."""
     found = [1 << power for power in range(20) if least <= 1 << power <= min(most, extent)]
     if extent <= most and extent not in found and extent >= least:
         found.append(extent)
@@ -59,12 +59,12 @@ class _Template:
     arch: AscendArch | None = None
 
     def with_arch(self: TemplateT, arch: AscendArch) -> TemplateT:
-        """Recommend for this chip."""
+        """Recommends for this chip."""
         self.arch = arch
         return self
 
     def recommend_hints(self, topk: int = 10) -> list[Hint]:
-        """The best ``topk`` tiles that fit; fewer where there are fewer."""
+        """The best ``topk`` tiles that fit, or all where there are fewer."""
         return sorted(self._candidates(self.arch or AscendArch()), key=lambda hint: hint.value)[:topk]
 
     def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
@@ -73,12 +73,12 @@ class _Template:
 
 @dataclass
 class ElementwiseTemplate(_Template):
-    """One result per element of equal arrays.
+    """One result for each element of equal arrays.
 
     Attributes:
-        shape: of the arrays.
-        dtype: of the elements.
-        custom_mem_mul: how many tiles of UB the kernel holds at a time.
+        shape: the shape of the arrays.
+        dtype: the element type.
+        custom_mem_mul: the number of tiles that the kernel has in UB at the same time.
     """
 
     shape: Sequence[int]
@@ -103,9 +103,9 @@ class GeneralReductionTemplate(_Template):
     """A reduction.
 
     Attributes:
-        structure: a letter per axis, ``S`` where the result has it and ``R`` where it is reduced.
-        shape: of the array.
-        dtype: of the elements.
+        structure: a letter for each axis, ``S`` for an axis of the result, ``R`` for a reduced axis.
+        shape: the shape of the array.
+        dtype: the element type.
     """
 
     structure: Sequence[str]
@@ -179,12 +179,12 @@ class FlashAttentionTemplate(_Template):
     """Attention: tiles of queries and of keys.
 
     Args:
-        batch_size: number of batches.
-        num_heads: heads of a batch.
-        head_dim: length of a row.
-        seq_length: rows of queries.
-        seq_kv_length: rows of keys; as many as queries where 0.
-        in_dtype: type of the elements.
+        batch_size: the number of batches.
+        num_heads: the number of heads of a batch.
+        head_dim: the length of a row.
+        seq_length: the number of rows of queries.
+        seq_kv_length: the number of rows of keys; as many as queries where 0.
+        in_dtype: the element type.
     """
 
     def __init__(self, batch_size: int = 1, num_heads: int = 1, head_dim: int = 128, seq_length: int = 4096,

@@ -20,13 +20,14 @@ from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.traced.active_trace import Dialect
 
 
 class InterpretableKernel(Protocol):
     """The attributes of a compiled kernel that the interpreter needs."""
 
     name: str
-    dialect: str
+    dialect: Dialect
     prim_func: PrimFunc
     signature: Signature
 

@@ -1,4 +1,4 @@
-"""Events, flags and barriers; the order of tiles; output of a run."""
+"""Events, flags and barriers; the order of tiles; the output of a run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
 @tiles("barrier_all", "pipe_barrier", "set_flag", "wait_flag", "init_flag", "clear_flag",
        "tile.datacachecleanandinvalid_experiment")
 def order_of_pipes(*_: Any, **__: Any) -> None:
-    """Orders the pipes of one core, which the interpreter executes one operation after the other."""
+    """Orders the pipes of one core; the interpreter executes operations one after another, so nothing is done."""
 
 
 def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False) -> None:
-    """Raise a flag with a mode, or wait for it, where it is this core's: of the ``T.Scope``, or the only one that has the
-    pipe."""
+    """Sets a flag with a mode, or waits for it, if this core executes the statement.
+
+    That is the core of the ``T.Scope``, or the only core that has the pipe.
+    """
     core = current()
     name = str(pipe).upper().removeprefix("PIPE_")
     kind = core.scope or {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}.get(name)
@@ -35,18 +37,18 @@ def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False)
 
 @tiles("set_cross_flag")
 def set_cross_flag(pipe: Any, flag: Any, mode: int = 2) -> None:
-    """Raise a flag for the cores that the mode names."""
+    """Sets a flag for the cores of a mode."""
     _flag(flag, pipe, mode=mode)
 
 
 @tiles("wait_cross_flag")
 def wait_cross_flag(flag: Any, pipe: Any = "") -> None:
-    """Wait until a flag is raised, and take it."""
+    """Waits until a flag is set, and consumes it."""
     _flag(flag, pipe, waits=True)
 
 
 def _enter_flag(name: str, *, mode: int | None, waits: bool) -> None:
-    """Enter an operation on a flag that takes the pipe from the enclosing ``T.rs``."""
+    """Enters an operation on a flag that takes the pipe from the enclosing ``T.rs``."""
     def call(id: Any) -> None:  # noqa: A002  (the language's name)
         _flag(id, current().pipes[-1] if current().pipes else "", mode=mode, waits=waits)
 
@@ -61,7 +63,7 @@ _enter_flag("subblock_barrier", mode=1, waits=True)
 
 @tiles("sync_all")
 def sync_all() -> None:
-    """All cores of the launch wait for each other; inside ``T.Scope`` those of its kind."""
+    """Lets all cores of the launch wait for each other; inside ``T.Scope`` the cores of that kind."""
     core = current()
     if core.kind == "all" or core.scope not in (None, core.kind):
         return
@@ -77,8 +79,10 @@ def sync_all() -> None:
 @tiles("use_swizzle")
 def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: object = None, block_m: Any = None, block_n: Any = None,
                 off: int = 1, dir: int = 0, in_loop: bool = False, **panels: Any) -> Any:  # noqa: A002  (the language's name)
-    """The tile that a block takes: bands of ``off`` rows (columns with ``dir`` 1), every other one backwards. As kernels for a
-    GPU write it, it orders the blocks, which has no effect on values."""
+    """The tile that a block computes: in bands of ``off`` rows (columns with ``dir`` 1), every second band backwards.
+
+    The form for GPUs orders the blocks, which has no effect on values.
+    """
     if m is None or isinstance(m, str) or panels:
         return None
     rows, columns = m // block_m, n // block_n
@@ -102,14 +106,14 @@ def _prints(core: Core) -> bool:
 
 @tiles("print", "npuir_print")
 def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
-    """Print a tile or a number."""
+    """Prints a tile or a number."""
     if _prints(current()):
         print(msg, obj.view() if isinstance(obj, TileRef) and not isinstance(obj, ScalarVariable) else obj)  # noqa: T201  (what the kernel asks for)
 
 
 @tiles("printf")
 def printf(format_str: str, *args: Any) -> None:
-    """Print text with numbers in it."""
+    """Prints a text with numbers in it."""
     if _prints(current()):
         values = tuple(value if isinstance(value, str) or is_literal(value) else scalar(value).value.item() for value in args)
         for unknown in ("%ld", "%lu", "%lld", "%u"):
@@ -119,7 +123,7 @@ def printf(format_str: str, *args: Any) -> None:
 
 @tiles("dump_tensor")
 def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Any = ()) -> None:
-    """Print the first elements of a tile."""
+    """Prints the first elements of a tile."""
     if _prints(current()):
         values = np.asarray(memory_of(tensor).view()).reshape(-1)[:dump_size]
         print(f"dump {desc}:", values.reshape(tuple(shape_info)) if len(shape_info) else values)  # noqa: T201  (as above)

@@ -1,4 +1,4 @@
-"""The order in which blocks take tiles: ``T.use_swizzle``."""
+"""``T.use_swizzle``: the order in which blocks compute tiles."""
 
 from __future__ import annotations
 
@@ -18,30 +18,40 @@ from tilelang_npu.traced.symbols import Number
 def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = None, k: object = None,
                 block_m: int | None = None, block_n: int | None = None, off: int = 1,
                 dir: int = 0, in_loop: bool = False,  # noqa: A002  (the language's name)
-                **panels: Any) -> Any:  # arguments of _panels, which gives none; else the tile's number
-    """The tile that block ``cid`` takes, as row times columns plus column: bands of ``off`` rows (columns with ``dir`` 1),
-    every other one backwards, so that neighbours share what they load. Numbers past the last tile stay what they are. ``k`` and
-    ``in_loop`` have no effect.
+                **panels: Any) -> Any:  # the tile's number, or None in the form for GPUs
+    """Order the tiles of an m x n matrix so that blocks which run at the same time share rows and columns.
 
-    As kernels for a GPU write it, ``T.use_swizzle(panel_size, order="row", enable=True)``, it orders the blocks themselves in
-    the same way, by panels of so many rows (columns, with ``order="column"``) of the grid's first two axes: block ids mean what
-    they did.
+    ``T.use_swizzle(cid, m, n, k, block_m, block_n, off)`` returns the number of the tile that block ``cid`` computes: its row
+    times the number of columns, plus its column. Tiles are visited in bands of ``off`` rows, or of ``off`` columns with
+    ``dir=1``; every second band is visited backwards. A ``cid`` past the last tile is returned unchanged.
+
+    ``T.use_swizzle(panel_size, order="row", enable=True)``, the form for GPUs, reorders the blocks of the grid's first two axes
+    by panels of ``panel_size`` rows (columns with ``order="column"``); block ids keep their meaning, and it returns None.
 
     Example: ``T.use_swizzle(cid, M, N, K, 128, 256, off=3)``
 
+    Args:
+        cid: the block id, or the panel size.
+        m, n: the sizes of the matrix, multiples of ``block_m`` and ``block_n``; or ``order`` and ``enable``.
+        k, in_loop: have no effect.
+        block_m, block_n: the sizes of a tile.
+        off: the number of rows or columns of a band.
+        dir: 0, bands of rows; 1, bands of columns.
+        panels: ``panel_size``, ``order`` and ``enable`` by name.
+
     Raises:
-        TileError: T150, a size that is no positive constant or that the blocks do not divide, or a second order of the blocks;
-            T190, another order.
+        TileError: T150, a size is not a positive constant or not a multiple of the tile's, or the blocks have an order
+            already; T190, another ``order``; T145, arguments.
     """
     what = "T.use_swizzle"
     builder = Builder.running(what)
     if m is None or isinstance(m, str) or panels:
         words = (("panel_size", cid), ("order", m), ("enable", n))
-        given: dict[str, Any] = {name: value for name, value in words if value is not None}  # _panels takes them or raises
+        given: dict[str, Any] = {name: value for name, value in words if value is not None}  # checked by _panels
         try:
             _panels(builder, what, **given, **panels)
         except TypeError:
-            raise TileError(f"{what} takes a panel size, an order and whether it holds", code="T145",
+            raise TileError(f"{what} takes a panel size, an order and whether it is enabled", code="T145",
                             help="write T.use_swizzle(panel_size, order=\"row\", enable=True)") from None
         return None
     height, width = _positive(what, "m", m), _positive(what, "n", n)
@@ -60,12 +70,12 @@ def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = 
 def _positive(what: str, name: str, size: object) -> int:
     if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
         raise TileError(f"{what}: {name}={size!r} is not a positive constant", code="T150",
-                        help="take tiles apart with // and % where sizes are known only at run time")
+                        help="compute the tile with // and % where sizes are known at run time only")
     return size
 
 
 def _panels(builder: Builder, what: str, panel_size: object, order: str = "row", enable: bool = True) -> None:
-    """The form for a GPU."""
+    """The form for GPUs: records the order on the launch."""
     builder.require_kernel(what)
     if isinstance(panel_size, bool) or not isinstance(panel_size, int) or panel_size <= 0:
         raise TileError(f"{what}: panel_size={panel_size!r} is not a positive constant", code="T150",
@@ -82,7 +92,7 @@ def _panels(builder: Builder, what: str, panel_size: object, order: str = "row",
 
 
 def _place(builder: Builder, number: object, along: int, across: int, off: int) -> tuple[Expr, Number]:
-    """Position along the bands' axis and across it."""
+    """The position of tile ``number`` along the axis of the bands, and across it."""
     band, inside = compute(builder, "floordiv", number, off * across), compute(builder, "mod", number, off * across)
     rest = along % off or off
     last = -(-along // off) - 1

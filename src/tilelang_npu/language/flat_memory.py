@@ -1,7 +1,7 @@
-"""Leading elements of flat memory: what an operation works on that is given a number of elements.
+"""The first elements of flat memory, for operations that take a number of elements.
 
-On the ascendc branch a slice is where flat memory begins: a count may reach over the end of the slice into the rest of its
-buffer, whose rows follow one another.
+In the ascendc dialect a slice gives the first element in flat memory: a count may go past the end of the slice into the rest
+of its buffer, whose rows follow each other.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["flattened", "leading", "over_the_row"]
 
 
 def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -> Addressable:
-    """``count`` elements of flat memory from the first element of ``memory`` on, as one axis.
+    """The ``count`` elements of flat memory that begin at the first element of ``memory``, as one axis.
 
     Raises:
-        TileError: T111, they do not lie within the buffer; T201, the buffer is not in UB.
+        TileError: T111, the elements are not inside the buffer; T201, the buffer is not in UB.
     """
     total = _total(what, memory)
     start = _start(builder, memory)
@@ -39,8 +39,10 @@ def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -
 
 
 def over_the_row(builder: Builder, what: str, memory: Addressable) -> Addressable:
-    """A slice of one row whose length only run time knows, as flat memory where it may reach over the end of the row: on the
-    ascendc branch an operation gets the address of the first element and the number of elements. Other operands stay.
+    """A slice of one row, with a length that is not constant, as flat memory if it may go past the end of the row.
+
+    The ascendc dialect passes an operation the address of the first element and the number of elements. Other operands are
+    returned unchanged.
 
     Raises:
         TileError: T201, the buffer is not in UB.
@@ -60,8 +62,8 @@ def over_the_row(builder: Builder, what: str, memory: Addressable) -> Addressabl
 def leading(builder: Builder, what: str, operands: Sequence[Addressable], count: object) -> list[Addressable]:
     """The first ``count`` elements of each operand.
 
-    Where the count reaches over the end of a buffer, the elements behind the end are left out, with a remark: the hardware
-    would read and write what lies behind the buffer.
+    Where ``count`` goes past the end of a buffer, the elements after the end are left out, with a remark (T113): the hardware
+    would access the memory after the buffer.
 
     Raises:
         TileError: T111, the count is not positive; T201, an operand is not in UB.
@@ -80,7 +82,8 @@ def leading(builder: Builder, what: str, operands: Sequence[Addressable], count:
 
 
 def _rows(memory: Addressable, count: int) -> Addressable | None:
-    """The first rows of a dense matrix where they are as many elements: then the memory need not be seen as flat."""
+    """The first rows of a dense matrix if they have exactly ``count`` elements, so that its memory keeps its shape; else None.
+    """
     have = element_count(memory)
     if memory.ndim < 2 or have is None or count > have or not is_dense(memory) or not isinstance(memory.extents[0], int):
         return None
@@ -92,7 +95,7 @@ def _rows(memory: Addressable, count: int) -> Addressable | None:
 
 
 def _within(builder: Builder, what: str, operands: Sequence[Addressable], count: int) -> Extent:
-    """The count, or less where a buffer ends before."""
+    """The count, limited to the elements before the end of each buffer."""
     found: Extent = count
     short: list[str] = []
     for memory in operands:
@@ -107,7 +110,7 @@ def _within(builder: Builder, what: str, operands: Sequence[Addressable], count:
         builder.remarks.append(TileError(
             f"{what}: count is {count}, and from the first element on {', '.join(short)}", code="T113",
             location=builder.location,
-            help="the elements behind the end are left out; a card would read and write what lies behind the buffer"))
+            help="the elements after the end are left out; the hardware would access the memory after the buffer"))
     return found
 
 
@@ -118,7 +121,7 @@ def _total(what: str, memory: Addressable) -> int:
 
 
 def _start(builder: Builder, memory: Addressable) -> Extent:
-    """Place of the first element in the buffer's flat memory."""
+    """The index of the first element in the buffer's flat memory."""
     found: Extent = 0
     stride = 1
     for offset, size in zip(reversed(memory.offsets), reversed(memory.buffer.sizes), strict=True):

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from tilelang_npu.errors import Location, TileError
 
 FREE = -1
-"""In ``order`` and ``stage``: a load whose place is the compiler's to choose."""
+"""The value in ``order`` and ``stage`` that lets the compiler place a load."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What an author says of the statements of a body, or of groups of them.
+    """The arguments ``order``, ``stage`` and ``group`` of ``T.Pipelined``.
 
     Attributes:
-        order: for each the place where it stands; None as written.
-        stage: for each how many iterations it is behind; None for none.
-        group: the statements of each group, by number; None where each is one.
+        order: the position of each statement or group in the body; None keeps the order of the source.
+        stage: the number of iterations by which each statement or group is delayed; None for no delay.
+        group: the numbers of the statements of each group; None where each statement is a group.
     """
 
     order: tuple[int, ...] | None
@@ -26,17 +26,16 @@ class Schedule:
     group: tuple[tuple[int, ...], ...] | None
 
     def of_statements(self, statements: Sequence[Location]) -> tuple[list[int], list[int]]:
-        """For each statement of a body how many iterations it is behind, and the place of it or its group; -1 for loads whose
-        place is the compiler's to choose.
+        """The delay of each statement of a body in iterations, and its position; -1 for a load that the compiler places.
 
         Raises:
-            TileError: T150, the numbers are of another body.
+            TileError: T150, the numbers do not fit the body.
         """
         groups = self.group or tuple((number,) for number in range(len(statements)))
         listed = ", ".join(f"line {one.line}" for one in statements)
         if sorted(number for group in groups for number in group) != list(range(len(statements))):
-            raise TileError(f"T.Pipelined: group={_shown(groups)} is no partition of the "
-                            f"{_counted(len(statements), 'statement')} of the body", code="T150",
+            raise TileError(f"T.Pipelined: group={_shown(groups)} does not name each of the "
+                            f"{_counted(len(statements), 'statement')} of the body once", code="T150",
                             notes=[f"its statements, from 0 on, are {listed}"],
                             help=f"name each of 0 to {len(statements) - 1} once")
         parts = "group" if self.group is not None else "statement"
@@ -44,8 +43,8 @@ class Schedule:
             if given is not None and len(given) != len(groups):
                 raise TileError(f"T.Pipelined: {name} has {_counted(len(given), 'number')} for "
                                 f"{_counted(len(groups), parts)}", code="T150",
-                                notes=[f"the statements of the body are {listed}: allocations and names for scalars are none, "
-                                       "and those of a macro count one by one"],
+                                notes=[f"the statements of the body are {listed}: allocations and assignments of scalars do "
+                                       "not count, and the statements of a macro count one by one"],
                                 help=f"give one number for each {parts}")
         for number in range(len(groups)):
             both = self._at(self.order, number), self._at(self.stage, number)
@@ -56,8 +55,8 @@ class Schedule:
         order = self.order or range(len(groups))
         places = sorted(place for place, is_free in zip(order, free, strict=True) if not is_free)
         if self.order is not None and places != list(range(len(places))):
-            raise TileError(f"T.Pipelined: order={list(self.order)} is no permutation", code="T150",
-                            help=f"give each {parts} that is not {FREE} another place, from 0 to {len(places) - 1}")
+            raise TileError(f"T.Pipelined: order={list(self.order)} is not a permutation", code="T150",
+                            help=f"give each {parts} that is not {FREE} its own position, from 0 to {len(places) - 1}")
         stages, found = [0] * len(statements), [0] * len(statements)
         for number, group in enumerate(groups):
             for statement in group:
@@ -80,10 +79,10 @@ def _counted(number: int, what: str) -> str:
 
 
 def schedule(order: object, stage: object, group: object) -> Schedule | None:
-    """What the arguments say; None where they say nothing.
+    """Returns the schedule that the arguments give; None without ``order`` and ``stage``.
 
     Raises:
-        TileError: T150, an argument is no list of numbers, or there are groups without anything said of them.
+        TileError: T150, an argument is not a list of numbers, or ``group`` is given alone.
     """
     groups = None
     if group is not None:
@@ -92,8 +91,8 @@ def schedule(order: object, stage: object, group: object) -> Schedule | None:
         groups = tuple(_numbers("group", one, 0) for one in group)
     if order is None and stage is None:
         if groups is not None:
-            raise TileError("T.Pipelined: group says which statements go together, and neither order nor stage says where",
-                            code="T150", help="give an order or a stage for each group, or leave group out")
+            raise TileError("T.Pipelined: group is given without order and stage", code="T150",
+                            help="give an order or a stage for each group, or leave group out")
         return None
     numbers = [None if given is None else _numbers(name, given, FREE) for name, given in (("order", order), ("stage", stage))]
     return Schedule(numbers[0], numbers[1], groups)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilelang_npu.cli.workflow_lines import lines
+from tilelang_npu.cli.github_annotations import lines
 from tilelang_npu.errors import Location, TileError
 
 

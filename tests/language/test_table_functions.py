@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tilelang_npu import language, ops
-from tilelang_npu.language.described import elementwise, from_table, plain
+from tilelang_npu.language.table_functions import elementwise, from_table, plain
 
 
 def test_an_elementwise_function_says_what_it_reads_writes_and_takes() -> None:

@@ -1,7 +1,6 @@
-"""Operations on buffers that are declared outside of a kernel: ``tvm.tir.decl_buffer`` and the calls that come of it.
+"""Buffers that are declared outside of a kernel with ``tvm.tir.decl_buffer``, and operations on them.
 
-Such a buffer belongs to no kernel, so nothing is computed: the operation is checked as it would be in one, and what comes back
-says which operation it is and on what.
+Nothing is computed: an operation on such a buffer is checked as in a kernel, and returns a :class:`Call` that describes it.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from typing import ClassVar
 
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.active_trace import enter, leave
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.running import enter, leave
 
 __all__ = ["Call", "Declared", "Op", "decl_buffer", "describe"]
 
 
 class Op:
-    """The name of an operation; one object per name."""
+    """The name of an operation; there is one object for each name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -39,10 +38,10 @@ class Op:
 
 
 class Call:
-    """An operation and what it was applied to.
+    """An operation and its operands.
 
     Attributes:
-        op: which one.
+        op: the operation.
         args: its operands and settings, in the order of the call.
     """
 
@@ -72,12 +71,18 @@ def decl_buffer(shape: int | Sequence[int], dtype: str = "float32", name: str = 
 
 
 def describe(op: str, buffers: Sequence[Declared], settings: Sequence[object], check: Callable[..., None]) -> Call:
-    """The call of an operation on declared buffers, after ``check`` has applied it to buffers in UB of a kernel of their own.
+    """Checks an operation on declared buffers and returns the call.
+
+    Args:
+        op: the name of the operation.
+        buffers: its operands.
+        settings: its other arguments.
+        check: applies the operation to buffers in UB, in a kernel that is thrown away.
 
     Raises:
         TileError: what the operation raises in a kernel.
     """
-    from xdsl.ir import Block  # here, as what follows: declaring a buffer does not need the IR framework
+    from xdsl.ir import Block  # declaring a buffer does not load the IR framework
 
     from tilelang_npu.language.allocate import alloc_ub
     from tilelang_npu.traced.builder import Builder

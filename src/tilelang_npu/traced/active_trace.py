@@ -1,6 +1,6 @@
-"""The running trace, as far as values and the language ask for it before there is any IR, and the operators of its scalars.
+"""The running trace, its interface for modules that need no IR, and the operators of its scalars.
 
-This module is light on purpose: a kernel file that is only imported needs no IR framework.
+A kernel file that is only imported loads this module, and not the IR framework.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import FunctionType
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.traced.author import refuse_python_value, user_location
 
 T = TypeVar("T", bound="Trace")
+Dialect: TypeAlias = Literal["npuir", "ascendc"]
+"""The dialect of TileLang that a kernel's source follows."""
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {  # Python's own, of numbers and of sizes
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
@@ -26,23 +28,32 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {  # Python's own, of numbers and
 
 
 class TracedValue:
-    """Marks what exists only while a kernel is traced: scalars, buffers, regions, element references."""
+    """The base of objects that exist only while a kernel is traced: scalars, buffers, slices, elements."""
 
     __slots__ = ()
 
     def describe(self) -> str:
-        """Text for a message."""
+        """The object, for a message."""
         return str(self)
 
 
 class HostScalar:
-    """Marks a number that a call of the kernel knows: a symbolic dimension, or an expression of them."""
+    """The base of numbers that a call of the kernel knows: symbolic dimensions, and expressions of them."""
 
     __slots__ = ()
 
 
+def _operators(name: str) -> tuple[Callable[[Scalar, object], Scalar], Callable[[Scalar, object], Scalar]]:
+    """The method of a binary operator, and the method with its operands swapped."""
+    return lambda self, other: _binary(name, self, other), lambda self, other: _binary(name, other, self)
+
+
+def _comparison(name: str) -> Callable[[Scalar, object], Scalar]:
+    return lambda self, other: _compare(name, self, other)
+
+
 class Scalar(TracedValue):
-    """What has a scalar value in the trace; each of Python's operators on it emits an operation."""
+    """An object with a scalar value in the trace; each of Python's operators on it emits an operation."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's scalars leave the operation to these operators
@@ -85,89 +96,20 @@ class Scalar(TracedValue):
     def __invert__(self) -> Scalar:
         return _running().invert(self)
 
-    def __add__(self, other: object) -> Scalar:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: object) -> Scalar:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: object) -> Scalar:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: object) -> Scalar:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: object) -> Scalar:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: object) -> Scalar:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: object) -> Scalar:
-        return _binary("truediv", self, other)
-
-    def __rtruediv__(self, other: object) -> Scalar:
-        return _binary("truediv", other, self)
-
-    def __floordiv__(self, other: object) -> Scalar:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: object) -> Scalar:
-        return _binary("floordiv", other, self)
-
-    def __mod__(self, other: object) -> Scalar:
-        return _binary("mod", self, other)
-
-    def __rmod__(self, other: object) -> Scalar:
-        return _binary("mod", other, self)
-
-    def __pow__(self, other: object) -> Scalar:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: object) -> Scalar:
-        return _binary("pow", other, self)
-
-    def __and__(self, other: object) -> Scalar:
-        return _binary("and", self, other)
-
-    def __rand__(self, other: object) -> Scalar:
-        return _binary("and", other, self)
-
-    def __or__(self, other: object) -> Scalar:
-        return _binary("or", self, other)
-
-    def __ror__(self, other: object) -> Scalar:
-        return _binary("or", other, self)
-
-    def __xor__(self, other: object) -> Scalar:
-        return _binary("xor", self, other)
-
-    def __rxor__(self, other: object) -> Scalar:
-        return _binary("xor", other, self)
-
-    def __lshift__(self, other: object) -> Scalar:
-        return _binary("lshift", self, other)
-
-    def __rlshift__(self, other: object) -> Scalar:
-        return _binary("lshift", other, self)
-
-    def __rshift__(self, other: object) -> Scalar:
-        return _binary("rshift", self, other)
-
-    def __rrshift__(self, other: object) -> Scalar:
-        return _binary("rshift", other, self)
-
-    def __lt__(self, other: object) -> Scalar:
-        return _compare("lt", self, other)
-
-    def __le__(self, other: object) -> Scalar:
-        return _compare("le", self, other)
-
-    def __gt__(self, other: object) -> Scalar:
-        return _compare("gt", self, other)
-
-    def __ge__(self, other: object) -> Scalar:
-        return _compare("ge", self, other)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("sub")
+    __mul__, __rmul__ = _operators("mul")
+    __truediv__, __rtruediv__ = _operators("truediv")
+    __floordiv__, __rfloordiv__ = _operators("floordiv")
+    __mod__, __rmod__ = _operators("mod")
+    __pow__, __rpow__ = _operators("pow")
+    __and__, __rand__ = _operators("and")
+    __or__, __ror__ = _operators("or")
+    __xor__, __rxor__ = _operators("xor")
+    __lshift__, __rlshift__ = _operators("lshift")
+    __rshift__, __rrshift__ = _operators("rshift")
+    __lt__, __le__ = _comparison("lt"), _comparison("le")
+    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
 
     def __eq__(self, other: object) -> Any:  # Python's is a truth value
         return _compare("eq", self, other)
@@ -180,11 +122,11 @@ class Scalar(TracedValue):
 
 
 class Inlined(Protocol):
-    """A macro, as far as one needs it who inlines it.
+    """A macro, as the module that inlines it sees it.
 
     Attributes:
         function: the decorated function.
-        hygienic: whether free names are those of the place of definition; otherwise those of the call come first.
+        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
     """
 
     function: FunctionType
@@ -192,21 +134,22 @@ class Inlined(Protocol):
 
 
 class Trace(ABC):
-    """A trace, as those see it that do not need its IR. Operands are scalars, symbolic dimensions and numbers of the host;
-    others are refused with T141.
+    """The interface of a trace for modules that do not need its IR.
+
+    Operands are scalars, symbolic dimensions and numbers of the host; others are refused with T141.
 
     Attributes:
         dialect: ``npuir`` or ``ascendc``.
     """
 
-    dialect: str
+    dialect: Dialect
 
     @classmethod
     def running(cls: type[T], what: str) -> T:
         """The running trace.
 
         Raises:
-            TileError: T160, ``what`` was used on the host.
+            TileError: T160, ``what`` was called outside of a kernel.
         """
         found = _ACTIVE.get()
         if found is None:
@@ -217,11 +160,11 @@ class Trace(ABC):
 
     @abstractmethod
     def cast(self, value: object, kind: DType) -> Scalar:
-        """A scalar as another element type, typed also where it is a plain number."""
+        """A scalar converted to another element type; a plain number becomes a typed scalar."""
 
     @abstractmethod
     def binary(self, name: str, left: object, right: object) -> Scalar:
-        """``left name right`` of two scalars, where they meet."""
+        """``left name right`` of two scalars, in their common type."""
 
     @abstractmethod
     def compare(self, name: str, left: object, right: object) -> Scalar:
@@ -261,15 +204,15 @@ class Trace(ABC):
 
     @abstractmethod
     def bits_as(self, value: object, kind: DType) -> Scalar:
-        """A scalar's bits read as another type of the same width."""
+        """The bits of a scalar read as another type of the same width."""
 
     @abstractmethod
     def jump(self, what: str, *, leaves: bool) -> None:
-        """End this iteration of the innermost loop; with ``leaves`` the loop too."""
+        """Ends this iteration of the innermost loop; with ``leaves`` the loop too."""
 
     @abstractmethod
     def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-        """Walk the statements of a macro with its parameters bound; what it returns."""
+        """Walks the statements of a macro with its parameters bound, and returns its result."""
 
 
 _ACTIVE: ContextVar[Trace | None] = ContextVar("tilelang_npu_trace", default=None)
@@ -281,12 +224,12 @@ def active() -> Trace | None:
 
 
 def enter(trace: Trace) -> Token[Trace | None]:
-    """Make ``trace`` the running one; give the token to :func:`leave`."""
+    """Makes ``trace`` the running one; :func:`leave` takes the token."""
     return _ACTIVE.set(trace)
 
 
 def leave(token: Token[Trace | None]) -> None:
-    """End the running trace."""
+    """Ends the running trace."""
     _ACTIVE.reset(token)
 
 

@@ -1,4 +1,4 @@
-"""The statements of a loop's body as its author counts them: each op says in its location which one it is of."""
+"""Numbers the statements of a loop's body: the location of each operation has the number of its statement."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilelang_npu.dialects.ir.effects import is_pure
 from tilelang_npu.errors import Location
 
 
-class Counted:
-    """Counts while a body is walked.
+class StatementNumbers:
+    """Numbers statements while a body is walked.
 
     Attributes:
-        number: of the loop, in the locations.
-        places: where each statement stands.
+        number: the number of the loop, in the locations.
+        places: the place of each statement.
     """
 
     def __init__(self, block: Block, number: int) -> None:
@@ -26,7 +26,7 @@ class Counted:
         self.places: list[Location] = []
 
     def close(self, block: Block, place: Location) -> None:
-        """Behind each statement of the source: what the body has got of it, and of none within, is one."""
+        """Ends a statement of the source: the operations that the body has got since the last one are a statement."""
         if block is not self._block:
             return
         first = self._block.first_op if self._seen is None else self._seen.next_op
@@ -43,10 +43,10 @@ class Counted:
 
 
 def _does_something(op: Operation) -> bool:
-    """Whether an op, or one in it, is more than a scalar or an allocation."""
+    """Whether an operation, or one in it, is more than a scalar or an allocation."""
     if op.regions:
         return any(_does_something(inner) for region in op.regions for block in region.blocks for inner in block.ops)
     return not (is_pure(op) or isinstance(op, (tile.AllocOp, memref.LoadOp)) or op.has_trait(IsTerminator))
 
 
-__all__ = ["Counted"]
+__all__ = ["StatementNumbers"]

@@ -1,4 +1,4 @@
-"""Modules that have the names that TileLang gives them, and stand elsewhere in this package: the same module objects."""
+"""Modules with a second name, the one that TileLang gives them; both names give the same module object."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    Loader = MetaPathFinder = object  # the module of the abstract classes loads those of archives and temporary files
+    Loader = MetaPathFinder = object  # importing the abstract classes would load many modules
 
 
-class Stand(Loader):
-    """Hands out the module that another name stands for.
+class AliasLoader(Loader):
+    """Loads the module that another name stands for.
 
     Args:
-        target: its own name.
+        target: the module's own name.
     """
 
     def __init__(self, target: str) -> None:
@@ -31,17 +31,17 @@ class Stand(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has put the other name's spec on a module that has one of its own.
+        # the import system has set the second name's spec on the module, which has its own
         if module.__spec__ is not None:
             module.__spec__ = module.__spec__.loader_state
 
 
-class Places(MetaPathFinder):
-    """Answers for some modules of a package, and for what is below them.
+class ModuleAliases(MetaPathFinder):
+    """Finds some modules of a package under second names, and their submodules.
 
     Args:
         package: the package.
-        modules: where each is, below the package.
+        modules: for each second name the module's own name, below the package.
     """
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
@@ -57,6 +57,6 @@ class Places(MetaPathFinder):
             return None
         place = f"{package}.{self._modules[first]}{dot}{below}"
         try:
-            return None if find_spec(place) is None else ModuleSpec(fullname, Stand(place))
+            return None if find_spec(place) is None else ModuleSpec(fullname, AliasLoader(place))
         except ModuleNotFoundError:
             return None

@@ -1,4 +1,5 @@
-"""Names of the two dialects that the machine has nothing for: each says at the line that uses it what does its work."""
+"""Names of TileLang that this package does not support, and names of other libraries that users look for: what to use instead.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tilelang_npu.traced.author import user_location
 _SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
 _POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
 _COPIES = "T.copy moves tiles; T.set_flag and T.wait_flag order it, or TL_ASCEND_AUTO_SYNC does"
-_THREADS = "a core has no threads: T.Parallel says what is done to all elements"
+_THREADS = "a core has no threads: T.Parallel loops over all elements"
 _BLOCKS = "name the blocks where the launch opens: with T.Kernel(m, n) as (bx, by)"
 
 _INSTEAD: dict[str, str] = {
@@ -32,14 +33,14 @@ _INSTEAD: dict[str, str] = {
     "call_extern": "a kernel is written in T alone: there is no C++ to call",
     "access_ptr": "name the buffer, a slice of it, or the element where a tile starts",
     "ws": "T.Scope('C') and T.Scope('V') say which core does the work",
-    "annotate_padding": "T.copy(..., pad_value=...) fills what lies beyond a tensor",
+    "annotate_padding": "T.copy(..., pad_value=...) gives elements past the end of a tensor a value",
     "import_source": "a kernel is written in T alone: there is no C++ to add to",
     "c2d_im2col": "copy the rows of each patch with T.copy, or rearrange the image on the host",
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
-    "gemm_v1": "T.gemm_v0",
+    "gemm_v1": "use T.gemm_v0",
 }
 _EXTREME = "T.v{0}(a, b, out) of tiles, T.{0} of numbers; T.reduce_{0} along an axis"
-_ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); what hangs over the edge needs no mask"
+_ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); elements past the end need no mask"
 
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("load", "store", "make_block_ptr", "make_tensor_descriptor", "tma_copy_async", "async_copy"), _ACCESS),
@@ -47,7 +48,7 @@ ELSEWHERE: dict[str, str] = {
                     "name the blocks where the launch opens: with T.Kernel(m, n, is_npu=True) as (i, j, _)"),
     **dict.fromkeys(("thread_idx", "threadIdx", "lane_id", "warp_id"), _THREADS),
     **dict.fromkeys(("syncthreads", "__syncthreads", "debug_barrier", "sync_warp"),
-                    "leave it out: the compiler orders what a core does; by hand, T.barrier_all waits for all pipes of a core"),
+                    "leave it out: the compiler orders the work of a core; by hand, T.barrier_all waits for all its pipes"),
     **dict.fromkeys(("dot", "matmul", "einsum"), "T.gemm(a, b, c) multiplies tiles, and adds to c unless initC holds"),
     **dict.fromkeys(("zeros", "zeros_like"), "allocate a buffer (T.alloc_shared, T.alloc_fragment) and T.clear it"),
     **dict.fromkeys(("full", "full_like", "ones", "ones_like"),
@@ -58,11 +59,11 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("minimum", "amin"), _EXTREME.format("min")),
     "argmax": 'T.reduce_with_index(a, values, places, dim=1, reduce_mode="max_with_index_left")',
     "argmin": 'T.reduce_with_index(a, values, places, dim=1, reduce_mode="min_with_index_left")',
-    "where": "T.if_then_else(condition, x, y) of an element, in T.Parallel; T.vselect of tiles, by a mask of T.vcmp",
-    "cdiv": "T.ceildiv", "constexpr": "what is constant is a parameter of the factory", "static_range": "T.unroll",
-    "trans": "T.gemm takes a_transpose and b_transpose; T.transpose(src, dst, permutation) turns a tile",
+    "where": "T.if_then_else(condition, x, y) of an element, in T.Parallel; T.vselect of tiles, with a mask of T.vcmp",
+    "cdiv": "T.ceildiv", "constexpr": "make the constant a parameter of the factory", "static_range": "T.unroll",
+    "trans": "T.gemm takes a_transpose and b_transpose; T.transpose(src, dst, permutation) transposes a tile",
     **dict.fromkeys(("expand_dims", "broadcast_to"),
-                    "nothing is needed: where a tile has size 1 it is repeated; T.vbrc(src, dst) writes it out"),
+                    "leave it out: a tile is repeated along axes of size 1; T.vbrc(src, dst) repeats one explicitly"),
     **dict.fromkeys(("associative_scan", "cumprod"), "T.cumsum adds up along an axis; other scans are loops of T.serial"),
     **dict.fromkeys(("atomic_cas", "atomic_xchg", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"),
                     "T.atomic_add is the atomic operation of this chip; others reduce in a second pass"),
@@ -70,7 +71,7 @@ ELSEWHERE: dict[str, str] = {
     "tanh_approx": "T.tanh", "device_print": "T.print of a tile or a number, T.printf with a format",
     "static_assert": "T.assert_", "sort": "T.tile.sort",
 }
-"""Names that users of Triton, NumPy and CUDA look for, and what does their work here."""
+"""Names that users of Triton, NumPy and CUDA look for, and what to use instead."""
 
 _TWO_RESULTS = "multiply in int64 and take the halves with T.vshr and T.vcast"
 
@@ -78,11 +79,11 @@ NAMES: frozenset[str] = frozenset(_INSTEAD)
 
 
 class UnknownName(TileError, AttributeError):
-    """``T.cpoy``: the language has no such name. Also an :class:`AttributeError`, so that ``hasattr`` answers."""
+    """The error of ``T.cpoy``, which does not exist. Also an :class:`AttributeError`, so that ``hasattr`` works."""
 
 
 def unknown(name: str, known: list[str]) -> UnknownName:
-    """The error for ``T.<name>``, of which ``known`` are the names beside it: what does its work, or what is spelled alike."""
+    """The error for ``T.<name>``; the advice comes from :data:`ELSEWHERE`, or from the most similar name in ``known``."""
     last = name.rsplit(".", 1)[-1]
     import difflib
 
@@ -91,7 +92,7 @@ def unknown(name: str, known: list[str]) -> UnknownName:
     advice = "dir(T) lists what there is"
     if last in ELSEWHERE:
         advice = ELSEWHERE[last]
-    elif close:  # of equally near names the one that begins alike: T.vad is T.vadd, not T.vpad
+    elif close:  # of equally similar names, the one with the longest common prefix: T.vadd for T.vad, not T.vpad
         nearest = max(close, key=lambda each: (difflib.SequenceMatcher(None, each, last).ratio(),
                                                sum(each[:size] == last[:size] for size in range(1, len(last) + 1))))
         advice = f"did you mean {prefix}{nearest}?"
@@ -99,13 +100,13 @@ def unknown(name: str, known: list[str]) -> UnknownName:
 
 
 class Unsupported:
-    """Stands for a language function that the machine has nothing for; using it is the error."""
+    """A name of TileLang that is not supported; each use of it is an error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def refuse(self, location: Location | None = None) -> NoReturn:
-        """Raise T190, at ``location`` or where the user's code stands."""
+        """Raises T190 at ``location``, or at the statement of the user that is executed."""
         raise TileError(f"T.{self._name} is not supported", code="T190", location=location or user_location(),
                         help=_INSTEAD.get(self._name, _TWO_RESULTS))
 
@@ -116,7 +117,7 @@ class Unsupported:
         self.refuse()
 
     def __exit__(self, *_: object) -> None:
-        """Never reached."""
+        """Not reached: ``__enter__`` raises."""
 
     def __getitem__(self, _item: object) -> NoReturn:
         self.refuse()

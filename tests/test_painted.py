@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from tilelang_npu.cli.colours import painted
+from tilelang_npu.display import painted
 
 TEXT = "race[S201]: bytes are read too early\n  --> kernel.py:3:5\n"
 

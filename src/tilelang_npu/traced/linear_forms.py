@@ -1,7 +1,8 @@
-"""What the front end can prove about sizes and signs: sums of integers by what they are made of, and the bounds of types.
+"""What the front end can prove about integers: linear forms, and the bounds of types.
 
-What is not linear (a loop variable, a quotient, a load) is an atom, numbered by its structure, so the same expression written
-twice is the same sum. ``stop - start`` of a slice is a constant where the two sums differ by one.
+A linear form is a sum of multiples of atoms. An atom is a value that is not linear (a loop variable, a quotient, a load); atoms
+are numbered by their structure, so that an expression that is written twice has one form. ``stop - start`` of a slice is a
+constant if the difference of the two forms is.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from tilelang_npu.ops import DType
 
 @dataclass
 class Atoms:
-    """Numbers of atoms by structure; one table per trace."""
+    """The numbers of atoms by their structure; one table for each trace."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
 
     def of(self, structure: Hashable) -> Linear[int]:
-        """The atom of that structure."""
+        """The atom with that structure."""
         return Linear.of(self.numbers.setdefault(structure, len(self.numbers)))
 
     def fresh(self) -> Linear[int]:
-        """An atom that equals no other."""
+        """An atom that is not equal to any other."""
         return self.of(("fresh", len(self.numbers)))
 
 
 def bounds_of(dtype: DType) -> Interval:
-    """What an integer type holds."""
+    """The values of an integer type."""
     return TRUTH if dtype.is_bool else Interval.of_bits(dtype.bits, signed=dtype.is_signed)
 
 
