@@ -61,7 +61,7 @@ class BatchedEmitter(PythonEmitter):
         self._body: list[str] | None = None
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
-        """OpRecorder the op and its data flow; the statements of its handler then run block by block."""
+        """Records the op and its data flow; the statements of its handler then run block by block."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self._here = {}

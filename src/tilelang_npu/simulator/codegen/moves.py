@@ -31,7 +31,7 @@ _BLOCK = np.dtype("V32")
 
 def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = False, turned: bool = False,
              targets: Sequence[Buffer] = ()) -> None:
-    """OpRecorder a move along a path of the chip; ``turned`` exchanges rows and columns.
+    """Records a move along a path of the chip; ``turned`` exchanges rows and columns.
 
     ``targets`` are the memrefs that it writes, where they are not the op's destination.
     """

@@ -31,7 +31,7 @@ class ObservedEmitter(PythonEmitter):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """OpRecorder the op and emits the call before it; ops without numbers are not observed."""
+        """Records the op and emits the call before it; ops without numbers are not observed."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         if any(not operand.scratch for operand in operands):

@@ -1,4 +1,4 @@
-"""OpRecorder of a function's ops: the core and pipe, the bytes that they access, and the inputs of their cost."""
+"""The records of a function's ops: the core and pipe, the bytes that they access, and the inputs of their cost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class OpRecorder(SsaValues):
     def record_op(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
                   held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
                   called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
-        """OpRecorder an op with the effects that its class declares (``dialects/ir/effects.py``), in operand order.
+        """Records an op with the effects that its class declares (``dialects/ir/effects.py``), in operand order.
 
         Args:
             op: the op.
@@ -124,7 +124,7 @@ class OpRecorder(SsaValues):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """OpRecorder an op. Called directly only for ops that synchronise; other ops use :meth:`record_op`.
+        """Records an op. Called directly only for ops that synchronise; other ops use :meth:`record_op`.
 
         Args:
             op: the op.

@@ -33,7 +33,7 @@ class StepwiseEmitter(PythonEmitter):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """OpRecorder the op; the statements of its handler become a function."""
+        """Records the op; the statements of its handler become a function."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self.switches = True

@@ -53,7 +53,7 @@ class TracingEmitter(PythonEmitter):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """OpRecorder the op; the statements of its handler are omitted, unless they make a number for the scalar unit."""
+        """Records the op; the statements of its handler are omitted, unless they make a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results
         texts = [self.expression(value).text for value in _numbers(op) if value in self._differing and value not in self._own]

@@ -133,7 +133,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
 
 def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
            times: int = 1) -> tuple[list[str], list[str]]:
-    """OpRecorder a vector op with plain operands, and returns the names of its arrays."""
+    """Records a vector op with plain operands, and returns the names of its arrays."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0

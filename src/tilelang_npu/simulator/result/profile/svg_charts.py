@@ -81,7 +81,7 @@ def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
     height = ROW * (len(rows) + 1)
     shown.append(_time_axis(total * per_cycle, height))
     left, more = len(slices) - MOST_SLICES, len(block.traced.together.cores) - len(cores)
-    notes = [f"{left} later slices are left out"] * (left > 0) + [f"{more} more cores run shared_cycles these"] * (more > 0)
+    notes = [f"{left} later slices are left out"] * (left > 0) + [f"{more} more cores run at the same time"] * (more > 0)
     shown += [f'<text x="0" y="{height + 34}">{"; ".join(notes)}</text>'] * bool(notes)
     return _svg("".join(shown), height + 22 + 18 * bool(notes), "timeline")
 
