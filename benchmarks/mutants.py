@@ -205,8 +205,9 @@ def make_map(folder: Path, chosen: list[Mutant], jobs: int) -> None:
     for written in notes.iterdir():
         for line in written.read_text(encoding="utf-8").splitlines():
             number_text, _, test = line.partition(" ")
-            tests[int(number_text)].add(test)
-    found = {_key(mutant): sorted((times.get(test, 1.0), test) for test in tests[number])
+            if test in times:  # and no test of a suite that a test runs
+                tests[int(number_text)].add(test)
+    found = {_key(mutant): sorted((times[test], test) for test in tests[number])
              for number, mutant in enumerate(chosen)}
     (folder / "map.json").write_text(json.dumps(found, indent=0), encoding="utf-8")
 
@@ -300,6 +301,8 @@ def _by_tests(place: Path, tests: Timed, seconds: float) -> str | None:
         return f"no end within {limit:.0f} s"
     if done.returncode == 0:
         return None
+    if done.returncode in (4, 5):
+        raise RuntimeError(f"pytest does not find the tests of {place}: {done.stdout[-500:]}")
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return failed[0][:200] if failed else f"exit code {done.returncode}: {(done.stdout + done.stderr)[-200:]}"
 
