@@ -265,7 +265,7 @@ def waiting_in_front(module: ModuleOp) -> ModuleOp:
             for event, number in waits:
                 Rewriter.insert_op(hivm.WaitFlagOp(event.source, event.target, number), InsertPoint.before(op))
             Rewriter.insert_op(none, InsertPoint.before(op))
-            op.pass_on({event.place: none.result for event, _ in waits}, none.result)
+            op.set_sync_arguments({event.place: none.result for event, _ in waits}, none.result)
     return made
 
 

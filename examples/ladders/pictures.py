@@ -8,6 +8,7 @@ import ladders
 from ladders import Ladder, Timed
 from ladders.advised import Said
 from tilelang_npu.charts import Curve, curves, picture
+from tilelang_npu.simulator.result.profile import svg_charts
 
 GOAL = "#b24c4c"
 """The colour of the line that the last step is to reach."""
@@ -28,7 +29,7 @@ def timeline(said: Said) -> str:
     """What each pipe of a block does for a while, in the middle of the longest launch."""
     launch, parts = max(zip(said.profile.launch.parts, said.profile.parts, strict=True), key=lambda one: one[0].time_us)
     block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
-    return picture(drawings.timeline(launch, block, most=SLICES), f"{launch.name}, a part of a block")
+    return picture(svg_charts.timeline(launch, block, most=SLICES), f"{launch.name}, a part of a block")
 
 
 def roofline(said: Mapping[str, Said]) -> str:
@@ -36,4 +37,4 @@ def roofline(said: Mapping[str, Said]) -> str:
     found = {name: one.profile.roofline for name, one in said.items()}
     *_, last = found
     roof = found.pop(last)
-    return picture(drawings.roof(roof, found), "under the roof") if roof.unit and roof.hbm_bytes else ""
+    return picture(svg_charts.roof(roof, found), "under the roof") if roof.unit and roof.hbm_bytes else ""

@@ -59,7 +59,7 @@ def test_the_page_of_the_language_is_what_the_functions_say(tool, root: Path) ->
     headings = [line for line in made.splitlines() if line.startswith("## ")]
     named = {name for line in headings for name in re.findall(r"`T\.([\w.]+)`", line)}
     assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} == named
-    assert {"## `kernel.trace(*args: Any, **named: Any)`", "## `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
+    assert {"## `kernel.trace(*args: object, **named: object)`", "## `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
     assert "- `workspace_idx`: " in made
     assert tool("ops", "exp", "--language", str(folder)).code == 1
 

@@ -29,6 +29,6 @@ def test_swapped_flags(refused):
     with refused(
         "S301", at="T.wait_cross_flag",
         message=r"S of AIC \(line \d+\) and S of AIV0 \(line \d+\) wait for each other",
-        help="in front of the wait",
+        help="before the wait",
     ):
         factory()(np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float32))

@@ -126,7 +126,7 @@ def test_a_loop_over_kernels_is_refused_as_any_loop_there() -> None:
                 row = T.alloc_shared((64,), "float32")
                 T.copy(A, row)
 
-    with pytest.raises(TileError, match=r"a loop stands outside T\.Kernel") as caught:
+    with pytest.raises(TileError, match=r"a loop is outside T\.Kernel") as caught:
         tilelang.compile(main, target="npuir")
     assert caught.value.code == "T160"
 

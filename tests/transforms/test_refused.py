@@ -312,10 +312,10 @@ def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
     (pipeline,) = kernel.explain().sections["pipelines"]
     if rows == 64:
         assert one.kind == DONE and one.text.startswith("x has 2 slots in the loop at line")
-        assert pipeline.endswith("take turns with x (UB)")
+        assert pipeline.endswith("multi-buffered: x (UB)")
     else:
         assert one.text == "x has one slot instead of 2: a slot takes 114 688 bytes, and of the 196 608 of UB too few are left"
-        assert pipeline.endswith("take turns with nothing")
+        assert pipeline.endswith("multi-buffered: nothing")
 
 
 @pytest.mark.parametrize(("count", "said"), [

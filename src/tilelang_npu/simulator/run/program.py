@@ -62,7 +62,7 @@ class CompiledForms(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class CompiledKernel:
+class ExecutableKernel:
     """What it takes to run a kernel without its module.
 
     Attributes:
@@ -131,13 +131,13 @@ class Program:
                       for sub in range(per_block if function.core == "AIV" else 1))
         asked = answer_of(module, name + _WORKSPACE_FUNCTION, target)
         default = "the default in place of " if asked is None else ""
-        self._begin(module, target, CompiledKernel(
+        self._begin(module, target, ExecutableKernel(
             name, functions, mixed,
             MAX_BLOCKS * (1 if mixed or kernels[0][0] != "AIV" else blocks_per_point(kernels[0][1], target.aiv_per_aic)),
             lanes, any(function.global_sync for function in functions), WORKSPACE_BYTES if asked is None else asked,
             f"{default}{name}{_WORKSPACE_FUNCTION}"))
 
-    def _begin(self, module: ModuleOp | Callable[[], ModuleOp], chip: Chip, kernel: CompiledKernel,
+    def _begin(self, module: ModuleOp | Callable[[], ModuleOp], chip: Chip, kernel: ExecutableKernel,
                facts: Kept[str, Any] | None = None, forms: Callable[[], CompiledForms] | None = None) -> None:
         """Sets the fields of a new program.
 
