@@ -157,7 +157,8 @@ def test_what_there_is_no_room_for(body: str, said: str) -> None:
 
 @pytest.mark.parametrize("command", ["sim", "check"])
 @pytest.mark.parametrize(("sizes", "said"), [
-    (f"{2**40}x4", f"takes {2**44} bytes"), ("1x" * 70 + "4", "cannot be generated"), (f"{FAR}x{FAR}", "bytes, Ascend910B2 has")])
+    (f"{2**40}x4", f"takes {2**44} bytes"), ("1x" * 70 + "4", "cannot be generated"),
+    (f"{FAR}x{FAR}", "bytes, Ascend910B2 has")])
 def test_arrays_that_nobody_has(command: str, sizes: str, said: str, tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "kernel.mlir"
     file.write_text(texts.module(texts.kernel("AIV", [f"%A: memref<{sizes}xf32, {texts.GM}>"], "")))
