@@ -28,6 +28,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, EnumMeta
 from itertools import zip_longest
+from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
@@ -90,6 +91,7 @@ _WRAPPER_ATTRIBUTES = {*functools.WRAPPER_ASSIGNMENTS, "__wrapped__", "function"
 
 _SINGLE_DISPATCH: Any = functools.singledispatch(lambda _: None)
 _LRU_CACHE = type(functools.lru_cache(lambda: None))
+_builtins_of = attrgetter("__builtins__")  # of a function; some versions of typeshed do not declare it
 _BUILTINS = dict(vars(builtins))
 
 
@@ -178,7 +180,7 @@ class Reader:
         Raises:
             TypeError: its result changes from call to call, or the built-in was replaced.
         """
-        known: dict[str, object] = function.__builtins__  # type: ignore[attr-defined]  # typeshed does not declare it
+        known: dict[str, object] = _builtins_of(function)
         if name in CHANGING_BUILTINS or known.get(name, ABSENT) is not _BUILTINS.get(name, ABSENT):
             raise TypeError(f"it uses {name}")
 
