@@ -99,6 +99,7 @@ class InterpretedLaunch:
         schedule: the cores that run concurrently.
         blocks, vectors: the number of blocks of the launch, and of Vector cores of a block.
         written: the buffers on chip that have been written.
+        adds: whether the kernel makes atomic updates.
     """
 
     schedule: CoreSchedule
@@ -108,7 +109,7 @@ class InterpretedLaunch:
         self.source, self.dialect, self.arguments, self.operation = source, dialect, dict(arguments), operation
         self.roles: dict[object, str] = {}
         self.shared: dict[object, Any] = {}
-        self.probing = self.fifo = False
+        self.probing = self.fifo = self.adds = False
         self.channels = TileChannels()
         self.blocks, self.vectors = 0, 1
         self.written: set[HostBuffer] = set()
@@ -121,7 +122,8 @@ class InterpretedLaunch:
         """Executes the kernel."""
         nodes = list(self._definitions(self.source.function, self.source.node, set()))
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
-        reads_number = any(map(_reads_vector_number, nodes))
+        self.adds = any("atomic" in name for name in named)
+        reads_number = any(_reads_vector_number(node, even_if_unread=self.adds and self.dialect == "ascendc") for node in nodes)
         with _BLAS.limit(limits=1), np.errstate(all="ignore"):  # tiles are too small for several threads
             if not named & _FLAGS and not (reads_number and named & _CUBE):
                 try:
@@ -236,14 +238,19 @@ def _filled(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell
 
 
-def _reads_vector_number(node: ast.FunctionDef) -> bool:
-    """Whether the kernel reads the number of its Vector core, the name after the block ids in ``with T.Kernel(...) as``."""
+def _reads_vector_number(node: ast.FunctionDef, *, even_if_unread: bool) -> bool:
+    """Whether the kernel reads the number of its Vector core, the name after the block ids in ``with T.Kernel(...) as``.
+
+    Args:
+        even_if_unread: a name other than ``_`` is enough.
+    """
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
     items = [item for part in ast.walk(node) if isinstance(part, ast.With) for item in part.items]
     return any(isinstance(item.context_expr, ast.Call) and isinstance(item.optional_vars, (ast.Tuple, ast.List))
                and getattr(item.context_expr.func, "attr", getattr(item.context_expr.func, "id", "")) == "Kernel"
                and len(item.optional_vars.elts) == len(item.context_expr.args) + 1
-               and isinstance(last := item.optional_vars.elts[-1], ast.Name) and last.id in read for item in items)
+               and isinstance(last := item.optional_vars.elts[-1], ast.Name)
+               and (last.id in read or (even_if_unread and last.id != "_")) for item in items)
 
 
 # --- what the rewritten source calls -----------------------------------------------------------------------------------------
@@ -253,9 +260,17 @@ class RewrittenCalls:
     """The object that the rewritten source calls ``__kernel__``."""
 
     @staticmethod
-    def blocks(frame: Any, names: int, used: bool) -> Iterator[contextlib.AbstractContextManager[Any]]:
-        """The blocks of a ``T.Kernel`` that the core executes, each as a context manager that gives the block ids."""
+    def blocks(frame: Any, names: int, named: bool, read: bool) -> Iterator[contextlib.AbstractContextManager[Any]]:
+        """The blocks of a ``T.Kernel`` that the core executes, each as a context manager that gives the block ids.
+
+        Args:
+            frame: what ``T.Kernel`` returned.
+            names: number of names after ``as``.
+            named, read: whether the number of the Vector core has a name, and whether the kernel reads it. Both Vector cores
+                of an ascendc block execute the same work if it is not read, which shows only in atomic updates.
+        """
         core = current()
+        used = read or (named and core.launch.adds and core.launch.dialect == "ascendc")
         grid = tuple(integer(count) for count in frame.blocks)
         if min(grid) <= 0:
             raise fail(f"T.Kernel: block counts {grid}", "a size or a number among the arguments makes the grid empty", "T406")

@@ -4,7 +4,7 @@ Lines, names and expressions stay the author's, so that a debugger stops at them
 gives them another meaning than Python:
 
 ====================================  ================================================================================
-``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True):`` around ``with b as (c, v): ...``
+``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True, True):`` around ``with b as (c, v): ...``
 ``for i in LOOP: ...``                 ``for i in K.loop(LOOP): ...``
 ``for i in T.Parallel(n): ...``        ``for p in K.parallel(T.Parallel(n), True):`` around ``with p as i: ...``
 ``while TEST: ...``                    ``for w in K.endless():`` around ``if not TEST: break`` and ``...``
@@ -142,10 +142,11 @@ class Rewriter(ast.NodeTransformer):
         if name == "Kernel":
             count = len(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else int(target is not None)
             last = names[-1] if names else "_"
-            used = count > 1 and last != "_" and last in self._reads
+            named = count > 1 and last != "_"
             one = self._fresh("block")
             frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), target)], made)
-            blocks = _kernel("blocks", source, ast.Constant(count), ast.Constant(used))
+            read = named and last in self._reads
+            blocks = _kernel("blocks", source, ast.Constant(count), ast.Constant(named), ast.Constant(read))
             return _at(node, ast.For(ast.Name(one, ast.Store()), blocks, [_at(node, frame)], []))
         if name in _BRANCHES and target is None:
             here = self._fresh("here")

@@ -126,7 +126,7 @@ def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
     values = np.asarray(values)
     whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
     if values.dtype == kind.numpy:
-        return values if mode == "rint" or not kind.is_float else integral(values.astype(np.float32), mode).astype(kind.numpy)
+        return values
     if kind.is_bool:
         return values != 0
     if not kind.is_float:

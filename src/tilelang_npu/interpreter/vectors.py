@@ -16,6 +16,7 @@ from tilelang_npu.interpreter.typed_scalars import (
     TypedScalar,
     cast_elements,
     finish,
+    integral,
     is_scalar,
     rounded,
     shifted,
@@ -294,7 +295,10 @@ def _convert(source: TileRef, target: TileRef, mode: str) -> None:
     values, scale = _fitted(source, target.extents), current().scale
     if source.kind == "int32" and target.kind == "float16" and scale is not None:
         values = values.astype(np.float32) * np.float32(scale)
-    target.view()[...] = cast_elements(values, target.kind, mode)
+    if source.kind == target.kind and target.kind.is_float:  # a conversion to the same type rounds to integers
+        target.view()[...] = integral(values.astype(np.float32), mode).astype(target.kind.numpy)
+    else:
+        target.view()[...] = cast_elements(values, target.kind, mode)
 
 
 @tiles("vcast", "npuir_cast")

@@ -173,13 +173,22 @@ def _reduce_along(function: str, source: Tile | Declared, target: Tile | Declare
         raise TileError(f"{what}: clear or the real sizes are given twice", code="T145",
                         help=f"it is called as {what}(buffer, out, dim=-1, clear=True, real_shape=None)")
     clear, real = (flags or [clear])[0], (sizes or [real])[0]
-    axis, mode = _tile_axis(what, source, dim), function.removeprefix("reduce_")
+    return _reduce_with_clear(source, target, function, _tile_axis(what, source, dim), clear, real)
+
+
+def _reduce_with_clear(buffer: Tile | Declared, out: Tile | Declared, reduce_type: str, dim: object, clear: bool,
+                       real_shape: object) -> Call | None:
+    """Reduces along one axis; returns a :class:`Call` for buffers that are declared outside of a kernel.
+
+    The name and the parameters are those of TileLang-Ascend, whose tests replace the function.
+    """
+    what, mode = f"T.{reduce_type}", reduce_type.removeprefix("reduce_")
     mode = _BITS.get(mode, mode)
-    if isinstance(source, Declared):
-        assert isinstance(target, Declared)
-        return describe("tl.ascend_reduce", (source, target), (function, axis, clear, real),
-                        lambda made, out: _reduce(what, mode, made, out, axis, real, clear))
-    _reduce(what, mode, source, target, axis, real, clear)
+    if isinstance(buffer, Declared):
+        assert isinstance(out, Declared)
+        return describe("tl.ascend_reduce", (buffer, out), (reduce_type, dim, clear, real_shape),
+                        lambda source, target: _reduce(what, mode, source, target, dim, real_shape, clear))
+    _reduce(what, mode, buffer, out, dim, real_shape, clear)
     return None
 
 
