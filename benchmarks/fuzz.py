@@ -40,7 +40,7 @@ from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.jit.recording import record
 from tilelang_npu.runtime.reports.static_checker import Checker
 from tilelang_npu.target import chips
-from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -543,7 +543,7 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
         if type(error) is not TileError:  # InternalError
             return found("exception", f"{type(error).__name__} {error.code}", str(error))
         raise Refused(error.code) from None
-    except Exception as error:  # noqa: BLE001  (a crash of the compiler is reported with its seed; the campaign goes on)
+    except Exception as error:  # noqa: BLE001  (any exception of the compiler is a finding of this seed)
         return _raised(error, found)
     try:
         with record(sanitizer=Sanitizer([])) as done:
@@ -560,7 +560,7 @@ def judge(program: Program, seed: int, chip: str, without: tuple[str, ...]) -> F
         if of_run in OUTSIDE and reported(kernel.interpret, program, seed) in OUTSIDE:
             raise Refused(error.code) from None
         return found("exception", error.code, str(error))
-    except Exception as error:  # noqa: BLE001  (a crash of the simulator is reported in the same way)
+    except Exception as error:  # noqa: BLE001  (any exception of the simulator is a finding of this seed)
         return _raised(error, found)
     if not agreement:
         code = f" with {hazards[0].code}" if hazards else ""  # shrinking must not add reads of unwritten memory

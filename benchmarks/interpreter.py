@@ -20,6 +20,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -38,13 +39,11 @@ def calls(file: Path) -> list[tuple[JITKernel, tuple[Any, ...]]]:
         found.setdefault(id(self), (self, copied(self.positional(args, dict(named)))))
         return plain(self, *args, **named)
 
-    JITKernel.__call__ = noted  # type: ignore[method-assign]  # counts the calls of an unmodified script
     sys.path.insert(0, str(file.parent))
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with mock.patch.object(JITKernel, "__call__", noted), contextlib.redirect_stdout(io.StringIO()):
             runpy.run_path(str(file), run_name="__main__")
     finally:
-        JITKernel.__call__ = plain  # type: ignore[method-assign]  # puts the method back
         sys.path.remove(str(file.parent))
     return list(found.values())
 

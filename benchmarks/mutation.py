@@ -64,7 +64,8 @@ from tilelang_npu.simulator.run.entry_functions import kernel_of
 from tilelang_npu.simulator.run.program import Left, RecordedLaunch
 from tilelang_npu.simulator.run.reordered_execution import Stores
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
-from tilelang_npu.simulator.time.pipe_steps import JOIN, PIPES
+from tilelang_npu.simulator.time.pipe_steps import JOIN
+from tilelang_npu.target.chip_data import PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")

@@ -123,7 +123,7 @@ def _slots(one: Function, sizes: Needed) -> int:
     target.register(replace(CHIP, name="as large", aliases=(), hivm_target="as large", memory=memory))
     module = parse_module(one.text)
     try:
-        PlanMemory("as large", quiet=True).apply(make_context(), module)
+        PlanMemory("as large", synchronise=False, quiet=True).apply(make_context(), module)
     except TileError as error:
         if error.code != "T104":
             raise

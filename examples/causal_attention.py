@@ -1,4 +1,4 @@
-"""Causal attention: each position sees itself and those in front of it. Tiles behind the diagonal are not computed.
+"""Causal attention: each position sees itself and those before it. Tiles after the diagonal are not computed.
 
 Row statistics are vectors, as most attention kernels write them, and the tile on the diagonal is masked.
 """

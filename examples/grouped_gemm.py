@@ -32,7 +32,7 @@ def grouped_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=64, stages=2
 
             column = block % columns * tile_N
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # tiles of the experts in front of this one
+            first = T.alloc_var("int32", init=0)  # tiles of the experts before this one
             seen = T.alloc_var("int32", init=0)
             for g in T.serial(groups):
                 if seen <= block // columns:

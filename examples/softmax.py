@@ -12,7 +12,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def softmax(rows, columns, tile=8, blocks=48, stages=3):
+def softmax(rows, columns, tile=16, blocks=48, stages=2):
     @T.prim_func
     def softmax(
         X: T.Tensor((rows, columns), "float32"),

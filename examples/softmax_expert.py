@@ -8,7 +8,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="ascendc")
-def softmax(rows, columns, tile=8, blocks=48, stages=2):
+def softmax(rows, columns, tile=16, blocks=48, stages=2):
     tiles = T.ceildiv(rows, tile * blocks)
 
     @T.prim_func

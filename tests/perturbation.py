@@ -26,11 +26,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter
 
 from tilelang_npu import ops
 from tilelang_npu.ops import meaning, recipes
 from tilelang_npu.ops.spec import Step
-from tilelang_npu.transforms.tile import expand_composites
+from tilelang_npu.transforms.tile.expand_composites import ExpandComposite
 
 _USED: set[str] = set()
 
@@ -68,14 +70,15 @@ def _kernel(name: str | None) -> Callable[..., Any]:
     return kernel
 
 
-def _expand(name: str | None) -> Callable[..., None]:
-    original = expand_composites._expand
+def _expand_composite() -> Callable[..., None]:
+    original = ExpandComposite.match_and_rewrite
 
-    def expand(op: Any, entry: ops.Composite) -> None:
-        _USED.add(entry.name)
-        original(op, entry)
+    def match_and_rewrite(pattern: ExpandComposite, op: Operation, rewriter: PatternRewriter) -> None:
+        original(pattern, op, rewriter)
+        if rewriter.has_done_action:
+            _USED.add(op.entry().name)
 
-    return expand
+    return match_and_rewrite
 
 
 @contextmanager
@@ -108,7 +111,7 @@ def perturbed(name: str | None) -> Iterator[set[str]]:
         stack.enter_context(mock.patch.dict(recipes._RECIPES))  # by the ids of objects that are let go behind it
         stack.enter_context(mock.patch.object(meaning, "kernel", _kernel(name)))
         stack.enter_context(mock.patch.object(meaning, "ufunc", return_value=None))
-        stack.enter_context(mock.patch.object(expand_composites, "_expand", _expand(name)))
+        stack.enter_context(mock.patch.object(ExpandComposite, "match_and_rewrite", _expand_composite()))
         yield _USED
 
 

@@ -15,7 +15,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.transforms import pipeline
-from tilelang_npu.transforms.ir import levels
+from tilelang_npu.transforms.infra import levels
 
 N = 64
 PACKAGE = Path(tilelang.__file__).parent

@@ -29,8 +29,8 @@ STEPS = [step for folder in FOLDERS for step in ladders.steps(folder)]
 NAMES = [f"{step.file.parent.name}-{step.file.stem}" for step in STEPS]
 CLOSE = 0.05
 """By what share a time may differ from the page's before the page has to be made again."""
-SLOWER = 0.01
-"""What a step may lose: the last digit of what tables show."""
+SLOWER = 0.02
+"""What a step may lose: a hundredth of a time is no more than how far its iteration settles, and each of two may be off so."""
 
 
 @pytest.fixture(autouse=True)
@@ -163,13 +163,26 @@ def test_a_step_is_the_advice_that_came_first_or_says_what_a_person_had_to_know(
         if FOLLOWED in section:
             (was, *_), (now, *_) = ([float(us) for us in re.findall(r"time +([\d.]+) us", part)] for part in
                                     (_sections(folder)[place - 1], section))
-            assert after.get(first, 0.0) * now < before[first] * was, "what is cured costs less"
+            assert after.get(first, 0.0) * now < before[first] * was * (1 + SLOWER), "what is cured costs less"
         elif place:
             assert step.known in section
 
 
-def test_the_advice_that_comes_first_is_the_next_step_in_half_of_the_edits() -> None:
-    assert 2 * sum(_page(folder).count(FOLLOWED) for folder in FOLDERS) >= len(STEPS) - len(FOLDERS)
+def test_the_advice_that_comes_first_is_the_next_step_in_half_of_the_edits_that_win() -> None:
+    winning, followed = _winning_edits()
+    assert 2 * followed >= winning
+
+
+def _winning_edits() -> tuple[int, int]:
+    """How many edits are faster by 2 % at one of the large sizes, and how many of these were the first advice."""
+    winning = followed = 0
+    for folder in FOLDERS:
+        tables, sections = _tables(folder), _sections(folder)
+        for place in range(1, len(sections)):
+            if any(table[place - 1][0] > 1.02 * table[place][0] for table in tables):
+                winning += 1
+                followed += FOLLOWED in sections[place]
+    return winning, followed
 
 
 def test_an_advice_is_followed_only_by_its_own_cure() -> None:
@@ -201,8 +214,9 @@ def test_the_pictures_of_a_page_are_there(folder: Path) -> None:
 
 def test_the_index_counts_what_the_pages_say() -> None:
     index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
-    followed = sum(_page(folder).count(FOLLOWED) for folder in FOLDERS)
-    assert f"In {followed} of {len(STEPS) - len(FOLDERS)} edits" in index, "run benchmarks/gallery.py"
+    winning, followed = _winning_edits()
+    assert f"Of {len(STEPS) - len(FOLDERS)} edits {winning} win" in index, "run benchmarks/gallery.py"
+    assert f"In {followed} of these" in index, "run benchmarks/gallery.py"
 
 
 def test_the_index_is_written_with_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

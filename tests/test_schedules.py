@@ -89,6 +89,35 @@ def test_a_barrier_behind_two_writes_leaves_their_order_open() -> None:
     assert left == {1.0, 2.0}
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_loop_of_scalar_instructions_alone_is_recorded_as_in_order(schedule: str) -> None:
+    @tilelang.jit(target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    def factory() -> Any:
+        @T.prim_func
+        def main(N: T.Tensor((8,), "int32"), X: T.Tensor((8,), "float32"), Y: T.Tensor((8,), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                x = T.alloc_ub((8,), "float32")
+                a = T.alloc_var("float32", init=1.0)
+                T.copy(X, x)
+                a = x[0]
+                for _ in T.serial(N[0]):
+                    a = a * 1.5 + 0.5
+                for _ in T.serial(5):
+                    a = a + 1.0
+                x[1] = a
+                T.copy(x, Y)
+
+        return main
+
+    program = factory().program
+    given = [np.full(8, 7, np.int32), np.ones(8, np.float32)]
+    arrays = [[*copies(given), np.zeros(8, np.float32)] for _ in range(2)]
+    launches = [Launch(program.run(mine, blocks=1, schedule=which))
+                for mine, which in zip(arrays, (None, schedule), strict=True)]
+    assert arrays[0][2].tobytes() == arrays[1][2].tobytes()
+    assert launches[0].cycles == launches[1].cycles
+
+
 def test_unknown_schedules() -> None:
     for name in ("", "latest", "random", "random:", "random:x"):
         with pytest.raises(TileError, match="there is no schedule") as caught:

@@ -17,11 +17,13 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
 
 # Every part may import these.
-BOTTOM = {"charts", "deferred", "display", "errors", "html_sheet", "progress", "sharing", "linear"}
+BOTTOM = {"charts", "deferred", "diagnostic_codes", "display", "errors", "html_sheet", "plugin_loading", "progress", "sharing",
+          "linear", "source_dialects"}
 # What each part may import beside itself, the bottom, and the version. The order of the lines is the order of the layers.
 ALLOWED = {
     "charts": set(),
     "deferred": set(),
+    "diagnostic_codes": set(),
     "display": set(),
     "errors": set(),
     "html_sheet": set(),
@@ -29,27 +31,33 @@ ALLOWED = {
     "math": set(),
     "mypy_plugin": set(),
     "module_aliases": set(),
+    "plugin_loading": set(),
     "progress": set(),
     "sharing": set(),
+    "source_dialects": set(),
     "target": set(),
     "dispatch": set(),
     "interpreter": {"dispatch", "target"},  # the independent judge shares no code with compiler and simulator
     "ops": {"target"},
     "dialects": {"ops", "target"},
     "simulator": {"dialects", "ops", "target"},
-    "transforms": {"dialects", "ops", "target"},
+    "analysis": {"dialects", "ops", "target"},  # facts about programs: no pass is needed to know them
+    "transforms": {"analysis", "dialects", "ops", "target"},
     "traced": {"dialects", "ops", "target"},
     "language": {"dispatch", "traced", "dialects", "ops", "target"},
-    "frontend": {"language", "traced", "dialects", "ops", "target"},
-    "runtime": {"interpreter", "simulator", "frontend", "language", "traced", "transforms", "dialects", "ops", "target",
-                "math"},
-    "compat": {"module_aliases", "runtime", "simulator", "frontend", "language", "traced", "transforms", "dialects", "ops",
-               "target", "math"},
-    "cli": {"compat", "runtime", "simulator", "frontend", "language", "traced", "transforms", "dialects", "ops", "target",
-            "math"},
+    "frontend": {"dispatch", "language", "traced", "dialects", "ops", "target"},
+    "plugins": {"interpreter", "language", "transforms", "dialects", "ops", "target"},
+    "runtime": {"plugins", "interpreter", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
+                "ops", "target", "math"},
+    "compat": {"module_aliases", "runtime", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
+               "ops", "target", "math"},
+    "cli": {"compat", "runtime", "plugins", "simulator", "frontend", "language", "traced", "transforms", "analysis", "dialects",
+            "ops", "target", "math"},
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
+    "pytest_gpu": {"compat"},
     "pytest_interpreter": set(),
+    "pytest_load": set(),
     "pytest_sanitizer": {"runtime", "simulator"},
     "pytest_times": {"runtime", "target"},
 }
@@ -57,10 +65,12 @@ ALLOWED = {
 # order of its passes) may use them all.
 ROOMS = {
     "dialects": ("context", "ir", "text", "mlir", "hacc", "annotation", "memref_ext", "scope", "hivm", "hfusion", "tile"),
-    "transforms": ("ir", "tile", "lower", "hivm", "foreign"),
-    "runtime": ("settings", "arguments", "cache", "checks", "kernel", "reports", "jit", "tuning"),
+    "transforms": ("infra", "tile", "lower", "hivm", "foreign"),
+    "runtime": ("settings", "arguments", "cache", "checks", "kernel", "reports", "improve", "jit", "tuning"),
     "simulator": ("machine", "codegen", "time", "run", "sanitizer", "result"),
 }
+# The rooms of transforms that hold passes and nothing else.
+PASS_ROOMS = ("tile",)
 PARTS = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())
 # The files that have one name because they are one thing in several parts.
 ALIKE = {
@@ -82,6 +92,7 @@ ALIKE = {
     "scalar.py": "scalar operations: HIVM's ops, the functions of the language, the interpreter's",
     "structured.py": "structured operations: the op table, ops of HIVM and HFusion, the language, the interpreter",
     "sync.py": "synchronisation: HIVM's ops, the functions of the language, how the ops run, the interpreter's",
+    "threads.py": "indices of a GPU's threads: the functions of the language, the interpreter's",
     "vector.py": "vector operations: the op table's entries, HIVM's ops, functions, how they run; and MLIR's dialect",
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
@@ -194,6 +205,20 @@ def test_imports_between_rooms_go_down(part: str, room: str) -> None:
     for file in files:
         for name in _imports(file):
             assert not any(f"{name}.".startswith(f"tilelang_npu.{part}.{other}.") for other in above), f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("room", PASS_ROOMS)
+def test_a_room_of_passes_holds_passes(room: str) -> None:
+    """Each file, or package, has the pass of its name; helpers are in the package of the one pass that uses them."""
+    folder = PACKAGE / "transforms" / room
+    without_pass = set()
+    for entry in sorted(folder.iterdir()):
+        files = list(entry.rglob("*.py")) if entry.is_dir() else [entry]
+        name = entry.name.removesuffix(".py").replace("_", "-")
+        if entry.name not in ("__init__.py", "__pycache__") and not any(
+                f'"{name}"' in file.read_text(encoding="utf-8") for file in files):
+            without_pass.add(entry.name)
+    assert not without_pass
 
 
 @pytest.mark.parametrize("file", FILES, ids=NAMES)

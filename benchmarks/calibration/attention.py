@@ -439,17 +439,18 @@ def in_batches(tasks: int, keys: int, *, stages: int = 14, every: int = 2, cores
 
 def square(length: int) -> Case:
     """As many queries as keys."""
-    return Case(lambda _count: by_rows(length, length, drains=False, chip="910B2"))
+    return Case(lambda _count: by_rows(length, length, drains=False, chip="910B2"), upstream=True)
 
 
 def of_grid(queries: int, keys: int) -> Case:
     """A core per 128 queries."""
-    return Case(lambda _count: by_rows(queries, keys, drains=False, chip="910B2"))
+    return Case(lambda _count: by_rows(queries, keys, drains=False, chip="910B2"), upstream=True)
 
 
 def expert(length: int) -> Case:
     """12 heads: some of a core's tiles of queries, the rest along a line."""
-    return Case(lambda count: in_batches(count, length, cores=CORES, chip="910_9391"), (1, 2), HEADS * length // BASE // CORES)
+    return Case(lambda count: in_batches(count, length, cores=CORES, chip="910_9391"), (1, 2), HEADS * length // BASE // CORES,
+                upstream=True)
 
 
 def vendor(length: int) -> Case:
@@ -457,7 +458,8 @@ def vendor(length: int) -> Case:
     def kernel(count: int) -> Any:
         return by_rows(CORES * count * BASE, length, tile=512, ahead=2, ring=4, drains=False, chip="910_9391")
 
-    return Case(kernel, (1, 2), HEADS * length // BASE // CORES)
+    return Case(kernel, (1, 2), HEADS * length // BASE // CORES,
+                upstream=True)
 
 
 CASES = {

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tilelang_npu.target import chip, chips
-
-Rows = Mapping[str, Mapping[str, Any]]
-"""By name what stands in ``accuracy.json``: class, source, chip, measured and modelled microseconds, ``left_out``."""
+from tilelang_npu.target import MeasuredKernel
+from tilelang_npu.target.accuracy import SIDES, alike, interval, size_class
 
 _HEAD = """# Modelled times: what they are made of, and how far to trust them
 
@@ -22,25 +20,38 @@ with the error that the model has for kernels of its class: `gemm: 27.9 us +- 18
 ## The error
 
 Published measurements (`benchmarks/calibration/measured.json`, each with its source and the tiling that this states)
-are written as kernels and modelled. Some constants of the model come from these measurements. So the error of each row
-is also taken with these constants fitted anew without the row's source (`left out`). A class has the larger of both
-medians: one measured kernel of the class in two is closer, one is further off. It is an error of the model, and not a
-scatter: the figures are the same in every run.
+are written as kernels and modelled. Some constants of the model come from these measurements, so the error of each row
+is taken with these constants fitted anew without the row's source.
+
+The error of a launch comes from the measured kernels that are like it: of its class and size, or, where fewer than 8 or
+those of fewer than 4 sources were measured, of the same kinds of cores and its size, or of the same kinds of cores. It is a
+conformal prediction interval (split conformal prediction with groups): 80 % of further kernels that are like the
+measured ones are within it. The quantile is that of 0.82, with which 80 % of the kernels of a source that is left out are
+within the intervals of the others. `+- ? %` is written where too few kernels were measured on such cores.
 
 The class follows from what the recorded launch does, and `launch.kind` has it:
 
-| class | what the launch does |
-|---|---|
-| `vector` | no matrices are multiplied: copies, element by element, reductions, sorts |
-| `small gemm` | Cube cores alone, up to 10^10 multiplications |
-| `gemm` | Cube cores alone, more of them |
-| `fused` | both; Vector cores prepare operands of products, or finish products |
-| `attention` | both; Vector cores take products and make operands of further products of them |
+| class | cores | what the launch does |
+|---|---|---|
+| `copy` | Vector | it only moves data |
+| `element-wise` | Vector | it computes element by element |
+| `rearrangement` | Vector | it transposes, gathers or interleaves elements |
+| `reduction` | Vector | it combines the elements of an axis |
+| `sort` | Vector | it orders elements |
+| `small gemm` | Cube | products, up to 10^10 multiplications |
+| `gemm` | Cube | more of them |
+| `attention` | both | Vector cores take products and make operands of further products of them |
+| `mixed` | both | Vector cores do other work |
+
+## Coverage
+
+Each source is left out in turn; its kernels are judged with the intervals that the other sources give. `inside` is the
+share of kernels whose measured time is within `+- error` of the modelled one.
 
 """
 _TAIL = """
-`+- ? %` is written where nothing was measured that an error follows from: on families of chips whose cores were not measured,
-and on chips that a user describes in a file. The time of several launches together has the mean of their errors by their times.
+`+- ? %` is also written on families of chips whose cores were not measured, and on chips that a user describes in a file. The
+time of several launches together has the mean of their errors by their times.
 
 ## The parts
 
@@ -57,20 +68,19 @@ time.
 ## What is modelled, and what is not
 
 - Requests in flight: at most 8 KB of a core's requests to HBM; those that L2 answers without a limit.
-- Waves and tail: a core takes its next block 0.74 us after the last; the last wave has as many cores as blocks are left, and
-  these share HBM and L2.
+- Blocks are dispatched one after the other for the whole chip, 0.039 us for each core of a block. A core takes its next block
+  as soon as that is dispatched; the last wave has as many cores as blocks are left, and these share HBM and L2.
 - Order of blocks, **an estimate**: core by core in turn. Hardware gives the next block to the core that is free first: where
   blocks differ much, a launch may end earlier than modelled.
 - Phases in time, **not modelled**: how many transfers are in flight is a mean over a block. Where all cores load first and
   compute later, HBM is taken to be as busy in both.
-- Cold start, **an estimate**: 2 us for each launch, in which cores wait for instructions and page tables. The first tasks of 72
-  cores begin 0.3 to 5.6 us late (simpler); an empty kernel of all cores was seen to take 20 us (Ascend C, guide on profiling).
-  What L2 holds is taken as in the later of many runs. Most rows below that were measured at less than 40 us took 2 to 7 us
-  longer than modelled, whatever they do.
+- What L2 holds when a launch begins: what the same launch before it left there (`warm`, as profilers time repeated launches),
+  or nothing (`cold`: `--l2 cold`). Inputs that do not fit are read from HBM in both.
+- Writes: L2 holds about 49 MB that are written; more goes to HBM, and shares it with reads.
+- Requests: L2 answers 13.7 in a nanosecond, of up to a line of 512 bytes each; where all cores begin at once and read the same
+  bytes in the same order, 4.95.
 - Additions in GM: L2 reads and writes what is added to. Those to one line of 512 bytes wait for each other, 25.8 ns each:
   measured with reads, **an estimate** for additions.
-- Reads of one line at once, **not modelled**: 48 cores that read the same rows in the same order took 1.6 times as long as
-  those that did in turn (asc-devkit: data_copy).
 
 ## A launch as data
 
@@ -83,10 +93,11 @@ the sizes where several have it), `runs` (how many there were), `total_us` (mode
 |---|---|
 | `kernel`, `chip`, `class` | names; the class as above |
 | `arguments` | of each its `name`, and `dtype` and `shape`, or the `value` of a number |
+| `l2` | what L2 holds when the launch begins: `warm` or `cold` |
 | `blocks`, `cores`, `waves` | blocks, cores that take them, rounds in which they do |
 | `time_us`, `error`, `split_us` | the time, its error as a share (null where it is not known), its parts |
 | `cycles` | from the start of the first block to the end of the last |
-| `bound_by` | the busiest pipe, and the memory that it waits for |
+| `bound_by` | the busiest pipe, and the memory that it waits for; `latency` if no pipe works much; `dispatch` of short blocks |
 | `pipes` | by kind of core the share of `cycles` that each pipe is busy |
 | `memory` | bytes used of each memory on chip |
 | `operations` | by element type what was multiplied, two for each multiply-add: `done`, and `useful` without padding |
@@ -110,41 +121,47 @@ without the row's source.
 """
 
 
-def classes(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The table of classes, from that of rows."""
-    found = {}
-    for kind in dict.fromkeys(row["class"] for row in rows.values()):
-        those = {name: row for name, row in rows.items() if row["class"] == kind}
-        ratios = {name: row["modelled"] / row["measured"] for name, row in those.items()}
-        worst = max(ratios, key=lambda name: max(ratios[name], 1 / ratios[name]))
-        left_out = statistics.median(row["left_out"] for row in those.values())
-        fitted = statistics.median(abs(ratio - 1) for ratio in ratios.values())
-        found[kind] = {
-            "rows": len(those),
-            "error": round(max(left_out, fitted), 4), "left_out": round(left_out, 4), "fitted": round(fitted, 4),
-            "ratio": round(statistics.median(ratios.values()), 4),
-            "worst": worst, "worst_ratio": round(ratios[worst], 4),
-            "families": sorted({one.family for one in chips() for row in those.values()
-                                if (one.vector, one.cube) == (chip(row["chip"]).vector, chip(row["chip"]).cube)}),
-            "sources": list(dict.fromkeys(row["source"] for row in those.values())),
-        }
-    return found
-
-
 def page(table: Mapping[str, Any]) -> str:
     """docs/accuracy.md, from the whole of accuracy.json."""
-    heads = ("class", "rows", "error", "fitted", "left out", "median ratio", "worst", "chips", "measured by")
-    lines = [_row(heads), _row("---:" if head in heads[1:6] else "---" for head in heads)]
-    lines += [_row((f"`{kind}`", row["rows"], f"{row['error']:.0%}", f"{row['fitted']:.1%}", f"{row['left_out']:.1%}",
-                    f"{row['ratio']:.2f}", f"{row['worst']}: {row['worst_ratio']:.2f}", ", ".join(row["families"]),
-                    "; ".join(row["sources"])))
-              for kind, row in table["classes"].items()]
-    rows = [_row(("row", "class", "chip", "measured", "modelled", "ratio", "left out")),
-            _row(("---", "---", "---", "---:", "---:", "---:", "---:"))]
-    rows += [_row((name, row["class"], row["chip"], f"{row['measured']:.1f}", f"{row['modelled']:.1f}",
-                   f"{row['modelled'] / row['measured']:.2f}", f"{row['left_out']:.0%}"))
-             for name, row in table["rows"].items()]
+    found = [MeasuredKernel(**{**row, "name": name, "families": tuple(row["families"])}) for name, row in table["rows"].items()]
+    inside = covered(found)
+    heads = ("kernels", "rows", "sources", "median error", "worst", "error", "inside")
+    lines = [_row(heads), _row(("---", *["---:"] * 3, "---", *["---:"] * 2))]
+    for name, group in _groups(found):
+        if group:
+            worst = max(group, key=lambda row: max(row.modelled / row.measured, row.measured / row.modelled))
+            lines.append(_row((name, len(group), len({row.source for row in group}),
+                               f"{statistics.median(abs(row.modelled / row.measured - 1) for row in group):.0%}",
+                               f"{worst.name}: {worst.modelled / worst.measured:.2f}",
+                               f"{interval(row.left_out for row in group):.0%}",
+                               f"{statistics.mean(inside[row.name] for row in group):.0%}")))
+    rows = [_row(("row", "class", "chip", "measured", "modelled", "ratio", "left out", "source")),
+            _row(("---", "---", "---", "---:", "---:", "---:", "---:", "---"))]
+    rows += [_row((row.name, row.kind, row.chip, f"{row.measured:.4g}", f"{row.modelled:.4g}",
+                   f"{row.modelled / row.measured:.2f}", f"{row.left_out:.0%}", row.source)) for row in found]
     return _HEAD + "\n".join(lines) + "\n" + _TAIL + "\n".join(rows) + "\n"
+
+
+def covered(found: Sequence[MeasuredKernel]) -> dict[str, bool]:
+    """Whether each row is within the interval that the rows of the other sources give; a row without an interval is not."""
+    inside = {}
+    for row in found:
+        group = alike(row.kind, size_class(row.modelled), (other for other in found if other.source != row.source))
+        inside[row.name] = bool(group) and row.left_out <= interval(other.left_out for other in group)
+    return inside
+
+
+def _groups(found: Sequence[MeasuredKernel]) -> Iterator[tuple[str, list[MeasuredKernel]]]:
+    """The rows by class, by kinds of cores and size, and all."""
+    for kind in SIDES:
+        yield f"`{kind}`", [row for row in found if row.kind == kind]
+    for side in dict.fromkeys(SIDES.values()):
+        for size, name in enumerate(("under 10 us", "10 to 100 us", "above 100 us")):
+            yield f"{side.capitalize()}, {name}", [row for row in found if SIDES[row.kind] == side
+                                                   and size_class(row.modelled) == size]
+    for size, name in enumerate(("under 10 us", "10 to 100 us", "above 100 us")):
+        yield f"all {name}", [row for row in found if size_class(row.modelled) == size]
+    yield "all", list(found)
 
 
 def _row(cells: Iterable[object]) -> str:

@@ -115,6 +115,25 @@ def read_to_l1(rows: int, length: int, tile: tuple[int, int], *, chip: str) -> A
     return tilelang.compile(read, target="ascendc", chip=chip)
 
 
+def read_all(rows: int, length: int, tile: tuple[int, int], *, in_turn: bool, chip: str) -> Any:
+    """Every core reads the whole of a float16 matrix into UB, tile by tile; all the same tiles at once, or each from its own
+    rows on."""
+    tile_m, tile_n = tile
+    bands = rows // tile_m
+
+    @T.prim_func
+    def read(X: T.Tensor((rows, length), "float16")):
+        with T.Kernel(48, is_npu=True) as (core, _):
+            x = T.alloc_ub((tile_m, tile_n), "float16")
+            with T.Scope("V"):
+                for i in T.serial(bands):
+                    for j in T.serial(length // tile_n):
+                        band = (i + core) % bands if in_turn else i
+                        T.copy(X[band * tile_m, j * tile_n], x)
+
+    return tilelang.compile(read, target="ascendc", chip=chip)
+
+
 def lists_of(count: int) -> list[int]:
     """Lengths of the sorted lists that are left of ``count`` pairs, the longest first, when as many as go into it were merged
     four and four at a time. What is left behind the last of 32 is not looked at."""
@@ -216,6 +235,8 @@ CASES = {
     "ub_64x1024": Case(lambda _count: read_to_ub(12288, 12288, (64, 1024), chip=A2)),
     "ub_unaligned": Case(lambda _count: read_to_ub(12288, 12287, (64, 1024), chip=A2)),
     "ub_four_times": Case(lambda _count: read_to_ub(12288, 12288, (64, 1024), times=4, chip=A2)),
+    "ub_same_place": Case(lambda _count: read_all(6144, 512, (128, 64), in_turn=False, chip=A2)),
+    "ub_in_turn": Case(lambda _count: read_all(6144, 512, (128, 64), in_turn=True, chip=A2)),
     "l1_64x64": Case(lambda _count: read_to_l1(12288, 12288, (64, 64), chip=A2)),
     "l1_64x256": Case(lambda _count: read_to_l1(12288, 12288, (64, 256), chip=A2)),
     "l1_unaligned": Case(lambda _count: read_to_l1(12288, 12287, (64, 256), chip=A2)),

@@ -1,7 +1,7 @@
 """Whole tiles, two of them under way
 
-Tiles that are whole on every core overlap, the rest is divided behind them. V, with its two divisions and a root, is at
-work less than a third of the time: behind the loads, operations cost nothing, and nothing is gained by making them fewer.
+Tiles that are whole on every core overlap, the rest is divided after them. V, with its two divisions and a root, is at
+work less than a third of the time: while loads take longer, operations are free, and nothing is gained by making them fewer.
 
 Cures: no overlap
 """

@@ -1,7 +1,7 @@
 """Tiles twice as long
 
 Half as many requests, and V begins half as often. V, with its two divisions and a root, is at work a quarter of the time now:
-behind the loads, operations cost nothing, and nothing is gained by making them fewer.
+while loads take longer, operations cost nothing, and nothing is gained by making them fewer.
 
 Cures: small tiles
 """

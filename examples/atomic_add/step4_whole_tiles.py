@@ -1,6 +1,6 @@
 """Whole tiles, two of them under way
 
-As in the other ladders: tiles that are whole on every core overlap, the rest is divided behind them.
+As in the other ladders: tiles that are whole on every core overlap, the rest is divided after them.
 
 Cures: no overlap
 """

@@ -55,6 +55,6 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
 )
 check = LADDER.check

@@ -1,6 +1,6 @@
 """One block for each core
 
-Four tiles of 256 queries for each core, one behind the other in a single loop over the keys of all of them: the first scores
+Four tiles of 256 queries for each core, one after the other in a single loop over the keys of all of them: the first scores
 of a tile are computed while the Vector cores are still at the last ones of the tile before.
 
 To know: that waves begin with empty pipes, here more of them than elsewhere, as the way from K to the result leads through

@@ -75,7 +75,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass as float16
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
     results=3,
 )

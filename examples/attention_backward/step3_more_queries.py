@@ -1,7 +1,7 @@
 """128 queries
 
 Twice the queries in a tile: each load of a key's operands into L0A and L0B serves twice the products, and what passes between
-the cores does so half as often. More do not fit beside `dK` and `dV`, which take half of L0C.
+the cores does so half as often. More do not fit together with `dK` and `dV`, which take half of L0C.
 
 Cures: hand-overs
 """

@@ -3,7 +3,7 @@
 Each core takes four tiles of keys, one after the other. The workspaces are of a core now and not of a tile, a
 quarter as large, and stay in L2.
 
-To know: that what passes between cores stays in L2 only as long as all workspaces have room in it, beside what else is
+To know: that what passes between cores stays in L2 only as long as all workspaces have room in it, with what else is
 touched.
 """
 

@@ -4,7 +4,7 @@ Scores, their gradients and the three results were two buffers of L0C, one for w
 is added in GM, and waited for each other where the two share bytes. One buffer for all of them is taken slot after slot by
 whatever comes next.
 
-To know: that no product has to live beside another here, since all leave L0C as soon as they are summed.
+To know: that no two products have to be live at once here, since all leave L0C as soon as they are summed.
 """
 
 from ladder import check

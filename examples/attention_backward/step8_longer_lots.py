@@ -5,7 +5,7 @@ many once: a lot's queries, and its gradients, come where those of the last prod
 wanted first for the scores and first for the last products, and queries second, and one is loaded while the other is
 multiplied. The loops over halves overlap, too: the products of the second half begin while FIX adds those of the first.
 
-To know: that the sums in L0C grow longer with the lot, whatever has room beside it: the profile sees tiles that are read often,
+To know: that the sums in L0C grow longer with the lot, whatever else has room: the profile sees tiles that are read often,
 and not what is added often.
 """
 

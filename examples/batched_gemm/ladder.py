@@ -21,7 +21,7 @@ results are eight times as large as its operands, that takes longer than the Cub
 
 REST = """\
 The first size is bound by M, at work for {0: AIC M} of the time: it has all of L0C for one tile, and waits until FIX has
-drained it, and for its first pieces behind the launch and at each new matrix, of which L2 has nothing yet; 512 tiles are no
+drained it, and for its first pieces after the launch and at each new matrix, of which L2 has nothing yet; 512 tiles are no
 multiple of 24. Two tiles of half the width in L0C were tried: MTE1 and loads of half a line take what is won. The second is
 bound by FIX, at work for {1: AIC FIX} of the time, for {1: AIC FIX HBM} slowed by HBM: what it stores is more than L2
 holds."""
@@ -52,7 +52,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

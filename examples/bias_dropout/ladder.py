@@ -13,7 +13,7 @@ from ladders import Ladder, Work
 
 EPS, KEEP = 1e-5, 0.9
 ABOUT = """\
-`z = residual + dropout(x + bias)`, behind both the attention and the feed-forward block of a layer, and for BERT also
+`z = residual + dropout(x + bias)`, after both the attention and the feed-forward block of a layer, and for BERT also
 `y = layer_norm(z)` of it. Dropout multiplies by 0 or by `1 / keep`, as a mask of a byte for each element says. (The
 mask is given: it is needed again in the backward pass, and whoever draws it decides how.) It is computed in float32.
 

@@ -1,7 +1,7 @@
 """Whole tiles, two of them under way
 
 Four rows, and a loop over tiles that are whole on every core, in which loads, V and stores overlap; the rows that are
-left come behind it, as many on every core. MTE2 has no gap any more, but for LayerNorm in float16.
+left come after it, as many on every core. MTE2 has no gap any more, but for LayerNorm in float16.
 
 Cures: no overlap
 """

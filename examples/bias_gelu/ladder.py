@@ -1,4 +1,4 @@
-"""A bias and GeLU, behind a linear layer."""
+"""A bias and GeLU, after a linear layer."""
 
 import sys
 from pathlib import Path

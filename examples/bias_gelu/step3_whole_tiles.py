@@ -1,6 +1,6 @@
 """Whole tiles, two of them under way
 
-A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left behind
+A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left after
 it, as many on every core.
 
 Cures: no overlap

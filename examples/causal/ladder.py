@@ -1,4 +1,4 @@
-"""Attention, forward, each position to itself and those in front of it."""
+"""Attention, forward, each position to itself and those before it."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ triangle that is left does to the balance between cores."""
 REST = """\
 V of the Vector cores bounds the last step, at work for {AIV V} of the time; MTE2 of the Cube cores, which loads keys, values
 and weights from L2, is for {AIC MTE2}. That is as without a mask, in [attention](attention.md). Two things cost what is lost
-to it: the scores on the diagonal, of which half are thrown away and which have the mask beside (a pair of tiles takes 17
+to it: the scores on the diagonal, of which half are thrown away and which have the mask as well (a pair of tiles takes 17
 turns for 16.5 turns of scores that count), and the launch, {launch share} of a call that is half as long."""
 
 
@@ -60,7 +60,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

@@ -1,4 +1,4 @@
-"""Causal attention, backward: the gradients of queries, keys and values, each position of those in front of it."""
+"""Causal attention, backward: the gradients of queries, keys and values, each position of those before it."""
 
 import sys
 from pathlib import Path
@@ -13,15 +13,15 @@ from ladders import Ladder, Work
 
 ABOUT = """\
 The gradients of [causal attention](causal.md), of which half of all scores count: key `j` has a part in the results of
-the queries `j ..` behind it, and of no other. What is computed, why that takes five products, and who sums what is in
+the queries `j ..` after it, and of no other. What is computed, why that takes five products, and who sums what is in
 [attention's backward pass](attention_backward.md); this ladder begins with its fourth step, one launch of tiles of 64
-keys and 128 queries. It is about the other half, which lies in front of the diagonal here, as a block keeps keys and goes over
+keys and 128 queries. It is about the other half, which lies before the diagonal here, as a block keeps keys and goes over
 queries. The operations in the table are those of the half that counts."""
 
 REST = """\
 As without a mask, four pipes of the Cube cores share the last step: MTE2 is at work for {AIC MTE2} of the time, M for {AIC M},
-FIX for {AIC FIX}, MTE1 for {AIC MTE1}, and each waits for the others, as L1 has room for one lot of queries. What is lost
-beside that is the diagonal: a pair of tiles of 256 keys takes 17 lots of 512 queries for 16 lots of scores that count, and
+FIX for {AIC FIX}, MTE1 for {AIC MTE1}, and each waits for the others, as L1 has room for one lot of queries. What else is
+lost is the diagonal: a pair of tiles of 256 keys takes 17 lots of 512 queries for 16 lots of scores that count, and
 each tile begins with pipes that are empty, four times on a core. The launch is {launch share}."""
 
 
@@ -68,7 +68,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass as float16
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
     results=3,
 )

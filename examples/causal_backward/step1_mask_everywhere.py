@@ -1,6 +1,6 @@
 """A mask everywhere
 
-All queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask; behind the exponentials those
+All queries for each tile of keys, in tiles of 64 keys and 128 queries, as without a mask; after the exponentials those
 weights are put to 0 whose key comes after its query, and with them go their gradients. What is thrown away has been multiplied
 and passed on.
 """

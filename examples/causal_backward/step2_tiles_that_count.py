@@ -1,4 +1,4 @@
-"""No tile in front of the diagonal
+"""No tile before the diagonal
 
 The tiles of queries that come before all keys of a block are left out: the loop begins at the diagonal. Half of the products,
 of the bytes and of the additions to `dQ` are gone.

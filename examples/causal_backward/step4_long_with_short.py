@@ -1,6 +1,6 @@
 """A short column with a long one
 
-The first tile of keys has queries everywhere behind it, the last one only its own. A block takes two tiles, the first with the
+The first tile of keys has queries everywhere after it, the last one only its own. A block takes two tiles, the first with the
 last, the second with the last but one, and all blocks have the same work.
 
 To know: that columns differ in length, and which two of them are together as long as any other two.

@@ -20,12 +20,6 @@ Written so, a convolution is nine products of matrices, pixels by channels times
 tile of L0C. What a tap has for its left matrix is the image, a few pixels further on. *Im2col* makes that matrix in
 memory first; *implicit* is what says where its rows are, and never makes it."""
 
-REST = """\
-The last step is bound by MTE2 and L2: for each tile of 128 pixels and 256 filters nine matrices of both sides are loaded, 1.8
-MB. MTE2 is at work for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2. The nine left matrices are nearly the same
-pixels, and one load could do for three of them, if M could begin in the middle of a fractal of 16 pixels; it cannot. L0C has no
-room for a larger tile."""
-
 SIZE = 3
 """of the filter, both ways"""
 
@@ -64,7 +58,6 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (4e-3, 4e-2)},
     goal=0.8,
-    beside="cube",
-    rest=REST,
+    rate_of="cube",
 )
 check = LADDER.check

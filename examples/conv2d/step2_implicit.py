@@ -4,7 +4,7 @@ The left matrix of a tap is a line of the image, from the tap's column on: `X[im
 loaded to L1 as it is, and the layout that M wants is made on the way. The first launch is gone, and most of what is
 loaded comes from L2.
 
-To know: that the left matrix need not exist: its rows lie in the image already, one behind the other.
+To know: that the left matrix need not exist: its rows lie in the image already, one after the other.
 """
 
 from ladder import SIZE, check

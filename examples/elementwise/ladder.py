@@ -1,4 +1,4 @@
-"""Products of two tensors, and a chain behind them."""
+"""Products of two tensors, and a chain after them."""
 
 import sys
 from pathlib import Path

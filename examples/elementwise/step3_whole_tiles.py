@@ -1,7 +1,7 @@
 """Whole tiles, two of them under way
 
 As in the reduction: a loop over tiles that are whole on every core, in which the next loads overlap with this product and
-the store before it, and behind it one short tile each for what is left. What V does is now hidden, so that the chain takes what
+the store before it, and after it one short tile each for what is left. What V does is now hidden, so that the chain takes what
 the product takes.
 
 Cures: no overlap

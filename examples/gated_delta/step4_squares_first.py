@@ -1,6 +1,6 @@
 """Squares first
 
-A round waited for its right side to come to L1, and its square was multiplied behind that. Nothing forces it to: the
+A round waited for its right side to come to L1, and its square was multiplied after that. Nothing forces it to: the
 square is asked for first, and goes to a matrix of its own (`n` and `m` take turns), while the right side is on its way.
 The Cube core finds something to do in every gap.
 

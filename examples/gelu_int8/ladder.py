@@ -57,7 +57,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"int8": (0.0, 1.0)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

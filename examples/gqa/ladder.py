@@ -62,7 +62,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

@@ -22,14 +22,6 @@ touched written once. (On GPUs the collection that these ladders follow gives no
 where the places are few and the tensor is large.) That L2 may have to fetch a row of `y` before it adds to it is in
 neither the roof nor the modelled times: what that takes is not published."""
 
-REST = """\
-All cases stay below 85 %, since an addition takes L2 twice: it is read there and written. Where places come as they are, each
-row of the tensor is hit sixteen times, and no core knows of the other fifteen: L2 takes 67 MB of additions where 4 MB would do,
-and they share the way to memory with the loads, on which MTE2 is at work for {2: AIV MTE2} of the time, for {2: AIV MTE2 HBM}
-slowed. Sorted places, of which what belongs together goes out once, are nearest. The launch is {0: launch share} of the time in
-float32, {1: launch share} in float16, and {3: launch share} where places are sorted."""
-
-
 def inputs(rows: int, columns: int, count: int, places: int, order: str, dtype: str) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     y = np.resize(np.arange(13, dtype=dtype), (rows, columns))
@@ -66,6 +58,5 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
 )
 check = LADDER.check

@@ -1,4 +1,4 @@
-"""One core, which nobody disturbs
+"""One core, without conflicts
 
 A row of `y` is loaded, what is to be added is added to it in UB, and it is stored again. A second core that does the
 same at the same time with the same row would undo it, or be undone. So there is one.

@@ -1,4 +1,4 @@
-"""What belongs together goes out once
+"""Equal places are added before the store
 
 Where places are sorted, equal ones lie side by side. So a core takes rows that follow each other in the place of every
 48th, and adds to a row in UB for as long as the place remains the same (`T.alloc_var` is a number of the scalar unit):

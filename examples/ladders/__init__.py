@@ -1,6 +1,6 @@
 """What a ladder is: one problem, and the kernels that solve it, each better than the one before.
 
-A ladder is a folder beside this one. Its ``ladder.py`` says what the problem is (a ``Ladder``); each ``stepN_NAME.py`` is a
+A ladder is a folder next to this one. Its ``ladder.py`` says what the problem is (a ``Ladder``); each ``stepN_NAME.py`` is a
 script with one kernel, whose docstring says what changed and why. The tests, the tables and the pages of docs/gallery are made
 from these and know no ladder by name.
 """
@@ -8,10 +8,12 @@ from these and know no ladder by name.
 from __future__ import annotations
 
 import ast
+import contextlib
+import os
 import re
 import runpy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,11 +45,11 @@ class Work:
     flops: Mapping[str, float] = field(default_factory=dict)
 
     def memory_us(self, chip: Chip) -> float:
-        """Microseconds in which the chip moves these bytes: what is read comes from HBM, what is written stays in L2 if all
-        of it has room there."""
+        """Microseconds in which the chip moves these bytes: what is read comes from HBM, and what is written goes to L2, which
+        keeps the last bytes, as many as it holds dirty, and passes the others on to HBM."""
         rates = chip.traffic
-        write = rates.l2_write if self.read + self.written <= chip.l2 else rates.hbm_write
-        return 1e6 * (self.read / rates.hbm_read + self.written / write)
+        passed_on = max(0.0, self.written - rates.dirty)
+        return 1e6 * max(self.read / rates.hbm_read + passed_on / rates.hbm_write, self.written / rates.l2_write)
 
     def cube_us(self, chip: Chip) -> float:
         """Microseconds in which its Cube cores do these operations."""
@@ -56,6 +58,20 @@ class Work:
     def roof_us(self, chip: Chip) -> float:
         """The longer of both: no kernel is faster."""
         return max(self.memory_us(chip), self.cube_us(chip))
+
+
+@contextlib.contextmanager
+def nothing_in_l2() -> Iterator[None]:
+    """While it is open, launches are timed with an empty L2: a problem's inputs come from HBM, as the roof has them."""
+    before = os.environ.get("TILELANG_NPU_L2")
+    os.environ["TILELANG_NPU_L2"] = "cold"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TILELANG_NPU_L2"]
+        else:
+            os.environ["TILELANG_NPU_L2"] = before
 
 
 @dataclass(frozen=True)
@@ -90,7 +106,7 @@ class Ladder:
         tolerance: how far values may be off, relative and absolute, by the element type of the result; ``TOLERANCE`` has what
             is not here.
         goal: the share of the roof that the last step reaches.
-        beside: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
+        rate_of: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
         rest: what keeps the last step from its goal, with figures as ``figures.py`` names them; empty where it reaches it.
         shown: which of the large sizes the profiles on the page are of.
         results: how many of the arguments those are.
@@ -106,14 +122,14 @@ class Ladder:
     work: Callable[..., Work]
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     goal: float = 0.85
-    beside: str = "memory"
+    rate_of: str = "memory"
     rest: str = ""
     shown: int = 0
     results: int = 1
     counterparts: Sequence[Counterpart] = ()
 
     def check(self, factory: Callable[..., Any]) -> None:
-        """What a step does as a script: its values against NumPy, and how long it takes at large sizes; behind ``--profile``
+        """What a step does as a script: its values against NumPy, and how long it takes at large sizes; with ``--profile``
         also where that time goes."""
         self.values(factory)
         self.times(factory)
@@ -136,26 +152,29 @@ class Ladder:
             timed = self.timed(factory, case)
             print(f"{name(case):<40} {timed}")
             if "--profile" in sys.argv[1:]:
-                print(f"\n{timed.kernel.profile()}\n")
+                with nothing_in_l2():
+                    print(f"\n{timed.kernel.profile()}\n")
 
     def timed(self, factory: Callable[..., Any], case: Case) -> Timed:
-        """How long the kernel for a case takes; nothing is computed unless what it does depends on what it reads."""
+        """How long the kernel for a case takes if L2 holds nothing when it begins; nothing is computed unless what it does
+        depends on what it reads."""
         kernel = factory(**case)
-        launch = kernel.trace()
-        if launch is None:
-            kernel(*self.inputs(**case))
-            launch = kernel.last_launch
-        return Timed(kernel, launch, self.work(**case), self.beside)
+        with nothing_in_l2():
+            launch = kernel.trace()
+            if launch is None:
+                kernel(*self.inputs(**case))
+                launch = kernel.last_launch
+        return Timed(kernel, launch, self.work(**case), self.rate_of)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A launch of a kernel beside what its problem takes at least."""
+    """A launch of a kernel, and what its problem takes at least."""
 
     kernel: Any
     launch: Any
     work: Work
-    beside: str
+    rate_of: str
 
     @property
     def chip(self) -> Chip:
@@ -165,7 +184,7 @@ class Timed:
 
     @property
     def error(self) -> float:
-        """How far modelled times of such launches are from measured ones, at the median, as a share."""
+        """The share of the time within which four of five measured launches like this one are (docs/accuracy.md)."""
         return float(self.launch.error)
 
     @property
@@ -181,7 +200,7 @@ class Timed:
     @property
     def rate(self) -> str:
         """Bytes or operations of the work in a second."""
-        if self.beside == "memory":
+        if self.rate_of == "memory":
             return f"{(self.work.read + self.work.written) / self.us / 1e3:.0f} GB/s"
         return f"{sum(self.work.flops.values()) / self.us / 1e6:.1f} TFLOP/s"
 
@@ -191,7 +210,8 @@ class Timed:
         return str(max(getattr(self.launch, "parts", (self.launch,)), key=lambda part: part.time_us).bound_by)
 
     def __str__(self) -> str:
-        return (f"{self.us:10.1f} us +- {self.error:.0%}  {self.rate:>14}  {self.share:6.1%} of the roof, "
+        error = "?" if self.launch.error is None else f"{self.error:.0%}"  # no chip that a file describes was measured
+        return (f"{self.us:10.1f} us +- {error}  {self.rate:>14}  {self.share:6.1%} of the roof, "
                 f"bound by {self.bound}")
 
 
@@ -207,7 +227,7 @@ class Step:
             ``Cures: no overlap``, say.
         known: where that is nothing that the profile advises, or not first, what a person had to know: a last paragraph is
             ``To know: ...``.
-        code: what stands behind the docstring.
+        code: what follows the docstring.
     """
 
     file: Path

@@ -35,7 +35,7 @@ class Said:
 
     @property
     def causes(self) -> str:
-        """What is advised, what wins most first: causes, and what the call would take without each."""
+        """What is advised, the largest gain first: causes, and what the call would take without each."""
         return "; ".join(f"{one.cause} {-one.gain:+.0%}" for one in self.profile.advice) or "none"
 
     @property
@@ -48,7 +48,7 @@ class Said:
         return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({one.how})"
 
     def leads_to(self, before: Step, after: Step) -> bool:
-        """Whether the step behind this one is the first advice: it removes that cause; where another number was advised, that
+        """Whether the step after this one is the first advice: it removes that cause; where another number was advised, that
         number has moved there."""
         if not self.profile.advice:
             return False

@@ -27,7 +27,7 @@ def pattern(text: str) -> str:
 
 
 def _figure(name: str, timed: Timed) -> str:
-    profile = timed.kernel.profile()
+    profile = timed.launch.profile()
     if name == "time":
         return f"{timed.us:.0f} us"
     if name in ("launch", "launch share"):

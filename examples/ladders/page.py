@@ -17,6 +17,8 @@ INTRODUCTION = Path(__file__).resolve().parent / "introduction.md"
 ON_A_CARD = "Theirs was measured on a card (A100 PCIe 40 GB, about 1.55 TB/s); ours above is modelled."
 FOLLOWED = "This step is that advice."
 OTHER = "This step is something else."
+WON = 1.02
+"""From which factor of the time on, at one of the large sizes, an edit has won something."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def page(measured: Measured) -> str:
 
 def _table(measured: Measured, place: int) -> list[str]:
     """The steps at one size."""
-    what = "bandwidth" if measured.ladder.beside == "memory" else "rate"
+    what = "bandwidth" if measured.ladder.rate_of == "memory" else "rate"
     lines = [f"| step | time | {what} | of the roof | bound by |", "|---|---:|---:|---:|---|"]
     for number, (step, times) in enumerate(zip(measured.steps, measured.times, strict=True), 1):
         timed = times[place]
@@ -75,17 +77,17 @@ def _table(measured: Measured, place: int) -> list[str]:
 
 def _roof(measured: Measured) -> str:
     chip = measured.times[0][0].chip
-    if measured.ladder.beside == "memory":
+    if measured.ladder.rate_of == "memory":
         rates = chip.traffic
-        roof = (f"Modelled on the {chip.name}. The roof is the time in which it reads each byte once from HBM "
-                f"({rates.hbm_read / 1e12:.3f} TB/s) and writes each once ({rates.hbm_write / 1e12:.2f} TB/s; "
-                f"{rates.l2_write / 1e12:.1f} into L2, where all that is touched has room in its {chip.l2 >> 20} MB).")
+        roof = (f"Modelled on the {chip.name}, with nothing in L2 when a launch begins. The roof is the time in which it "
+                f"reads each byte once from HBM ({rates.hbm_read / 1e12:.3f} TB/s) and writes there "
+                f"({rates.hbm_write / 1e12:.2f} TB/s) what L2 does not keep, the last {rates.dirty / 1e6:.0f} MB.")
     else:
         roof = (f"Modelled on the {chip.name}. The roof is the time in which its {chip.aic} Cube cores multiply as much "
                 f"({chip.peak_flops('f16') / 1e12:.0f} TFLOP/s of float16), or in which HBM moves each byte once, where that "
                 "is longer.")
-    return (f"{roof} Times have the launch in them; ± is the median error of modelled times of such launches against measured "
-            "ones ([errors of times](../accuracy.md)). `python benchmarks/gallery.py` makes these tables.")
+    return (f"{roof} Times have the launch in them; ± is the share within which four of five measured kernels like them are "
+            "([errors of times](../accuracy.md)). `python benchmarks/gallery.py` makes these tables.")
 
 
 def _step(measured: Measured, place: int) -> list[str]:
@@ -127,18 +129,37 @@ def _code(before: Step | None, step: Step) -> list[str]:
     return ["```diff", *("@@" if line.startswith("@@") else line for line in body), "```", ""] if body else []
 
 
+def _sections(text: str) -> list[str]:
+    """The parts of a page that are about one step each, in order."""
+    return re.split(r"^## \d+\. ", text, flags=re.MULTILINE)[1:]
+
+
+def _winning(text: str) -> list[bool]:
+    """Of each edit of a page whether it wins something at one of the large sizes."""
+    tables = [[float(us) for us in re.findall(r"^\| \d+\. .* \| ([\d.]+) us ± ", part, re.MULTILINE)]
+              for part in re.split(r"^###? ", text, flags=re.MULTILINE) if "| of the roof |" in part]
+    return [any(before > WON * after for before, after in both)
+            for both in zip(*(list(zip(times, times[1:], strict=False)) for times in tables), strict=True)]
+
+
 def index(pages: Path) -> str:
-    """The page that lists the ladders; how often the advice was the next step, it reads on their pages."""
+    """The page that lists the ladders; how often the advice was the next step, it reads on their pages.
+
+    What wins nothing cannot be advised, so edits that do not win are counted apart: in the model, a kernel that HBM bounds
+    already is no faster for a longer tile.
+    """
     lines = ["| ladder | steps | first | last | of the roof | advised |", "|---|---:|---|---|---:|---:|"]
-    advised = edits = 0
+    advised = edits = winning = 0
     for folder in ladders.folders():
         name, steps = folder.name, ladders.steps(folder)
         text = (pages / f"{name}.md").read_text(encoding="utf-8")
         last = re.findall(rf"^\| {len(steps)}\. .*\| ([\d.]+%) \|", text, re.MULTILINE)
         count = text.count(FOLLOWED)
-        advised, edits = advised + count, edits + len(steps) - 1
-        lines.append(f"| [{ladders.load(folder).title}]({name}.md) | {len(steps)} | {steps[0].title} | {steps[-1].title} "
-                     f"| {', '.join(last)} | {count} of {len(steps) - 1} |")
-    said = (f"In {advised} of {edits} edits the next step is what the profile of the step before advises first; where it is "
-            "not, the page says what a person had to know.")
+        won = _winning(text)
+        advised += sum(FOLLOWED in section for section, wins in zip(_sections(text)[1:], won, strict=True) if wins)
+        edits, winning = edits + len(won), winning + sum(won)
+        lines.append(f"| [{ladders.load(folder).title}]({name}.md) | {len(steps)} | {steps[0].title} | {steps[-1].title} |"
+                     f" {', '.join(last)} | {count} of {len(steps) - 1} |")
+    said = (f"Of {edits} edits {winning} win more than {WON - 1:.0%} at a size. In {advised} of these the next step is what "
+            "the profile of the step before advises first; where it is not, the page says what a person had to know.")
     return "\n".join(["# The gallery", "", INTRODUCTION.read_text(encoding="utf-8").strip(), "", said, "", *lines, ""])

@@ -37,4 +37,4 @@ def roofline(said: Mapping[str, Said]) -> str:
     found = {name: one.profile.roofline for name, one in said.items()}
     *_, last = found
     roof = found.pop(last)
-    return picture(svg_charts.roof(roof, found), "under the roof") if roof.unit and roof.hbm_bytes else ""
+    return picture(svg_charts.roof(roof, found), "under the roof") if roof.unit and roof.memory_bytes else ""

@@ -1,7 +1,7 @@
 """The formula, four rows at a time
 
 The mean, what is left of each element without it, the mean of its squares, and the results: two reductions and seven
-operations for each element, in float32. Weight and bias are loaded once, in front of the loop; a tile and one row multiply
+operations for each element, in float32. Weight and bias are loaded once, before the loop; a tile and one row multiply
 without the row being repeated.
 """
 

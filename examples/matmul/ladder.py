@@ -65,7 +65,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (2e-3, 4e-2), "bfloat16": (1.6e-2, 2e-1)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

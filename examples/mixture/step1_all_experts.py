@@ -1,7 +1,7 @@
 """All experts for all tokens
 
 The first launch makes the shares of the experts, which are 0 for all but two of each token. In the second one every
-expert multiplies all tokens, and what each gives is added to Y times its share: nobody has to know who wants what, and
+expert multiplies all tokens, and what each gives is added to Y times its share: no routing is needed, and
 three quarters of the products are multiplied by 0.
 """
 

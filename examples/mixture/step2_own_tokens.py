@@ -1,9 +1,10 @@
 """Each expert its own tokens
 
-A sort of an expert's shares, largest first, is the list of its tokens: those with a share stand in front, and their
+A sort of an expert's shares, largest first, is the list of its tokens: those with a share come first, and their
 number is its count. Rows of X are gathered in that order, an expert multiplies no more tiles than it has tokens for, and
 each row of the result goes where its token has room for it, for its larger or its smaller share. A last launch adds both.
-That is three launches and much moving of rows for a quarter of the products.
+That is three launches and much moving of rows for a quarter of the products. Each row is a store of its own, so tiles are
+as wide as L0C allows, 128 x 256: with 128 x 128 there are twice as many stores, and the step loses what it wins.
 
 To know: that sorting shares gives tokens, counts and shares at once.
 """
@@ -98,7 +99,7 @@ def combine(tokens, N, parts, Y):
 
 
 @tilelang.jit(target="npuir")
-def mixture(tokens, experts, N, K, tile_M=128, tile_N=128, tile_K=128):
+def mixture(tokens, experts, N, K, tile_M=128, tile_N=256, tile_K=128):
     rows, columns = T.ceildiv(tokens, tile_M), T.ceildiv(N, tile_N)
 
     @T.prim_func

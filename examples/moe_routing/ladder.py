@@ -1,10 +1,10 @@
-"""What stands in front of the products of a mixture of experts: who goes where, and the rows brought there."""
+"""What comes before the products of a mixture of experts: who goes where, and the rows brought there."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it
+import ml_dtypes  # noqa: F401  (importing it makes NumPy accept the type name "bfloat16")
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +19,8 @@ the eight, where all rows of an expert lie side by side, in the order of the tok
 [grouped product](ragged_gemm.md) multiplies; the counts of the experts are its groups, and the places of a token's rows are
 where its results are to be found. All numbers of a token differ, so that it is certain which eight are the largest.
 
-Most of the bytes are rows that are written, eight for each that is read. Where a row has to go depends on all tokens in front
-of it: a sum over what all cores count.
+Most of the bytes are rows that are written, eight for each that is read. Where a row has to go depends on all tokens before
+it: a sum over what all cores count.
 
 How long it takes depends on the numbers, so that kernels are run with values for their times; here no expert is preferred."""
 

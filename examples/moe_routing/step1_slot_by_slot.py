@@ -2,7 +2,7 @@
 
 Three launches, as one says it. The first takes token after token: softmax, the eight largest, their shares. The second gives
 each of a token's eight slots its place: one core counts experts with the scalar unit, and has to go through all slots twice,
-since rows of an expert begin where those of all experts in front of it end. The third takes slot after slot: it loads the row,
+since rows of an expert begin where those of all experts before it end. The third takes slot after slot: it loads the row,
 and stores it at its place.
 """
 

@@ -1,9 +1,9 @@
 """Sums of a mask
 
-Nobody counts one by one: a mask has a 1 where a token wants an expert, and the sums of its columns up to each row are what the
+No core counts one by one: a mask has a 1 where a token wants an expert, and the sums of its columns up to each row are what the
 scalar unit counted, for all experts at once. Each core has a piece of all tokens. What other cores counted is 48 times 64
 numbers, which every core adds up for itself in the second launch, and a gather picks the places of the slots. A row, asked for
-eight times in a loop, is now loaded once: eight slots one behind the other are those of one token.
+eight times in a loop, is now loaded once: eight slots one after the other are those of one token.
 
 Cures: scalar work
 """
@@ -56,7 +56,7 @@ def choose(tokens, experts, count, L, chosen, shares, sums, parts, cores):
 
 @T.macro
 def number(tokens, experts, count, chosen, sums, parts, core, cores, place, counts):
-    """The places of a core's slots: behind all rows of experts in front, and behind those of the same expert in front."""
+    """The places of a core's slots: after all rows of earlier experts, and after earlier rows of the same expert."""
     each = T.ceildiv(tokens, cores)
     part = T.alloc_shared((cores, experts), "float32")
     rows = T.alloc_shared((1, experts), "float32")

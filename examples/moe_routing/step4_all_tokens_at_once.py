@@ -53,7 +53,7 @@ def choose(tokens, experts, count, L, chosen, shares, sums, parts, cores):
 
 @T.macro
 def number(tokens, experts, count, chosen, sums, parts, core, cores, place, counts):
-    """The places of a core's slots: behind all rows of experts in front, and behind those of the same expert in front."""
+    """The places of a core's slots: after all rows of earlier experts, and after earlier rows of the same expert."""
     each = T.ceildiv(tokens, cores)
     part = T.alloc_shared((cores, experts), "float32")
     rows = T.alloc_shared((1, experts), "float32")

@@ -19,10 +19,6 @@ the scalar unit, which waits for it hundreds of cycles.
 
 As there, eight query heads share a head of keys and values, and HBM is the roof."""
 
-REST = """\
-MTE2 of the Cube cores has no gaps in the last step, at work for {AIC MTE2} of the time. For {AIC MTE2 transfer} it moves
-bytes as fast as a core does that; for {AIC MTE2 HBM} HBM slows it, which has pauses nevertheless. Decoding from a cache in
-one piece is no faster. The two launches take {launch}, {launch share} of the whole."""
 PAGE = 64
 """Tokens of a page."""
 
@@ -65,6 +61,5 @@ LADDER = Ladder(
     expected=expected,
     work=work,
     tolerance={"float16": (1e-2, 5e-3)},
-    rest=REST,
 )
 check = LADDER.check

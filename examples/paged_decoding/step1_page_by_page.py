@@ -2,7 +2,7 @@
 
 A tile is a page. The scalar unit reads its number in the block table, the 16 KB of keys and the 16 KB of values it names are
 loaded, and the rest is decoding. Eight query heads are the rows of a tile; a block has all pages of one KV head, so that there
-is work for 8 of 24 cores. The table ends with the last page, so that no number behind it is read.
+is work for 8 of 24 cores. The table ends with the last page, so that no number after it is read.
 """
 
 from ladder import check

@@ -1,7 +1,7 @@
 """Eight pages in a tile
 
 A loop over eight numbers fills a tile of 512 keys, page after page, wherever each lies. What passes between the cores for a
-tile, 8 x 512 scores and weights, begins and ends an eighth as often; the pages are loaded one behind the other, and nothing
+tile, 8 x 512 scores and weights, begins and ends an eighth as often; the pages are loaded one after the other, and nothing
 is multiplied or waited for between them.
 
 Cures: hand-overs

@@ -2,7 +2,7 @@
 
 One loop that fills both tiles has the keys wait for the values. With a loop for each, the scores are on their way through the
 Vector cores while the values are loaded, and the next keys are loaded while the values are multiplied: the two tiles are each
-other's second slot. The numbers are read twice, which nobody waits for. (`T.Pipelined` with two slots for each has room
+other's second slot. The numbers are read twice, which delays no core. (`T.Pipelined` with two slots for each has room
 for 384 keys, and takes 2 % longer.)
 
 Cures: hand-overs

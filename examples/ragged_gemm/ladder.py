@@ -23,7 +23,7 @@ does for rows that are not there."""
 REST = """\
 The last step is bound by MTE2, which has no gaps: it is at work for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2.
 Most experts end within a tile, so that there are more rows of tiles than the rows would fill, and each loads its share of B
-whole. And the matrix of an expert comes from HBM for its few tiles alone, where one matrix for all would be in L2 behind the
+whole. And the matrix of an expert comes from HBM for its few tiles alone, where one matrix for all would be in L2 after the
 first of them. The launch is {launch share}."""
 
 
@@ -55,7 +55,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

@@ -1,6 +1,6 @@
 """Room for all rows
 
-A block for each tile that an expert could have, if all rows were its own. A block behind the last row of its expert reads
+A block for each tile that an expert could have, if all rows were its own. A block after the last row of its expert reads
 two offsets and does nothing more; of 4096 there are 3500 such ones, and each has to begin.
 """
 

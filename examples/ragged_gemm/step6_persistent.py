@@ -29,7 +29,7 @@ def ragged_gemm(rows, groups, N, K, tile_M=128, tile_N=256, tile_K=256, cores=24
             b = T.alloc_shared((tile_K, tile_N), "float16")
             c = T.alloc_fragment((tile_M, tile_N), "float32")
             group = T.alloc_var("int32", init=0)
-            first = T.alloc_var("int32", init=0)  # row tiles of the experts in front of this one
+            first = T.alloc_var("int32", init=0)  # row tiles of the experts before this one
             seen = T.alloc_var("int32", init=0)
             for i in T.serial(T.ceildiv(row_tiles * columns - core, cores)):
                 tile = i * cores + core

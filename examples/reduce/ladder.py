@@ -20,12 +20,6 @@ MTE2 brings tiles from global memory (*GM*) to UB, V computes on vectors of 256 
 that also sends the others their instructions. A kernel is fast when the pipe it cannot do without has no gaps."""
 
 
-REST = """\
-What keeps float16 from 85 % is the launch: {2: launch} of {2: time}, whatever the kernel does; behind it MTE2 has no gaps, at
-work for {2: AIV MTE2} of the time. In float32, with twice the bytes, the launch is {0: launch share} in place of
-{2: launch share}."""
-
-
 def inputs(length: int, dtype: str, op: str) -> tuple[NDArray[Any], ...]:
     x = np.random.default_rng(0).random(length).astype(dtype)
     return x, np.zeros(1, np.float32 if op == "sum" else dtype)
@@ -52,7 +46,6 @@ LADDER = Ladder(
     inputs=inputs,
     expected=expected,
     work=work,
-    rest=REST,
     shown=2,
 )
 check = LADDER.check

@@ -2,12 +2,12 @@
 
 V was busy for seven tenths of the time: reducing a vector to one number is the dearest thing it does, for it folds the
 vector again and again, and each fold waits for the one before. So a tile is combined with another tile, element by element,
-one instruction at full width, and the fold happens once, behind the loop. That is no faster here, where MTE2 has no gaps
+one instruction at full width, and the fold happens once, after the loop. That is no faster here, where MTE2 has no gaps
 already; but V has time for something else now, and with a chain of operations in place of one it would have been what the
 kernel waits for. A sum of float16 needs each tile in float32 first: half the bytes to load, and twice the work for V.
 
 To know: that a fold of a vector to one number is the dearest thing that V does, and that sums may be kept element by
-element up to the end. The profile, which sees V hidden behind MTE2, is right that nothing is won yet.
+element up to the end. The profile, which sees V hidden by MTE2, is right that nothing is won yet.
 """
 
 from ladder import check

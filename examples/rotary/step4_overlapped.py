@@ -1,7 +1,7 @@
 """Whole tiles, two of them under way
 
 A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the positions that are left
-behind it, as many on every core. In float16 three positions have room.
+after it, as many on every core. In float16 three positions have room.
 
 Cures: no overlap
 """

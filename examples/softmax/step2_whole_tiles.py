@@ -1,6 +1,6 @@
 """Whole tiles, two of them under way
 
-A loop over tiles that are whole on every core, which overlap, and behind it the rows that are left, as many on
+A loop over tiles that are whole on every core, which overlap, and after it the rows that are left, as many on
 every core. What becomes of a tile's rows is said once, in a macro (`T.macro`), which takes parts of tiles too.
 
 Cures: no overlap

@@ -21,8 +21,8 @@ the scalar unit has read their numbers. All 64 heads use a row that is loaded, i
 the Cube cores are the roof."""
 
 REST = """\
-MTE2 of the Cube cores bounds the last step, at work for {AIC MTE2} of the time: a load of 1 KB is {AIC MTE2 latency} of the
-time the beginning of one load behind the other, and {AIC MTE2 transfer} the bytes on their way. M is at work for {AIC M}.
+MTE2 of the Cube cores bounds the last step, at work for {AIC MTE2} of the time: for {AIC MTE2 latency} of the
+time loads of 1 KB start one after the other, and for {AIC MTE2 transfer} their bytes move. M is at work for {AIC M}.
 Blocks of neighbouring rows, as [pages](paged_decoding.md) are, or more heads for each row would come nearer to the roof; the
 Vector cores, which could load rows as well, take twice as long for one and would have to pass it on through GM."""
 
@@ -62,7 +62,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (1e-2, 5e-3)},
     goal=0.6,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

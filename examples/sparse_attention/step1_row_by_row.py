@@ -1,7 +1,7 @@
 """Row by row
 
 A block has a query. The scalar unit reads the number of a row, MTE2 loads the row into L1, and so on for 64 rows, which
-are keys and then values: they are loaded once for both products. The index ends with its last number, so that nothing behind it
+are keys and then values: they are loaded once for both products. The index ends with its last number, so that nothing after it
 is read; what the last tile has too much is masked.
 """
 

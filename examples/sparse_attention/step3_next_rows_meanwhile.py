@@ -1,10 +1,10 @@
 """The next rows meanwhile
 
-MTE2 has nothing to do while the Vector cores make weights, and the loads of the next rows stand behind that of the weights.
-Here they stand in front of it: as soon as the scores of a tile are on their way, the rows of the next one are loaded to a
+MTE2 has nothing to do while the Vector cores make weights, and the loads of the next rows come after that of the weights.
+Here they come before it: as soon as the scores of a tile are on their way, the rows of the next one are loaded to a
 second place. Two tiles of 128 rows take turns, and what is done with one is a macro.
 
-To know: that MTE2 takes its loads in the order of the program, so that a load that waits holds up those behind it.
+To know: that MTE2 takes its loads in the order of the program, so that a load that waits holds up those after it.
 `T.Pipelined` would do this, but leaves a loop as it stands whose loads begin with numbers from GM.
 """
 

@@ -48,6 +48,6 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
 )
 check = LADDER.check

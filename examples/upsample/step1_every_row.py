@@ -1,6 +1,6 @@
 """Every row of the result for itself
 
-A row is loaded, each of its elements is written `scale` times beside itself in UB, and the row is stored; then the same
+A row is loaded, each of its elements is written `scale` times in a row in UB, and the row is stored; then the same
 again for the next row of the result, which is the same. Index arithmetic by element, `x[r, c // scale]`, would be no vector
 code where the scale is no power of two, and `explain()` says so; a loop over the digits of the place, `c * scale + d`, is.
 """

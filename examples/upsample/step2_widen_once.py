@@ -3,7 +3,7 @@
 The rows of a group are equal, so one is made and stored `scale` times. A quarter, or a ninth, of the elements is loaded of
 those that are stored.
 
-To know: that the rows of a group are equal. The profile sees tiles loaded one behind the other, but not that they are the
+To know: that the rows of a group are equal. The profile sees tiles loaded one after the other, but not that they are the
 same tile.
 """
 

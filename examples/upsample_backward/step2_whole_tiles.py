@@ -1,6 +1,6 @@
 """Whole tiles, two of them under way
 
-Rows that every core has overlap, and the rest is divided behind them.
+Rows that every core has overlap, and the rest is divided after them.
 
 Cures: no overlap
 """

@@ -49,7 +49,7 @@ LADDER = Ladder(
     work=work,
     tolerance={"float16": (2e-3, 1e-3)},
     goal=0.8,
-    beside="cube",
+    rate_of="cube",
     rest=REST,
 )
 check = LADDER.check

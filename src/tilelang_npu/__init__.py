@@ -1,6 +1,6 @@
 """Write TileLang kernels for Ascend NPUs, compile them to HIVM, and run, check and time them on any machine.
 
-The names here are loaded on first use, so ``import tilelang_npu`` costs little more than ``import numpy``:
+Each public name is imported from its module on first use, so ``import tilelang_npu`` costs little more than ``import numpy``:
 
     import tilelang_npu as tilelang
     import tilelang_npu.language as T
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # all names: a type checker sees only these, and reports a mi
     from tilelang_npu.runtime.cache.entries import disable_cache, enable_cache, is_cache_enabled
     from tilelang_npu.runtime.cache.entries import get_cache_dir as get_cache_dir
     from tilelang_npu.runtime.cache.entries import set_cache_dir as set_cache_dir
-    from tilelang_npu.runtime.jit.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
+    from tilelang_npu.runtime.jit.factory import compile, jit  # noqa: A004  (TileLang's public name is tilelang.compile)
     from tilelang_npu.runtime.jit.factory import lower as lower
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.runtime.reports import profiler

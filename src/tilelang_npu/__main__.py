@@ -1,4 +1,4 @@
-"""``python -m tilelang_npu``: the command line."""
+"""Runs the command line of the package: ``python -m tilelang_npu COMMAND`` does what ``tilelang-npu COMMAND`` does."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Pictures as SVG text: curves, bars, and drawings of other modules. Notebooks show them.
+"""Draws charts of curves and of bars as SVG text, and wraps SVG drawings of other modules. Notebooks display the results.
 
-Colours are readable on light and dark pages, and a picture refers to no other file.
+The colours are readable on light and on dark pages, and an SVG refers to no other file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["COLOURS", "STYLE", "Bar", "Curve", "Picture", "bars", "curves", "picture", "ticks"]
 
 COLOURS = ("#3b7dd8", "#d1782b", "#3fa45b", "#9b6fd0", "#cf5b5b", "#8a8f98")
-"""The colours of curves and bars, in their order."""
+"""The default colours (CSS hexadecimal): curve number ``i`` of a chart gets ``COLOURS[i % len(COLOURS)]``."""
 STYLE = """svg text { font: 11px system-ui, sans-serif; fill: var(--dim) }
 svg text.t { text-anchor: middle }
 svg .grid path, svg path.grid { stroke: var(--line); fill: none }
@@ -25,14 +25,16 @@ svg .fall { stroke: var(--hot); stroke-dasharray: 4; fill: none }
 svg circle { fill: var(--hot) }
 svg circle.before { fill: var(--ink) }
 """
-"""The style of the parts of pictures, in the colours of a page; a picture outside of a page has its own colours."""
+"""The CSS rules of all charts. They use colour variables (``--dim``, ``--line``, ``--ink``, ``--hot``) of the surrounding HTML
+page; :func:`picture` replaces the variables by fixed colours.
+"""
 _ALONE = {"--dim": "#7d8590", "--line": "#8a8f9855", "--ink": "#8a8f98", "--hot": "#e0663a"}
 _WIDTH, _LEFT, _RIGHT, _TOP, _HIGH = 720, 66, 16, 34, 260
 _ROW = 22
 
 
 class Picture(str):
-    """The text of an SVG, which notebooks show."""
+    """The text of an SVG image, which notebooks display as the image."""
 
     __slots__ = ()
 
@@ -40,12 +42,21 @@ class Picture(str):
         return str(self)
 
     def save(self, file: str | Path) -> None:
-        """Write the picture to a file."""
+        """Writes the SVG text to a file.
+
+        Args:
+            file: the path of the file; an existing file is overwritten.
+        """
         Path(file).write_text(str(self), encoding="utf-8")
 
 
 def picture(drawn: str, title: str = "") -> Picture:
-    """A drawing with classes of :data:`STYLE` as a picture of its own, with the style inside it."""
+    """Returns a drawing as a self-contained SVG image that includes the rules of :data:`STYLE` with fixed colours.
+
+    Args:
+        drawn: the text of an ``<svg>`` element with a ``class`` attribute; its parts have the CSS classes of :data:`STYLE`.
+        title: the image's ``<title>``, which browsers show as a tooltip; empty for none.
+    """
     rules = STYLE
     for name, colour in _ALONE.items():
         rules = rules.replace(f"var({name})", colour)
@@ -67,8 +78,14 @@ def _scoped(rule: str) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve: its label, its points from left to right, for each point the interval that the value may be in, its colour if it
-    is not the next one, and whether it is dashed.
+    """A curve of a chart.
+
+    Attributes:
+        label: the text in the legend.
+        points: the ``(x, y)`` points, from left to right.
+        spread: for each point the lowest and the highest ``y`` of its error bar; empty for a curve without error bars.
+        colour: a CSS colour; empty for the default colour, see :data:`COLOURS`.
+        dashed: whether the line is dashed.
     """
 
     label: str
@@ -87,13 +104,20 @@ class _Axis:
     by_powers: bool
 
     def at(self, value: float) -> float:
-        """The position of a value, from 0 to 1."""
+        """Returns the position of a value on the axis, from 0 (``low``) to 1 (``high``)."""
         low, high, here = (log10(end) if self.by_powers else end for end in (self.low, self.high, value))
         return (here - low) / (high - low)
 
 
 def ticks(low: float, high: float, *, by_powers: bool = False, most: int = 7) -> list[float]:
-    """Round numbers from one end to the other: in equal steps, or powers of two or ten."""
+    """Returns the round numbers between ``low`` and ``high`` at which an axis has ticks, in ascending order.
+
+    Args:
+        low, high: the ends of the axis.
+        by_powers: whether the axis is logarithmic. The ticks are then powers of two if ``high`` is at most ``2**most`` times
+            ``low``, else powers of ten. On a linear axis, the distance of ticks is 1, 2 or 5 times a power of ten.
+        most: about how many ticks there may be.
+    """
     if by_powers:
         base = 2.0 if high / low <= 2.0**most else 10.0
         size = log2 if base == 2.0 else log10
@@ -116,16 +140,16 @@ def _axis(values: Sequence[float], *, by_powers: bool, from_zero: bool) -> _Axis
 
 def curves(drawn: Sequence[Curve], *, title: str = "", x: str = "", y: str = "", log_x: bool = False,
            log_y: bool = False) -> Picture:
-    """A picture of curves over one axis.
+    """Returns a line chart in which all curves share one x axis and one y axis.
 
     Args:
         drawn: the curves, each with at least one point.
-        title: the title above the picture.
+        title: the title above the chart.
         x, y: the labels of the axes.
-        log_x, log_y: whether an axis is logarithmic; its values are then positive.
+        log_x, log_y: whether the axis is logarithmic; the coordinates must then be positive.
 
     Raises:
-        ValueError: there is no point, or a logarithmic axis has a value that is not positive.
+        ValueError: no curve has a point, or a coordinate on a logarithmic axis is not positive.
     """
     every = [point for curve in drawn for point in curve.points]
     ends = [end for curve in drawn for pair in curve.spread for end in pair]
@@ -179,7 +203,7 @@ def _colour(curve: Curve, number: int) -> str:
 
 
 def _shown(value: float) -> str:
-    """A number of a tick, in its shortest form."""
+    """Returns the number of a tick as its shortest text."""
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:g}"
 
 
@@ -188,7 +212,13 @@ def _shown(value: float) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A row: its label, the length of its bar, and the text after the bar; a row without a length has no bar."""
+    """A row of a bar chart.
+
+    Attributes:
+        label: the text to the left of the bar.
+        value: the bar's length, in any unit that is the same for all rows; None for a row of text without a bar.
+        note: the text to the right of the bar.
+    """
 
     label: str
     value: float | None
@@ -196,7 +226,12 @@ class Bar:
 
 
 def bars(rows: Sequence[Bar], *, title: str = "") -> Picture:
-    """A picture of horizontal bars, one below the other, the first in a colour of its own."""
+    """Returns a chart of horizontal bars, one below the other. The first bar has another colour than the rest.
+
+    Args:
+        rows: the rows, from top to bottom; the longest bar fills the width.
+        title: the title above the bars.
+    """
     longest = max((row.value for row in rows if row.value is not None), default=0.0) or 1.0
     label = 8 + 7 * max((len(row.label) for row in rows), default=0)
     note = 12 + 7 * max((len(row.note) for row in rows), default=0)

@@ -1,4 +1,4 @@
-"""Module attributes that are imported when they are first used, so that importing a package stays fast."""
+"""Lets a package import its public names when they are first used, so that importing the package itself stays fast."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ __all__ = ["deferred"]
 
 
 def deferred(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Returns the ``__getattr__`` of a package (PEP 562): it imports a name from its module, and stores it in the package.
+    """Returns a function to assign to a package's ``__getattr__`` (PEP 562), which imports the package's names on first use.
 
-    No name may be that of a submodule: importing the submodule would store the module under it.
+    The function imports the module that defines the requested name, stores the name's value in the package and returns it. It
+    raises an :class:`AttributeError` for names that are not in ``homes``.
+
+    A name must not equal the name of a submodule of the package: importing the submodule would store the module under the name.
 
     Args:
         package: the package's ``__name__``.
-        homes: by name, the module that defines it, relative to the package: ``{"Program": "run.program"}``.
+        homes: for each name, the module that defines it, relative to the package: ``{"Program": "run.program"}``.
     """
     def load(name: str) -> object:
         if name not in homes:

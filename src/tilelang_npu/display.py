@@ -1,4 +1,4 @@
-"""Colours of reports and MLIR: HTML for notebooks, with inline styles that suit light and dark pages, and terminal codes."""
+"""Colours the text of reports and of MLIR: as HTML with inline styles for notebooks, and with escape codes for terminals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODES = {"wrong": "1;31", "place": "36", "bar": "31"}
 
 
 class Report:
-    """A report that is printed as text; notebooks show its places and codes in colours."""
+    """Base class of reports. A report prints as plain text; notebooks show its file positions and error codes in colours."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class Report:
 
 
 class Mlir(str):
-    """The text of a module: a string that notebooks show in colours."""
+    """A string with the text of an MLIR module, which notebooks show with syntax colours."""
 
     __slots__ = ()
 
@@ -41,12 +41,15 @@ class Mlir(str):
 
 
 def report(text: str) -> str:
-    """A report as HTML."""
+    """Returns the text of a report as HTML, with its heading in bold and its file positions and error codes in colours."""
     return _coloured(text, _REPORT, _REPORT_COLOURS)
 
 
 def painted(text: str, stream: TextIO) -> str:
-    """A report with the colours of a terminal if ``stream`` is one that has colours, and ``NO_COLOR`` is not set."""
+    """Returns the text of a report with the escape codes of terminal colours if ``stream`` can show them.
+
+    The text is returned unchanged if ``stream`` is not a terminal, ``TERM`` is ``dumb``, or ``NO_COLOR`` is set.
+    """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
         return text
     return _REPORT.sub(  # the first line is not bold, as commands print a report below others

@@ -1,9 +1,9 @@
-"""The errors of this package, and how they are shown.
+"""Defines the exceptions of this package, and removes the package's own stack frames from the tracebacks that users see.
 
-A :class:`TileError` says what is wrong, at which line of the user's kernel, with the sizes and names, and what to do. Frames
-below the user's line are not shown: functions and classes that a user calls are wrapped by :func:`door`, which removes the
-frames of this package from a traceback that leaves it. An :class:`InternalError` is a fault of this package and keeps its
-traceback, as does every other exception that is raised here and not marked as the user's.
+A :class:`TileError` says what is wrong, at which line of the user's kernel, with the sizes and names, and what to do. Functions
+and classes that a user calls are wrapped by :func:`door`, which removes the stack frames of this package from the traceback of
+an exception. An :class:`InternalError` is a fault of this package and keeps its whole traceback. So does every other exception
+that this package raises, unless :func:`meant` has marked it as meant for the user.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType, FunctionType, TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 from tilelang_npu.sharing import once
 
+if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
+
 TRACEBACK = "TILELANG_NPU_TRACEBACK"
-"""The environment variable with which tracebacks are not changed: ``full``."""
+"""The name of the environment variable that keeps tracebacks whole if it is set to ``full``."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a source file.
+    """A position in a source file.
 
     Attributes:
         file: the path of the file.
         line: the line number, from 1.
-        column: the column of the first character, from 1; 0 where it is not known.
-        end_column: the column after the last character, or 0.
+        column: the column of the first character, from 1; 0 if it is not known.
+        end_column: the column after the last character, from 1; 0 if it is not known.
     """
 
     file: str
@@ -45,22 +48,30 @@ class Location:
 
     @property
     def shown_file(self) -> str:
-        """The file as its author knows it: ``In[3]`` for a cell of a notebook, whose file name has no meaning."""
+        """The file's name for messages: its path, or ``In[3]`` for cell 3 of a notebook, whose path is an invented one."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(self.file)
         return self.file if number is None else f"In[{number}]"
 
     @property
     def shown_line(self) -> str:
-        """The file and the line, as in reports."""
+        """The text ``FILE:LINE`` for reports, with the file's name from :attr:`shown_file`."""
         return f"{self.shown_file}:{self.line}"
 
     def source(self) -> str:
-        """The line's text without its end, or an empty string where the file cannot be read."""
+        """Returns the text of the source line, without the newline; an empty string if the file cannot be read."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
     def names(self, operation: str) -> str:
-        """The name of an operation in the file: its own in text of the IR, ``T.copy`` where a kernel calls that."""
+        """Returns the name by which the file's author knows an IR operation that has this location.
+
+        This is ``operation`` itself if the source line contains it, as in a file of MLIR text, or if the line cannot be read.
+        Otherwise it is the function called at the location's column, such as ``T.copy``, or ``this statement`` if there is no
+        call.
+
+        Args:
+            operation: the operation's name in MLIR text.
+        """
         line = self.source()
         if operation in line or not line:
             return operation
@@ -72,16 +83,16 @@ class TileError(Exception):
     """An error in a kernel, a call or an input file.
 
     Args:
-        message: what is wrong, with sizes and names; no full stop.
-        code: the stable code of the diagnostic, such as ``T104``; ``S301`` is a deadlock, ``S302`` and later codes other hangs
-            of the simulated machine.
-        location: the place; the front end adds it where it is not known when the error is raised.
-        label: a short text after the caret.
+        message: what is wrong, with sizes and names; without a full stop.
+        code: the stable code of the diagnostic, such as ``T104``; ``S301`` is a deadlock, and ``S302`` to ``S306`` are other
+            hangs of the simulated machine.
+        location: the position in the user's source; None if it is not known when the error is raised, see :meth:`at`.
+        label: a short text after the caret that marks the position.
         notes: further facts, one line each.
-        help: how to repair it.
+        help: what the user can do to remove the error.
     """
 
-    def __init__(self, message: str, *, code: str, location: Location | None = None, label: str = "",
+    def __init__(self, message: str, *, code: Code, location: Location | None = None, label: str = "",
                  notes: Sequence[str] = (), help: str = "") -> None:  # noqa: A002  (the word the message prints)
         super().__init__(message)
         self.message = message
@@ -91,11 +102,11 @@ class TileError(Exception):
         self.notes = tuple(notes)
         self.help = help
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _raised, (type(self), self.args, vars(self))
 
     def at(self, location: Location | None) -> TileError:
-        """Sets the location if there is none; returns the error."""
+        """Sets the error's location if it has none yet, and returns the error itself."""
         if self.location is None:
             self.location = location
         return self
@@ -104,32 +115,46 @@ class TileError(Exception):
         return render(self)
 
 
-def _raised(kind: type[TileError], arguments: tuple[Any, ...], state: dict[str, Any]) -> TileError:
-    """An error of another process."""
+def _raised(kind: type[TileError], arguments: tuple[object, ...], state: dict[str, object]) -> TileError:
+    """Returns an error that another process has raised, from its pickled arguments and attributes."""
     error = kind.__new__(kind, *arguments)
     vars(error).update(state)
     return error
 
 
 class SanitizerError(TileError):
-    """A launch with hazards. The launch is over: its results are in the arrays.
+    """The sanitizer found hazards in a launch. It is raised after the launch has finished and has written its result arrays.
 
     Args:
-        message: the reports, as text.
-        findings: the same as data (:class:`tilelang_npu.simulator.sanitizer.findings.Finding`).
+        message: the reports of all hazards, as text.
+        code: the code of a hazard, such as ``S201``.
+        location: the position of a hazard in the user's source.
+        findings: the hazards as data (:class:`tilelang_npu.simulator.sanitizer.findings.Finding`).
     """
 
-    def __init__(self, message: str, *, code: str, location: Location | None, findings: Sequence[object]) -> None:
+    def __init__(self, message: str, *, code: Code, location: Location | None, findings: Sequence[object]) -> None:
         super().__init__(message, code=code, location=location)
         self.findings = tuple(findings)
 
 
 class InternalError(Exception):
-    """This package violated one of its own invariants; please report it with the kernel that shows it."""
+    """A fault of this package: an internal invariant does not hold. Please report it with the kernel that causes it."""
 
 
-def shown(value: Any) -> str:
-    """A value of the author for a message: a buffer with its shape, an array without its elements, others as Python shows them.
+class HostArray(Protocol):
+    """What a NumPy array and a torch tensor have in common."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> object: ...
+
+
+def shown(value: object) -> str:
+    """Returns a description of a user's value for a message.
+
+    A buffer is described with its shape, an array with its shape and element type but without its elements. Any other value is
+    its ``repr``, cut to 80 characters.
     """
     if hasattr(value, "describe"):
         return str(value.describe())
@@ -143,17 +168,22 @@ def shown(value: Any) -> str:
 _LONGEST = 80
 
 
-def is_array(value: Any) -> bool:
-    """Whether a value is an array or a tensor of the host, and not a single number."""
-    return type(value).__module__.startswith(("numpy", "torch")) and hasattr(value, "dtype") and bool(value.shape)
+def is_array(value: object) -> TypeGuard[HostArray]:
+    """Whether a value is a NumPy array or a torch tensor with at least one axis; a NumPy scalar is not."""
+    return (type(value).__module__.startswith(("numpy", "torch")) and hasattr(value, "dtype")
+            and bool(getattr(value, "shape", ())))
 
 
 ARRAY_OF_THE_HOST = "an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
-"""The advice where a kernel names an array of the surrounding program."""
+"""The help of errors about a kernel that uses a NumPy array or torch tensor of the surrounding Python program."""
 
 
 def render(error: TileError) -> str:
-    """The error as text: header, place, the user's line with a caret, notes and help."""
+    """Returns the text of an error: the header with its code, the source position, the source line with a caret, the notes, and
+    the help.
+
+    The text of a :class:`SanitizerError` is its message alone, which has all these parts for each hazard.
+    """
     if isinstance(error, SanitizerError):  # each report has its own header and lines
         return error.message
     kind = "deadlock" if error.code == "S301" else "hang" if error.code.startswith("S3") else "error"
@@ -186,7 +216,7 @@ _CUT = "... "
 
 
 def _window(text: str, column: int) -> tuple[str, int]:
-    """The part of a line to show, and the number of characters before it that are not shown."""
+    """Returns the part of a source line to show in a message, and the number of characters before it that are left out."""
     if len(text) <= _WIDEST:
         return text, 0
     start = max(0, min(column - 1 - _WIDEST // 2, len(text) - _WIDEST))
@@ -208,8 +238,16 @@ _PLAIN = {"__new__", "__repr__", "__str__", "__hash__", "__eq__", "__ne__", "__s
 
 
 def door(public: PublicT) -> PublicT:
-    """Wraps a function, or the methods and properties of a class, that users call: an error that leaves it shows the user's
-    frames and not those of this package, unless ``TILELANG_NPU_TRACEBACK=full``.
+    """Wraps a public function or class so that the tracebacks of its exceptions show no stack frames of this package.
+
+    Of a class, the public methods and properties are wrapped in place. The environment variable
+    ``TILELANG_NPU_TRACEBACK=full`` keeps the frames.
+
+    Args:
+        public: a function or a class that users call.
+
+    Returns:
+        The wrapped function, or the class itself.
     """
     if not isinstance(public, type):
         closed: PublicT = _closed(public)
@@ -228,31 +266,38 @@ def door(public: PublicT) -> PublicT:
     return public
 
 
-def doors(names: dict[str, Any]) -> None:
-    """Wraps every public function and class of a module by :func:`door`, in its namespace."""
+def doors(names: dict[str, object]) -> None:
+    """Replaces every public function and class that a module defines by its wrapped form, see :func:`door`.
+
+    Args:
+        names: the module's namespace (``globals()``), which is changed.
+    """
     for name, value in list(names.items()):
         if isinstance(value, (FunctionType, type)) and not name.startswith("_") and value.__module__ == names["__name__"]:
             names[name] = door(value)
 
 
 def meant(error: MeantT) -> MeantT:
-    """Marks a built-in exception, such as a failed comparison, as the user's: its traceback shows no frame of this package."""
-    error.__tilelang_npu_meant__ = True  # type: ignore[attr-defined]
+    """Marks a built-in exception, such as an :class:`AttributeError`, as meant for the user, and returns the exception.
+
+    :func:`door` removes the stack frames of this package from the traceback of a marked exception.
+    """
+    error.__tilelang_npu_meant__ = True  # type: ignore[attr-defined]  # a mark of ours on a built-in exception
     return error
 
 
 def caller() -> FrameType | None:
-    """The frame that called the function which calls this one, without the wrapper of :func:`door`."""
+    """Returns the stack frame of the caller of the function that calls :func:`caller`, without the wrapper of :func:`door`."""
     frame = sys._getframe(2)
     return frame.f_back if frame.f_code.co_filename == __file__ else frame
 
 
-def _closed(function: Any) -> Any:
+def _closed(function: Any) -> Any:  # of the function's type, which a wrapper cannot state
     if hasattr(function, "__tilelang_npu_door__"):
         return function
 
     @functools.wraps(function)
-    def doorway(*args: Any, **kwargs: Any) -> Any:
+    def doorway(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except Exception as error:
@@ -263,7 +308,7 @@ def _closed(function: Any) -> Any:
                     noted.tb_next = error.__traceback__  # Python 3.10 raises the first traceback again: shorten it
             raise  # unlike `raise error`, this adds no frame of this function
 
-    doorway.__tilelang_npu_door__ = True  # type: ignore[attr-defined]
+    doorway.__tilelang_npu_door__ = True  # type: ignore[attr-defined]  # a mark of ours on a function
     return doorway
 
 
@@ -291,8 +336,8 @@ def _strip(error: BaseException) -> None:
 
 
 def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> bool:
-    """Whether an exception is marked as the user's, or is Python's own for wrong arguments of a wrapped function or a missing
-    name.
+    """Whether an exception is meant for the user: it is marked by :func:`meant`, or Python raised it because a wrapped function
+    got wrong arguments or a name is missing.
     """
     if hasattr(error, "__tilelang_npu_meant__"):
         return True
@@ -302,7 +347,7 @@ def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> b
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether an exception was raised in this package or below it, and never passed a user's frame."""
+    """Whether an exception was raised in this package, or in code that this package called, and passed no frame of the user."""
     places = list(_places(error.__traceback__))
     return bool(places) and not list(_shown(places))[-1]
 
@@ -314,7 +359,9 @@ def _places(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _shown(places: Sequence[TracebackType]) -> Iterator[bool]:
-    """For each frame, outermost first, whether it is the user's, or in a library that the user has called."""
+    """Yields for each frame, the outermost first, whether to show it: it is in the user's code, or in a library that the user's
+    code has called.
+    """
     is_below = False
     for place in places:
         if place.tb_frame.f_code.co_filename.startswith(_PACKAGE):

@@ -1,7 +1,8 @@
-"""Self-contained HTML pages: the frame, the colours, and a script's source with its lines.
+"""Writes self-contained HTML pages that show a Python script on the left and a report about the script on the right.
 
-A page loads no other file. An element that belongs to a line of the script has the line's number in ``data-p``; pointing at one
-marks all of them, and a click goes from the source to the rest of the page or back.
+A page loads no other file. An HTML element that belongs to a line of the script has the line's number in its attribute
+``data-p``. Pointing at such an element highlights all elements with this number. A click on a line of the script scrolls to the
+first of these elements in the report, and a click in the report scrolls to the line of the script.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ document.querySelectorAll('[data-p]').forEach(e => {
 
 
 def document(title: str, about: str, text: str, body: str, style: str = "", script: str = "") -> str:
-    """A page with the script's source on the left, and the content on the right.
+    """Returns an HTML page with a script's source on the left and a report on the right.
 
     Args:
         title: the heading.
-        about: the kind of page, for the title.
-        text: the source, made by ``source``.
-        body: the lead in the first line, and the content, as HTML.
-        style, script: for this kind of page.
+        about: the kind of report; the browser's title is ``TITLE: ABOUT``.
+        text: the HTML of the source, which :func:`source` returns.
+        body: HTML: the first line is shown below the heading, the rest is the report.
+        style: CSS rules to add to those of all pages.
+        script: JavaScript to add to that of all pages.
     """
     heading = html.escape(title)
     lead, _, rest = body.partition("\n")
@@ -63,23 +65,23 @@ def document(title: str, about: str, text: str, body: str, style: str = "", scri
 
 
 def source(text: str, beside: Callable[[int], str] = lambda number: "") -> str:
-    """The lines of a script.
+    """Returns the HTML of a script's lines, with their numbers.
 
     Args:
         text: the script.
-        beside: HTML before each line, by its number.
+        beside: a function of a line's number that returns the HTML to put before the number.
     """
     return "".join(row("", f'{beside(number)}<span class="n">{number}</span>{html.escape(line)}', number)
                    for number, line in enumerate(text.splitlines(), 1))
 
 
 def row(kind: str, shown: str, place: int | None) -> str:
-    """A line of a listing.
+    """Returns the HTML of one line of a listing.
 
     Args:
-        kind: its class, for the style.
-        shown: its content, as HTML.
-        place: the line of the script that it belongs to.
+        kind: the CSS class of the line, besides ``l``; empty for none.
+        shown: the line's content, as HTML.
+        place: the number of the script's line that the listing's line belongs to; None if it belongs to none.
     """
     about = "" if place is None else f' data-p="{place}"'
     return f'<span class="l{" " * bool(kind)}{kind}"{about}>{shown}</span>'

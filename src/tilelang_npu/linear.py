@@ -1,8 +1,9 @@
-"""Integers that are partly known: their linear forms and their bounds.
+"""Linear integer expressions and integer intervals, for range analysis.
 
-A :class:`Linear` is a constant plus integer multiples of atoms. The code that reads an expression decides what an atom is: a
-number that a table assigns to a structure, a value of the IR, a name in generated code. An :class:`Interval` is all integers
-between two ends, either of which may be infinite. The bounds of a sum follow from those of its atoms.
+A :class:`Linear` is a constant plus integer multiples of unknowns, which are called atoms. Any hashable object can be an atom:
+the analysis that builds the expression chooses, for example, an SSA value, a name in generated code, or a number that
+stands for a subexpression. An :class:`Interval` is the set of all integers between two ends, either of which can be infinite.
+:meth:`Linear.bounds` computes an interval for an expression from the intervals of its atoms.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Bound = float
-"""An integer of any size, or an infinity."""
+"""The type of an end of an interval: an ``int`` of any size, or a ``float`` that is plus or minus infinity."""
 
 
 def _sum(x: Bound, y: Bound) -> Bound:
@@ -34,7 +35,7 @@ def _product(x: Bound, y: Bound) -> Bound:
 
 
 def _floor(x: Bound, y: Bound) -> Bound:
-    """``x // y``, or its limit where one of them is infinite."""
+    """Returns ``x // y``; if an operand is infinite, the limit of the quotient."""
     if type(x) is float:
         return x if y > 0 else -x
     if type(y) is float:
@@ -51,7 +52,7 @@ def _truncated(x: Bound, y: Bound) -> Bound:
 
 
 def _shifted(x: Bound, y: Bound) -> Bound:
-    """``x >> y``, or its limit where one of them is infinite."""
+    """Returns ``x >> y``; if an operand is infinite, the limit of the result."""
     if type(x) is float:
         return x
     return int(x) >> int(y) if y <= int(x).bit_length() else -1 if x < 0 else 0
@@ -59,10 +60,14 @@ def _shifted(x: Bound, y: Bound) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All integers from ``low`` to ``high``, both included; infinite where there is no known bound.
+    """The set of all integers from ``low`` to ``high``, both included. An interval with ``low > high`` is empty.
 
-    The operators give bounds of the results for any two members. Undefined results, as of a division by zero, do not count. An
-    interval whose ``low`` is above its ``high`` is empty.
+    An arithmetic operator on two intervals returns an interval that contains the operator's result for every pair of a member
+    of the first and a member of the second. Pairs without a defined result, such as divisions by zero, are ignored.
+
+    Attributes:
+        low: the smallest member; ``-inf`` if there is no known lower bound.
+        high: the largest member; ``inf`` if there is no known upper bound.
     """
 
     low: Bound = -inf
@@ -70,37 +75,42 @@ class Interval:
 
     @classmethod
     def at(cls, value: int) -> Interval:
-        """The interval of one value."""
+        """Returns the interval whose only member is ``value``."""
         return cls(value, value)
 
     @classmethod
     def of_bits(cls, bits: int, *, signed: bool) -> Interval:
-        """The integers of so many bits."""
+        """Returns the interval of all integers of a type with ``bits`` bits, in two's complement if ``signed``."""
         half = 1 << (bits - 1)
         return cls(-half, half - 1) if signed else cls(0, 2 * half - 1)
 
     @property
     def constant(self) -> int | None:
-        """The only member; None where there are several."""
+        """The only member of the interval; None if the interval has several members or none."""
         return int(self.low) if self.low == self.high and type(self.low) is not float else None
 
     @property
     def numbers(self) -> range:
-        """The members of an interval with finite bounds."""
+        """The members of the interval as a ``range``; both ends must be finite, see :attr:`closed`."""
         return range(int(self.low), int(self.high) + 1)
 
     @property
     def closed(self) -> bool:
-        """Whether both bounds are finite."""
+        """Whether both ends of the interval are finite."""
         return type(self.low) is not float and type(self.high) is not float
 
     def within(self, other: Interval) -> bool:
-        """Whether all members are members of the other interval."""
+        """Whether the interval is a subset of ``other``."""
         return other.low <= self.low and self.high <= other.high
 
     def holds(self, sign: str) -> bool | None:
-        """Whether ``member sign 0`` holds for all members (True), for none (False) or for some (None). The sign is one of
-        ``== != < <= > >=``.
+        """Compares all members with zero.
+
+        Args:
+            sign: the comparison: one of ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``.
+
+        Returns:
+            True if ``member sign 0`` holds for all members, False if it holds for none, None if it holds for some of them only.
         """
         if sign in (">", ">="):
             return (-self).holds(sign.replace(">", "<"))
@@ -113,28 +123,34 @@ class Interval:
         return True if self.high <= below else False if self.low > below else None
 
     def fitted(self, other: Interval) -> Interval:
-        """The bounds of a member that wraps around into the other interval."""
+        """Returns an interval that contains every member after wrap-around into ``other``, the interval of an integer type.
+
+        This is the interval itself if it is a subset of ``other``, and otherwise all of ``other``.
+        """
         return self if self.within(other) else other
 
     def wrapped(self, value: int) -> int:
-        """The member that differs from ``value`` by a multiple of the length."""
+        """Returns ``value`` wrapped around into this interval, as an integer type with this range wraps around on overflow.
+
+        The result is the member that differs from ``value`` by a multiple of the number of members; both ends must be finite.
+        """
         low = int(self.low)
         return (value - low) % (int(self.high) - low + 1) + low
 
     def join(self, other: Interval) -> Interval:
-        """The bounds of a member of either."""
+        """Returns the smallest interval that contains both intervals."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def meet(self, other: Interval) -> Interval:
-        """The bounds of a member of both."""
+        """Returns the intersection of both intervals; it is empty (``low > high``) if they have no common member."""
         return Interval(max(self.low, other.low), min(self.high, other.high))
 
     def least(self, other: Interval) -> Interval:
-        """The bounds of ``min``."""
+        """Returns the interval of ``min(a, b)`` for members ``a`` of this and ``b`` of the other interval."""
         return Interval(min(self.low, other.low), min(self.high, other.high))
 
     def greatest(self, other: Interval) -> Interval:
-        """The bounds of ``max``."""
+        """Returns the interval of ``max(a, b)`` for members ``a`` of this and ``b`` of the other interval."""
         return Interval(max(self.low, other.low), max(self.high, other.high))
 
     def __neg__(self) -> Interval:
@@ -153,15 +169,15 @@ class Interval:
         return self._divided(other, _floor)
 
     def ceildiv(self, other: Interval) -> Interval:
-        """The bounds of a division that rounds up."""
+        """Returns an interval that contains ``a / b`` rounded up, for members ``a`` of this and ``b`` of the other interval."""
         return self._divided(other, _ceiling)
 
     def truncdiv(self, other: Interval) -> Interval:
-        """The bounds of a division that rounds toward zero."""
+        """Returns an interval that contains ``a / b`` rounded toward zero, for ``a`` of this, ``b`` of the other interval."""
         return self._divided(other, _truncated)
 
     def __mod__(self, other: Interval) -> Interval:
-        """The bounds of the remainder of a division that rounds down; it has the divisor's sign."""
+        """Returns an interval that contains the remainder of a division that rounds down, which has the divisor's sign."""
         if other.low > 0:
             if self.low >= 0:
                 return self if self.high < other.low else Interval(0, min(self.high, other.high - 1))
@@ -172,7 +188,8 @@ class Interval:
         return parts[0].join(parts[-1]) if parts else ANY
 
     def remainder(self, other: Interval) -> Interval:
-        """The bounds of the remainder of a division that rounds toward zero; it has the dividend's sign."""
+        """Returns an interval that contains the remainder of a division that rounds toward zero, which has the dividend's sign.
+        """
         largest = max(-other.low, other.high) - 1
         if largest < 0:
             return ANY
@@ -182,7 +199,7 @@ class Interval:
         return Interval(max(min(self.low, 0), -largest), min(max(self.high, 0), largest))
 
     def __and__(self, other: Interval) -> Interval:
-        """The bounds of the bitwise and."""
+        """Returns an interval that contains the bitwise and of a member of each interval."""
         highs = [part.high for part in (self, other) if part.low >= 0]
         return Interval(0, min(highs)) if highs else ANY
 
@@ -202,23 +219,29 @@ class Interval:
         return parts[0].join(parts[-1]) if parts else ANY
 
     def _signed(self) -> tuple[Interval, Interval]:
-        """The members below zero and those above."""
+        """Returns the interval of the negative members, and the interval of the positive members."""
         return Interval(self.low, min(self.high, -1)), Interval(max(self.low, 1), self.high)
 
 
 ANY = Interval()
+"""The interval of all integers."""
 NATURAL = Interval(0)
+"""The interval of the integers from 0 on."""
 TRUTH = Interval(0, 1)
+"""The interval of a truth value: 0 or 1."""
 
 Atom = TypeVar("Atom", bound=Hashable)
 
 
 class Linear(Generic[Atom]):
-    """``constant + sum(factor * atom)``; immutable, and equal to another one with the same value for all values of the atoms.
+    """A linear integer expression: ``constant`` plus the sum of ``factor * atom`` over its atoms.
+
+    An atom is a hashable object that stands for an unknown integer. A linear expression is immutable. Two expressions are equal
+    if they have the same constant and the same factors, so that they have the same value for all values of the atoms.
 
     Attributes:
         constant: the constant.
-        terms: the factor of each atom, none of them 0, in the order in which the atoms were added.
+        terms: the factor of each atom, in the order in which the atoms were added. No factor is 0.
     """
 
     __slots__ = ("_hash", "constant", "terms")
@@ -230,12 +253,12 @@ class Linear(Generic[Atom]):
 
     @classmethod
     def of(cls, atom: Atom) -> Self:
-        """An atom."""
+        """Returns the expression ``1 * atom + 0``."""
         return cls(0, {atom: 1})
 
     @property
     def known(self) -> bool:
-        """Whether it is a constant."""
+        """Whether the expression has no atoms, so that its value is ``constant``."""
         return not self.terms
 
     def __add__(self, other: Self | int) -> Self:
@@ -264,31 +287,42 @@ class Linear(Generic[Atom]):
     __rmul__ = __mul__
 
     def quotient(self, divisor: int) -> Self | None:
-        """``self // divisor``, where it is a sum of the same atoms; else None."""
+        """Returns ``self // divisor`` as a linear expression, or None if ``divisor`` does not divide the factors of all atoms.
+
+        Args:
+            divisor: an integer other than 0. The division rounds down; the constant need not be a multiple of ``divisor``.
+        """
         if any(factor % divisor for factor in self.terms.values()):
             return None
         return type(self)(self.constant // divisor, {atom: factor // divisor for atom, factor in self.terms.items()})
 
     def remainder(self, divisor: int) -> int | None:
-        """``self % divisor``, where it does not depend on the atoms; else None."""
+        """Returns ``self % divisor``, or None if ``divisor`` does not divide the factors of all atoms.
+
+        With such factors, the remainder is the same for all values of the atoms. It has the sign of ``divisor``.
+        """
         return None if any(factor % divisor for factor in self.terms.values()) else self.constant % divisor
 
     @property
     def single(self) -> tuple[Atom, int] | None:
-        """The only atom and its factor; None where there are none or several."""
+        """The only atom of the expression with its factor, whatever the constant; None if it has no atom or several."""
         return next(iter(self.terms.items())) if len(self.terms) == 1 else None
 
     def factor(self, atom: Atom) -> int:
-        """The factor of an atom."""
+        """Returns the factor of an atom; 0 if the expression does not contain the atom."""
         return self.terms.get(atom, 0)
 
     def substitute(self, atom: Atom, by: Self | int) -> Self:
-        """The sum with ``by`` in place of an atom."""
+        """Returns the expression with ``by``, an expression or an integer, substituted for an atom."""
         rest = type(self)(self.constant, {other: factor for other, factor in self.terms.items() if other != atom})
         return rest + by * self.factor(atom)
 
     def bounds(self, of: Callable[[Atom], Interval]) -> Interval:
-        """Its bounds, from those of its atoms."""
+        """Returns an interval that contains all values of the expression.
+
+        Args:
+            of: a function of an atom that returns the interval of the atom's values.
+        """
         least: Bound = self.constant
         most: Bound = self.constant
         for atom, factor in self.terms.items():

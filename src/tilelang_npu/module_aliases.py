@@ -1,4 +1,7 @@
-"""Modules with a second name, the one that TileLang gives them; both names give the same module object."""
+"""Makes modules of this package importable under a second name, the one that TileLang uses, such as ``tilelang.autotuner``.
+
+Both names import the same module object.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ else:
 
 
 class AliasLoader(Loader):
-    """Loads the module that another name stands for.
+    """A module loader that returns another module instead of loading a file.
 
     Args:
-        target: the module's own name.
+        target: the full name of the module to return.
     """
 
     def __init__(self, target: str) -> None:
@@ -37,11 +40,12 @@ class AliasLoader(Loader):
 
 
 class ModuleAliases(MetaPathFinder):
-    """Finds some modules of a package under second names, and their submodules.
+    """An import hook (for ``sys.meta_path``) that finds modules of a package, and their submodules, under second names.
 
     Args:
-        package: the package.
-        modules: for each second name the module's own name, below the package.
+        package: the name of the package.
+        modules: for each second name the actual name of the module, both relative to the package:
+            ``{"autotuner": "runtime.tuning.autotune"}``.
     """
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:

@@ -1,15 +1,15 @@
-"""The mypy plugin that lets mypy check the bodies of kernels: ``plugins = ["tilelang_npu.mypy_plugin"]`` in its configuration.
+"""A mypy plugin that lets mypy check the bodies of kernels: ``plugins = ["tilelang_npu.mypy_plugin"]`` in its configuration.
 
 The annotations of a kernel are not Python types: ``A: T.Tensor((M, N), "float16")`` is a call, and authors leave out the return
 type of a kernel and the type of a factory's ``tile_M=128``. Without the plugin mypy does not check a kernel's body
-(``prim_func`` is ``typing.no_type_check`` in the stubs). With it, in each file that imports the language, before mypy analyses
-it:
+(``prim_func`` is ``typing.no_type_check`` in the stubs). The plugin changes the annotations of each file that imports the
+language before mypy analyses the file:
 
-* an annotation ``T.Tensor(...)`` or ``T.Tensor[...]`` is the type ``T.Tensor``, and ``T.int32`` is ``int``;
-* functions under ``prim_func``, ``macro`` and ``jit`` have no missing annotations: one that is left out is ``Any``, a kernel
-  returns ``None``, and a function under ``jit`` that defines a kernel returns it.
+* It replaces an annotation ``T.Tensor(...)`` or ``T.Tensor[...]`` by the type ``T.Tensor``, and ``T.int32`` by ``int``.
+* It adds the missing annotations of functions under ``prim_func``, ``macro`` and ``jit``: ``Any`` for a parameter, ``None`` for
+  the result of a kernel, and ``PrimFunc`` for the result of a function under ``jit`` that defines a kernel.
 
-With ``--num-workers``, mypy's workers read files without plugins: bodies are not checked.
+With mypy's option ``--num-workers``, mypy's worker processes read files without plugins, and bodies are not checked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ from mypy.types import (
 )
 
 CONSTANT = "TILELANG_NPU_BODIES"
-"""The name that tells the stubs that bodies are checked; pyright's configuration defines it."""
+"""The constant that the stubs test: if it is true, type checkers check the bodies of kernels. This plugin sets it for mypy, and
+a pyright configuration sets it in ``defineConstant``.
+"""
 _PACKAGES = ("tilelang_npu", "tilelang")
 _NUMBERS = {"bool": "bool", "int": "int", "float": "float",
             **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float"),
@@ -65,7 +67,7 @@ _NUMBERS = {"bool": "bool", "int": "int", "float": "float",
 
 
 class KernelPlugin(Plugin):
-    """The plugin; see the module's text."""
+    """The mypy plugin: replaces and adds annotations of kernels before mypy analyses a file, see the module's docstring."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -73,7 +75,10 @@ class KernelPlugin(Plugin):
             options.always_true.append(CONSTANT)
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
-        """Completes a file's annotations: mypy calls this after it has parsed the file, before it analyses it."""
+        """Replaces and adds the annotations of the kernels in a file, and returns no dependencies.
+
+        mypy calls this method after it has parsed the file and before it analyses the file.
+        """
         names = _Names.of(file)
         if names:
             for function, decorators in _functions(file.defs):
@@ -86,15 +91,21 @@ class KernelPlugin(Plugin):
         return []
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
-        """The result of ``jit``, see :meth:`get_method_hook`."""
+        """Returns the hook that computes the type of ``jit(function)``, and None for other functions."""
         return self._factory if fullname == "tilelang_npu.runtime.jit.factory.jit" else None
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
-        """The result of ``jit(...)``; mypy chooses between its overloads only for functions without ``Any``."""
+        """Returns the hook that computes the type of ``jit(...)(function)``, and None for other methods.
+
+        The hook is needed because mypy does not choose between the overloads of ``jit`` for functions whose types contain
+        ``Any``.
+        """
         return self._factory if fullname == "tilelang_npu.runtime.jit.factory.Jit.__call__" else None
 
     def _factory(self, ctx: FunctionContext | MethodContext) -> Type:
-        """For a function that returns a kernel, the factory whose call returns the compiled kernel."""
+        """Returns for a function that returns a kernel the type ``Factory``, whose call returns a ``JITKernel``; for any other
+        function, the type that mypy has computed.
+        """
         function = get_proper_type(ctx.arg_types[0][0]) if ctx.arg_types and ctx.arg_types[0] else None
         result = get_proper_type(function.ret_type) if isinstance(function, CallableType) else None
         factory, kernel = (self.lookup_fully_qualified(f"tilelang_npu.runtime.{name}") for name in (
@@ -106,14 +117,18 @@ class KernelPlugin(Plugin):
         return Instance(factory.node, [parameters, Instance(kernel.node, [])])
 
     def report_config_data(self, ctx: ReportConfigContext) -> str | None:
-        """Keeps files with kernels out of mypy's cache, which would analyse them again without :meth:`get_additional_deps`."""
+        """Returns data that makes mypy ignore its cache for files with kernels, and None for other files.
+
+        The data differs between mypy's look-up and its write. A file from the cache would be analysed without a call of
+        :meth:`get_additional_deps`, and thus without the plugin's annotations.
+        """
         if not _source(ctx.id, ctx.path):
             return None
         return "looked for" if ctx.is_check else "kept"  # never the same
 
 
 def plugin(version: str) -> type[Plugin]:
-    """mypy's entry point."""
+    """Returns the plugin's class; mypy calls this function by its name when it loads the module."""
     del version
     return KernelPlugin
 
@@ -134,7 +149,7 @@ class _Names:
 
     @classmethod
     def of(cls, file: MypyFile) -> _Names | None:
-        """The names of a file; None where it does not import the language."""
+        """Returns the names of the language in a file; None if the file does not import the language."""
         found = cls()
         try:
             tree = ast.parse(_source(file.fullname, file.path))
@@ -157,13 +172,13 @@ class _Names:
                 self.calls[child.lineno, child.col_offset] = ast.unparse(child.func)
 
     def of_language(self, dotted: str) -> str:
-        """The name in the language of a dotted name; empty for others."""
+        """Returns the name in the language that a dotted name stands for; empty if it is no name of the language."""
         head, _, last = dotted.rpartition(".")
         return last if head in self.modules or (not head and last in self.own) else ""
 
 
 def _source(module: str, path: str) -> bytes:
-    """The text of a file that may have kernels; empty for others, and for those of packages."""
+    """Returns the text of a file that possibly contains kernels; empty for any other file and for files of packages."""
     if module.partition(".")[0] in _PACKAGES or "site-packages" in path or not path.endswith(".py"):
         return b""
     try:
@@ -174,7 +189,7 @@ def _source(module: str, path: str) -> bytes:
 
 
 def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
-    """These statements and all in their blocks."""
+    """Yields statements, and all statements that are nested in their blocks."""
     for statement in body:
         yield statement
         for block in _blocks(statement):
@@ -203,7 +218,7 @@ def _blocks(statement: Statement) -> Iterator[Block]:
 
 
 def _functions(body: Sequence[Statement]) -> Iterator[tuple[FuncDef, list[str]]]:
-    """Each function, with the names of its decorators."""
+    """Yields each function that the statements define, with the names of its decorators."""
     for statement in _statements(body):
         if isinstance(statement, Decorator):
             yield statement.func, [_dotted(decorator) for decorator in statement.original_decorators]
@@ -220,7 +235,10 @@ def _dotted(expression: Expression) -> str:
 
 
 def _as_type(annotation: Type, names: _Names) -> Type:
-    """An annotation as a type: those of the language are buffers and numbers, others stay unchanged."""
+    """Returns the type that replaces an annotation: the type of a buffer or number for an annotation of the language.
+
+    Any other annotation is returned unchanged.
+    """
     if isinstance(annotation, RawExpressionType):
         dotted = names.calls.get((annotation.line, annotation.column), "")
     elif isinstance(annotation, UnboundType):
@@ -254,7 +272,10 @@ def _complete(function: FuncDef, decorators: Sequence[str], names: _Names) -> No
 
 
 def _declare(function: FuncDef, names: _Names) -> None:
-    """Makes ``A: T.Tensor((M, N), dtype)`` in a function that contains its kernel the annotation of its parameter ``A``."""
+    """Makes the declarations in the body of a function that contains its kernel the annotations of its parameters.
+
+    A declaration such as ``A: T.Tensor((M, N), dtype)`` becomes the annotation of the parameter ``A``.
+    """
     for place, statement in enumerate(function.body.body):
         if not (isinstance(statement, AssignmentStmt) and isinstance(statement.rvalue, TempNode) and statement.unanalyzed_type):
             continue
@@ -278,7 +299,7 @@ def _is_left_out(kind: Type) -> bool:
 
 
 def _made(factory: FuncDef, names: _Names) -> Type:
-    """The result of a function under ``jit``: a kernel where it defines one, else that of its own ``with T.Kernel``."""
+    """Returns the result type of a function under ``jit``: ``PrimFunc`` if the function defines a kernel, otherwise ``Any``."""
     for module in sorted(names.modules):
         if any(isinstance(part, Decorator) and any(names.of_language(_dotted(each)) == "prim_func"
                                                    for each in part.original_decorators)

@@ -1,7 +1,8 @@
-"""A progress line in the terminal for work that takes longer than two seconds: what is done, how far it is, and the time left.
+"""Shows a progress line in the terminal during work that takes longer than two seconds.
 
-It is on standard error of a terminal, and is removed when the work ends. Files, pipes, notebooks and CI do not get it, nor does
-a terminal with ``TERM=dumb``. The work only counts steps; a thread draws, and sleeps most of the time.
+The line names the work, how much of it is done, and the time left. It is written to standard error if that is a terminal, and
+is removed when the work ends. It is not written to files, pipes and notebooks, in CI, or with ``TERM=dumb``. The working code
+only counts the items that are done; a background thread draws the line every 0.25 seconds.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from dataclasses import dataclass, field
 __all__ = ["AFTER", "Underway", "aside", "shown", "text_of"]
 
 AFTER = 2.0
-"""The number of seconds after which the line is shown."""
+"""The number of seconds of work after which the progress line is shown."""
 _EVERY = 0.25
 """The number of seconds between drawings."""
 
 
 @dataclass
 class Underway:
-    """Work that is running.
+    """Work that is running, such as the compilation of several configurations.
 
     Attributes:
-        what: the work, in a few words.
-        total: the number of items; 0 where it is not known.
-        of: the items' name.
-        done: the number of items that are done.
-        started: when it began.
+        what: the text that names the work in the progress line.
+        total: the number of items to process; 0 if it is not known.
+        of: the noun for the items, such as ``changes``.
+        done: the number of items that are done; the working code increments this attribute.
+        started: the start of the work, in seconds of ``time.monotonic()``.
     """
 
     what: str
@@ -42,7 +43,7 @@ class Underway:
 
 
 class _Line:
-    """The line of this process."""
+    """The progress line of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -53,7 +54,7 @@ class _Line:
         self._process = 0
 
     def begin(self, step: Underway) -> None:
-        """Starts work inside of the work that is running."""
+        """Adds work to the line, as a part of the work that began last and still runs; starts the drawing thread if needed."""
         self.steps.append(step)
         if self._process != os.getpid():  # a forked process does not have the thread
             self._process, self.lock, self.busy = os.getpid(), threading.RLock(), threading.Event()
@@ -61,7 +62,7 @@ class _Line:
         self.busy.set()
 
     def end(self, step: Underway) -> None:
-        """Ends work."""
+        """Removes work that has ended from the line, and erases the line if no work is left."""
         self.steps.remove(step)
         if not self.steps:
             self.busy.clear()
@@ -82,7 +83,7 @@ class _Line:
         _write(f"\r\033[K{text[:max(20, get_terminal_size().columns - 1)]}")
 
     def wipe(self) -> None:
-        """Removes the line."""
+        """Erases the line from the terminal if it is drawn."""
         with self.lock:
             if self.drawn:
                 self.drawn = False
@@ -101,7 +102,12 @@ def _write(text: str) -> None:
 
 
 def text_of(steps: list[Underway], now: float) -> str:
-    """The text of the line."""
+    """Returns the text of the progress line: the running work with its counts, the seconds it has taken and the seconds left.
+
+    Args:
+        steps: the running work, from the outermost to the innermost step.
+        now: the time, in seconds of ``time.monotonic()``.
+    """
     parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what for step in steps]
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
     counted = next((step for step in steps if step.total > 1 and step.done), None)
@@ -123,7 +129,16 @@ def _is_seen() -> bool:
 
 @contextmanager
 def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
-    """Shows a progress line while the body of the ``with`` runs, which counts ``done`` of the step."""
+    """Shows a progress line while the body of the ``with`` statement runs.
+
+    Args:
+        what: the text that names the work.
+        total: the number of items to process; 0 if it is not known.
+        of: the noun for the items.
+
+    Yields:
+        The work; the body increments its attribute ``done`` for each finished item.
+    """
     step = Underway(what, total, of)
     if not _is_seen():
         yield step
@@ -137,7 +152,7 @@ def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Hides the line while other code writes to the terminal, or reads from it."""
+    """Hides the progress line while the body of the ``with`` statement writes to the terminal or reads from it."""
     with _line.lock:
         _line.held += 1
         _line.wipe()

@@ -1,7 +1,8 @@
-"""For pytest: ``--tilelang-interpret`` executes the kernels of all tests as Python, and ``--tilelang-against-interpreter``
-computes each call compiled and interpreted, and fails a test whose results differ.
+"""A pytest plugin that runs the kernels of all tests in the interpreter.
 
-Without these options the plugin does nothing, and imports only pytest.
+``--tilelang-interpret`` executes kernels as Python instead of compiling them. ``--tilelang-against-interpreter`` runs each call
+of a kernel both compiled and interpreted, and fails a test whose results differ. Without these options the plugin does nothing,
+and imports only pytest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _VARIABLES = {"--tilelang-interpret": "TILELANG_NPU_INTERPRET",
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options."""
+    """Adds the options ``--tilelang-interpret`` and ``--tilelang-against-interpreter``."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-interpret", action="store_true",
                     help="execute kernels as Python, without compiling them: breakpoint() and print() work in them")
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sets the environment variables that kernels read, in this process and its children."""
+    """Sets the environment variable of the chosen option, which kernels of this process and of child processes read."""
     chosen = [option for option in _VARIABLES if config.getoption(option)]
     if len(chosen) > 1:
         raise pytest.UsageError("--tilelang-against-interpreter does both: leave out --tilelang-interpret")

@@ -1,31 +1,32 @@
-"""For pytest: ``-p tilelang_npu.pytest_plugin`` runs tests that were written for TileLang-Ascend on this package.
+"""A pytest plugin that runs tests written for TileLang-Ascend on this package: ``-p tilelang_npu.pytest_plugin``.
 
-Before test files are imported, ``import tilelang`` is made to mean this package, and ``npu`` becomes a device of torch. With
-``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test, for ``tilelang-npu survey``; tests that
-have a line are not run again.
+Before test files are imported, the plugin makes ``import tilelang`` import this package, and adds the device ``npu`` to torch.
+If ``TILELANG_NPU_SURVEY`` names a file, the plugin appends one line of JSON to the file for each test, for ``tilelang-npu
+survey``, and does not run tests again that have a line in the file.
 
-The plugin includes the options of :mod:`tilelang_npu.pytest_interpreter`, :mod:`tilelang_npu.pytest_sanitizer` and
-:mod:`tilelang_npu.pytest_times`.
+The plugin includes the options of :mod:`tilelang_npu.pytest_gpu`, :mod:`tilelang_npu.pytest_interpreter`,
+:mod:`tilelang_npu.pytest_load`, :mod:`tilelang_npu.pytest_sanitizer` and :mod:`tilelang_npu.pytest_times`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
+import pluggy
 import pytest
 
 from tilelang_npu import compat
-from tilelang_npu.compat.outcomes import Case, of_error
+from tilelang_npu.compat.outcomes import Case, CaseRecord, Outcome, of_error
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.settings import environment
 
 __all__: list[str] = []
-pytest_plugins = ["tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
+pytest_plugins = ["tilelang_npu.pytest_gpu", "tilelang_npu.pytest_interpreter", "tilelang_npu.pytest_load",
+                  "tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
 
-_LAST: dict[str, tuple[Any, ...]] = {}
+_LAST: dict[str, tuple[Outcome, str, str | None, float]] = {}
 """The outcome so far of each test that is running."""
 _IMPORTS: dict[str, BaseException] = {}
 """The exception of each file that could not be imported, by node."""
@@ -35,18 +36,18 @@ _MARKERS = ("smoke: a quick test of a suite",)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    """Installs the alias and the device before test files are imported."""
+    """Makes ``import tilelang`` import this package and adds the device ``npu`` to torch, before test files are imported."""
     compat.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the markers."""
+    """Declares the pytest markers that the test suites of TileLang use without declaring them."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
 
 
 def pytest_unconfigure() -> None:
-    """Removes the alias and the device."""
+    """Undoes :func:`pytest_load_initial_conftests`: removes the module alias ``tilelang`` and the torch device ``npu``."""
     compat.uninstall()
 
 
@@ -55,7 +56,7 @@ def _survey() -> tuple[Path, Path] | None:
     return (Path(report), Path(environment.SURVEY_ROOT.text())) if report else None
 
 
-def _write(record: dict[str, Any]) -> None:
+def _write(record: CaseRecord) -> None:
     survey = _survey()
     if survey is not None:
         with survey[0].open("a", encoding="utf-8") as file:
@@ -69,7 +70,7 @@ def _name(item_path: Path, nodeid: str, root: Path) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out tests that have an outcome in the survey's file."""
+    """Deselects the tests that have a line in the file of ``TILELANG_NPU_SURVEY``."""
     survey = _survey()
     if survey is None:
         return
@@ -83,13 +84,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Forgets an earlier run of the test."""
+    """Discards the outcome of an earlier run of the test in this process."""
     _LAST.pop(nodeid, None)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Tells the survey which test begins."""
+    """Writes the test's name to ``FILE.running``, so that the survey knows which test ran if the process crashes."""
     survey = _survey()
     if survey is not None:
         survey[0].with_suffix(".running").write_text(_name(item.path, item.nodeid, survey[1]), encoding="utf-8")
@@ -97,9 +98,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Notes the outcome of each phase of a test, and writes the worst one after the last phase."""
-    outcome: Any = yield
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]
+                              ) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
+    """Records the outcome of each phase of a test (setup, call, teardown), and writes the test's line after the teardown.
+
+    The line has the first failure or skip, and the duration of all phases.
+    """
+    outcome = yield
     survey = _survey()
     if survey is None:
         return
@@ -120,7 +125,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Writes a file that cannot be imported as one case."""
+    """Writes one line to the survey's file for a test file that cannot be imported."""
     survey = _survey()
     if survey is None or not report.failed:
         return
@@ -132,9 +137,9 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    """Keeps the exception of a file that cannot be imported, of which the report has only the text."""
-    outcome: Any = yield
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pluggy.Result[pytest.CollectReport], None]:
+    """Stores the exception of a test file that cannot be imported, as pytest's report contains only the exception's text."""
+    outcome = yield
     report = outcome.get_result()
     if report.failed and report.result is not None:
         call = getattr(report, "call", None)

@@ -1,18 +1,21 @@
-"""For pytest: ``--tilelang-sanitize`` looks for hazards in every kernel that a test runs, and fails the test with the report.
+"""A pytest plugin whose option ``--tilelang-sanitize`` checks every kernel that a test runs for hazards.
+
+A test with hazards (races, broken flags, results of unwritten bytes) fails, and its report shows them.
 
 Without the option the plugin does nothing, and imports only pytest. It is active in every pytest where the package is
 installed; ``-p tilelang_npu.pytest_sanitizer`` loads it where the package is only on the path.
 
 ``--tilelang-report FILE.json|FILE.sarif`` writes the findings of all tests. ``--tilelang-allow CODE:FILE:LINE=REASON``, or
-lines of that form under ``tilelang_allow`` in the configuration file, allow a hazard. After a complete run an allowance that
-was not used is an error; after a run of selected tests it is not, as its kernel may not have run.
+lines of that form under ``tilelang_allow`` in the configuration file, allow a hazard: the test then passes. After a complete
+run, an allowance that matched no hazard is an error. After a run of selected tests it is not, because the kernel with the
+hazard was possibly not run.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,7 +32,7 @@ _SENT = "tilelang_sanitizer"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options."""
+    """Adds the options ``--tilelang-sanitize``, ``--tilelang-report`` and ``--tilelang-allow``."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-sanitize", action="store_true", help="fail tests whose kernels have races, broken flags or"
                                                                      " results of unwritten bytes")
@@ -42,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Starts the session if the options ask for it."""
+    """Registers the hooks that check kernels if ``--tilelang-sanitize`` is given."""
     given, report = config.getoption("--tilelang-allow"), config.getoption("--tilelang-report")
     if not config.getoption("--tilelang-sanitize"):
         if given or report:
@@ -75,12 +78,12 @@ class _Session:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        """Watches kernels that fixtures run."""
+        """Checks the kernels that a test's fixtures run."""
         yield from self._watched(item)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Watches kernels that the test runs."""
+        """Checks the kernels that a test runs."""
         yield from self._watched(item)
 
     def _watched(self, item: pytest.Item) -> Iterator[None]:
@@ -103,8 +106,8 @@ class _Session:
     def _text(findings: list[Finding]) -> str:
         return "\n\n".join(map(str, findings))
 
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Takes the findings of a worker of pytest-xdist."""
+    def pytest_testnodedown(self, node: object, error: object) -> None:
+        """Adds the findings of a worker of pytest-xdist to those of the whole run."""
         sent = getattr(node, "workeroutput", {}).get(_SENT)
         if sent is not None:  # a worker that crashed sends nothing
             self._take(*pickle.loads(sent))
@@ -116,7 +119,7 @@ class _Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Writes the report, and fails the run for allowances that were not used."""
+        """Writes the file of ``--tilelang-report``, and fails the run if an allowance matched no hazard."""
         from tilelang_npu.runtime.reports.findings_file import write_findings
         from tilelang_npu.simulator.sanitizer.findings import merged
 
@@ -133,8 +136,8 @@ class _Session:
         if self.idle and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Reports allowances that were not used, and findings that were allowed."""
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Prints the hazards that were allowed, and the allowances that matched no hazard."""
         from tilelang_npu.errors import render
         from tilelang_npu.simulator.sanitizer.findings import merged
 

@@ -1,9 +1,11 @@
-"""For pytest: ``--tilelang-times`` fails tests whose kernels take longer than a baseline file says.
+"""A pytest plugin whose option ``--tilelang-times`` fails tests whose kernels take longer than a baseline file says.
 
-The times are modelled, and equal on every machine, so the file is committed. ``--tilelang-times-update`` writes it, as
-``tilelang_times.json`` in pytest's root, or as ``tilelang_times_file`` in the configuration. A kernel may take up to
-``tilelang_times_tolerance`` percent (2) longer. The fixture ``npu_chip`` runs a test once for a chip of each family, or for the
-chips of ``--tilelang-chip NAME``. Without any of these the plugin does nothing, and imports only pytest.
+The times are modelled and the same on every machine, so the baseline file can be committed. ``--tilelang-times-update`` writes
+the file: ``tilelang_times.json`` in pytest's root folder, or the path ``tilelang_times_file`` of pytest's configuration. A
+kernel can take up to ``tilelang_times_tolerance`` percent longer (a configuration entry, 2 by default).
+
+A test with the fixture ``npu_chip`` runs once for one chip of each family, or once for each chip that ``--tilelang-chip NAME``
+names. Without these options and this fixture the plugin does nothing, and imports only pytest.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,7 +24,7 @@ __all__: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options."""
+    """Adds the options ``--tilelang-times``, ``--tilelang-times-update`` and ``--tilelang-chip``, and their configuration."""
     group = parser.getgroup("tilelang_npu")
     group.addoption("--tilelang-times", action="store_true", help="fail tests whose kernels take longer than their baseline")
     group.addoption("--tilelang-times-update", action="store_true", help="write the baseline of the tests that run")
@@ -33,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Starts the session if the options ask for it."""
+    """Registers the hooks that compare or write times if ``--tilelang-times`` or ``--tilelang-times-update`` is given."""
     update = config.getoption("--tilelang-times-update")
     if not update and not config.getoption("--tilelang-times"):
         return
@@ -51,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def npu_chip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The chip of kernels that name none."""
+    """Makes a chip the default of kernels that name no chip during a test, and returns the chip's name."""
     from tilelang_npu import target
     from tilelang_npu.runtime.settings.environment import CHIP
 
@@ -86,7 +88,7 @@ class _Baseline:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Compares the times of a test that passes."""
+        """Compares the times of a passing test with the baseline, or records them for ``--tilelang-times-update``."""
         from tilelang_npu.runtime.jit.recording import record
 
         with record() as done:
@@ -111,12 +113,12 @@ class _Baseline:
             pytest.fail("\n".join(["slower than the baseline", *slower]), pytrace=False)
 
     def pytest_sessionfinish(self) -> None:
-        """Writes the baseline."""
+        """Writes the baseline file if ``--tilelang-times-update`` is given."""
         if self.update:
             self.path.write_text(json.dumps(self.known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Reports kernels without a baseline, and kernels that became faster."""
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Prints the kernels that the baseline file does not contain, and the kernels that are faster than in the file."""
         if self.new or self.faster:
             terminalreporter.section("tilelang_npu times")
         for test, times in self.new.items():
@@ -127,7 +129,7 @@ class _Baseline:
 
 
 def _times(done: Record) -> dict[str, float]:
-    """The microseconds of a run of each kernel, by its name, arguments and chip."""
+    """Returns the modelled microseconds of each kernel's runs in a test, by the kernel's name, arguments and chip."""
     times: dict[str, float] = {}
     for tally in done.tallies:
         arguments = ", ".join(f"{one.dtype} {'x'.join(map(str, one.shape))}" if one.shape is not None else str(one.dtype)

@@ -1,28 +1,31 @@
-"""Values that several threads may ask for at the same time, and one of them computes: the others wait, and get the same object.
+"""Lazily computed values that threads share: one thread computes the value, and the others wait and get the same object.
 
-``functools.cached_property`` may compute a value in several threads (from Python 3.12 on), or holds one lock for all objects of
-a class (before).
+``functools.cached_property`` does not guarantee this from Python 3.12 on: several threads can compute the value. Before Python
+3.12, ``cached_property`` holds one lock for all objects of a class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
-from typing import Any, Generic, TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 Key = TypeVar("Key")
 
-_NONE: Any = object()
 _LOCK = " lock"
 """The key of the lock in an object's ``__dict__``: no attribute has this name."""
 
 
 class once(Generic[Owner, Value]):
-    """A property that is computed when it is first read, by one thread, and kept in the object's ``__dict__``; or in that of
-    the ``holder`` of several objects, once for all of them.
+    """A decorator for a property that is computed once, by the first thread that reads it, and then stored.
+
+    Args:
+        make: the function that computes the property's value from the object.
+        holder: a function of the object that returns the object in whose ``__dict__`` the value is stored. Objects with the
+            same holder share one value. Without this function, the value is stored in the object itself.
     """
 
     def __init__(self, make: Callable[[Owner], Value], holder: Callable[[Owner], object] | None = None) -> None:
@@ -46,41 +49,49 @@ class once(Generic[Owner, Value]):
             return value
 
 
-def state_of(instance: object) -> dict[str, Any]:
-    """The attributes of an object for a pickle: without those that ``once`` computed, and can compute again."""
+def state_of(instance: object) -> dict[str, object]:
+    """Returns the attributes of an object to pickle: all except those that :class:`once` has computed and can compute again."""
     return {name: value for name, value in vars(instance).items()
             if name != _LOCK and not isinstance(getattr(type(instance), name, None), once)}
 
 
 class Kept(Generic[Key, Value]):
-    """Values by key, each computed once. A failure is not kept: the next caller computes the value again."""
+    """A thread-safe cache that computes the value of each key once.
+
+    If the computation of a value raises an exception, nothing is stored, and the next caller computes the value again.
+    """
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._locks: dict[Key, AbstractContextManager[Any]] = {}
+        self._locks: dict[Key, AbstractContextManager[object]] = {}
         self._made: dict[Key, Value] = {}
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key. Threads that ask for other keys do not wait."""
-        found: Value = self._made.get(key, _NONE)
-        if found is not _NONE:
-            return found
+        """Returns the stored value of a key, or computes, stores and returns it.
+
+        Threads that ask for the same key wait until the value is computed; threads that ask for other keys do not.
+
+        Args:
+            key: the key.
+            make: computes the value.
+        """
+        with suppress(KeyError):
+            return self._made[key]
         with self._lock:
             own = self._locks.setdefault(key, RLock())
         with own:
-            found = self._made.get(key, _NONE)
-            if found is _NONE:
-                found = self._made[key] = make()
-            return found
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
 
     def clear(self) -> None:
-        """Forgets all values, except those that are being computed."""
+        """Removes all stored values. A value that another thread is computing at this moment is stored afterwards."""
         self._made.clear()
 
     def __len__(self) -> int:
         return len(self._made)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _kept, (dict(self._made),)
 
 

@@ -34,7 +34,7 @@ def factory(M):
 '''
 # the statement that goes wrong, the number of the call, code, what is said
 ERRORS = [
-    ("T.tile.gather(b, a, i, 0)", 8, "T502", "T.tile.gather asks for elements that are not there"),
+    ("T.tile.gather(b, a, i, 0)", 8, "T502", "T.tile.gather uses an index or offset that is out of bounds"),
     ("T.tile.add(b[n:n + 2, :], a[0:2, :], a[2:4, :])", 8, "T502",
      "T.tile.add takes 8..9 of axis 0 of b, which has 0..7"),
     ("T.tile.fill(b[n, :], 1.0)", 9, "T502", "T.tile.fill takes 9..9 of axis 0 of b, which has 0..7"),

@@ -43,7 +43,7 @@ def test_annotated_text_says_who_inserted_an_op_and_why(tool, script: Path) -> N
         elif "wait_flag" in name or "set_flag" in name:
             assert re.search(r"insert-sync: \w.* \((RAW|WAR|WAW)\)$", comment), line
         elif "pipe_barrier" in name:
-            assert re.search(r"(complete-kernel: the kernel ends when all is done|insert-sync: .*)$", comment), line
+            assert re.search(r"(complete-kernel: the kernel ends after all pipes are done|insert-sync: .*)$", comment), line
     assert "set_flag" in plain and "pointer_cast" in plain
 
 

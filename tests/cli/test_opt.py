@@ -46,7 +46,9 @@ def test_output_file(tool, file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("passes", "advice"),
-    [("tidyy", "did you mean tidy?"), ("tidy{", "first,second{option=1}"), ("tidy{depth=3}", "first,second{option=1}")],
+    [("tidyy", "did you mean tidy?"), ("tidy{", "first,second{option=value other=1}"),
+     ("tidy{depth=3}", "pass tidy has no option 'depth'\n   = it has no options\n"),
+     ("plan-memory{reuse=1}", "option reuse of pass plan-memory is true or false, not '1'")],
 )
 def test_bad_passes(tool, file: Path, passes: str, advice: str) -> None:
     done = tool("opt", file, "-p", passes)

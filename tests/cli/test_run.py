@@ -126,7 +126,7 @@ def test_sanitize_finds_what_runs_by_luck(tool, tmp_path: Path) -> None:
     assert done.code == 1
     text = done.out[done.out.index("race[S201]"):]
     assert text.splitlines() == [
-        "race[S201]: UB bytes 0..255 of a are read while they may not be written yet (read after write)",
+        "race[S201]: UB bytes 0..255 of a are read, but nothing orders the read after the write (read after write)",
         f"  write  {path}:8  T.copy(A, a)  MTE2 of AIV0, iteration 0",
         f"  read   {path}:9  T.copy(a, B)  MTE3 of AIV0, iteration 0",
         "  missing an event MTE2 -> MTE3 between line 8 and line 9",
@@ -221,10 +221,10 @@ def test_numbers_tell_the_line_once_for_all_launches(tool, tmp_path: Path) -> No
     assert done.out.count("numbers[") == 2
     told = done.out[done.out.index("numbers["):]
     assert told == (
-        "numbers[S402]: a finite number becomes infinite: 1 of 64 elements of a\n"
+        "numbers[S402]: an op makes an infinity from finite operands: 1 of 64 elements of a\n"
         f"  {path}:14  T.vexp(a, a)\n"
         "  first at [0, 5] in block 3, AIV0: src0 = 20.0 gives inf\n\n"
-        "numbers[S401]: NaN is born: 1 of 64 elements of a\n"
+        "numbers[S401]: an op makes NaN from operands that are no NaN: 1 of 64 elements of a\n"
         f"  {path}:16  T.vdiv(a, total, a)\n"
         "  first at [0, 5] in block 3, AIV0: src0 = inf, src1 = inf gives nan\n")
     assert "numbers[" not in tool("run", path).out

@@ -67,8 +67,10 @@ def test_a_pass_says_what_it_did_and_what_it_left_at_the_line_that_it_is_about(t
     found = [(int(line), html.unescape(text)) for line, text in
              re.findall(r'<span class="l s" data-p="(\d+)"># (.*?)</span>', part)]
     source = example.read_text().splitlines()
-    assert any("T.Pipelined" in source[line - 1] and text == f"done, line {line}: the body is 4 stages, which work on several "
-               "iterations at a time" for line, text in found)
+    assert any("T.Pipelined" in source[line - 1]
+               and text == f"done, line {line}: the loop's body is divided into 4 stages, alternately of the Cube core and the "
+               "Vector cores, which work on different iterations at the same time"
+               for line, text in found)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

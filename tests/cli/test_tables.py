@@ -92,11 +92,11 @@ def test_stages_as_tables(tool) -> None:
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in made.splitlines() if line.startswith("| ")]
     ours = cells[1:len(pipeline.ROWS) + 1]
     assert cells[0] == ["stage", "pass", "level", "why"]
-    assert [(row[0], row[1]) for row in ours] == [(name, one.name) for name, one in pipeline._passes(pipeline.Options())]
+    assert [(row[0], row[1]) for row in ours] == [(name, one.name) for name, one in pipeline.kernel_passes(pipeline.Options())]
     assert ["assign-cores", "assign-cores", "cored"] in [row[:3] for row in ours]
     others = [row[0] for row in cells[len(ours) + 2:]]
-    shared = len(pipeline.FOREIGN) - len(others)
-    assert [*others, *(row[0] for row in ours[-shared:])] == [row.name for row in pipeline.FOREIGN]
+    shared = len(pipeline.foreign_rows()) - len(others)
+    assert [*others, *(row[0] for row in ours[-shared:])] == [row.name for row in pipeline.foreign_rows()]
     assert tool("stages", "gemm.py", "--markdown").code == 1
 
 

@@ -1,6 +1,7 @@
 """The pages of docs/diagnostics, and what their kernels do when they are run.
 
-``python tests/diagnostics/pages.py [CODE ...]`` runs the wrong kernel of every page, and writes what it shows into the page.
+``python tests/diagnostics/pages.py [CODE ...]`` runs the wrong kernel of every page, and writes what it shows into the page,
+and the title of the code into its first line.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from tilelang_npu.diagnostic_codes import TITLES
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "diagnostics"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if re.fullmatch(r"[ST]\d{3}", path.stem))
@@ -107,9 +110,15 @@ def _run(path: Path, *, numbers: bool) -> tuple[int, str]:
     return done.code or int(bool(said)), "".join(f"{text}\n" for text in "\n\n".join(said).splitlines())
 
 
+def title(code: str) -> str:
+    """The first line of a page."""
+    titles: Mapping[str, str] = TITLES
+    return f"# {code}: {titles[code]}\n"
+
+
 def refresh(page: Path) -> None:
-    """Write what the wrong half shows now into its text block."""
-    text = page.read_text(encoding="utf-8")
+    """Write the title of the code into the first line, and what the wrong half shows now into its text block."""
+    text = title(page.stem) + page.read_text(encoding="utf-8").partition("\n")[2]
     shown = outcome(parts(page)[0])[1]
     made = re.sub(r"^```text\n.*?^```$", lambda _: f"```text\n{shown}```", text, count=1, flags=re.MULTILINE | re.DOTALL)
     page.write_text(made, encoding="utf-8")

@@ -13,6 +13,7 @@ from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, Symbo
 from tilelang_npu.dialects.mlir import dlti
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
+from tilelang_npu.target import features_of
 
 ENUMS = [kind for kind in (*hivm.Hivm.attributes, *hacc.Hacc.attributes, *annotation.Annotation.attributes)
          if issubclass(kind, EnumAttr)]
@@ -130,10 +131,12 @@ def test_the_module_says_which_chip() -> None:
 
 @pytest.mark.parametrize(("target", "is_950", "register_based"), [
     ("Ascend910B1", False, False), ("Ascend910_9362", False, False), ("Ascend310B4", False, True),
-    ("Ascend910_9589", True, True), ("Ascend950PR_9599", True, True), ("", False, False)])
+    ("Ascend910_9589", True, True), ("Ascend950PR_9599", True, True), ("Ascend950DT_95A2", True, True), ("", False, False),
+    ("Ascend910X", False, False)])
 def test_series(target: str, is_950: bool, register_based: bool) -> None:
-    assert hacc.is_ascend950(target) is is_950
-    assert hacc.is_register_based(target) is register_based
+    features = features_of(target)
+    assert features.vector_modes is features.fixpipe_columns is features.fixpipe_to_ub is is_950
+    assert features.vector_registers is ("f8E5M2" in features.element_types) is register_based
 
 
 def test_memory_space_in_types() -> None:

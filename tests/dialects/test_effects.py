@@ -24,7 +24,7 @@ from tilelang_npu.dialects.ir.destination_style import MEMREF
 from tilelang_npu.dialects.ir.effects import Effect, EffectsOp, accesses, check_effects, effects_of, op_with_effects
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.dialects.tile import Tile
-from tilelang_npu.transforms.hivm.sync.items import build
+from tilelang_npu.transforms.hivm.sync.items import build_items
 
 OPS = [op for dialect in (Tile, hivm.Hivm, HFusion) for op in dialect.operations]
 UB = hivm.address_space("ub")
@@ -75,9 +75,9 @@ def _unheard_of() -> None:
 
 @pytest.mark.parametrize(("define", "message"), [
     (_silent, "hivm.hir.silent does not declare its effect on the operand target"),
-    (_misspelled, "hivm.hir.misspelled declares an effect on traget, and has no such operand"),
+    (_misspelled, "hivm.hir.misspelled declares an effect on traget, but has no such operand"),
     (_idle, "tile.idle declares no effect"),
-    (_unheard_of, "tile.unheard_of: an op has no raeds"),
+    (_unheard_of, "tile.unheard_of: 'raeds' is not a kind of effect"),
 ])
 def test_an_op_that_does_not_say_what_it_does_is_no_op(define: Callable[[], None], message: str) -> None:
     with pytest.raises(TypeError, match=message):
@@ -133,8 +133,8 @@ def test_the_waits_are_asked_of_the_definition() -> None:
 
     source, target, scratch = buffers(3)
     block = Block([source.owner, NewOp(source, target, scratch)])
-    (item,) = build(block).items
-    assert sorted((touch.pipe, touch.writes) for touch in item.touches) == [("V", False), ("V", True), ("V", True)]
+    (item,) = build_items(block).items
+    assert sorted((access.pipe, access.writes) for access in item.accesses) == [("V", False), ("V", True), ("V", True)]
 
 
 def test_scalar_storage_has_no_pipe() -> None:

@@ -273,9 +273,9 @@ def test_a_block_takes_what_a_switch_hands_to_it(default: str, case: str, told: 
 
 
 @pytest.mark.parametrize(("then", "other", "told"), [
-    ("", "scf.yield %x : f32", r"a branch yields \(\), where the results are \(f32\)"),
-    ("scf.yield %x : f32", "", r"a branch yields \(\), where the results are \(f32\)"),
-    ("scf.yield %x : f32", "scf.yield %c : i1", r"a branch yields \(i1\), where the results are \(f32\)"),
+    ("", "scf.yield %x : f32", r"a branch yields \(\), but the results of the op are \(f32\)"),
+    ("scf.yield %x : f32", "", r"a branch yields \(\), but the results of the op are \(f32\)"),
+    ("scf.yield %x : f32", "scf.yield %c : i1", r"a branch yields \(i1\), but the results of the op are \(f32\)"),
     ("scf.yield %x : f32", "scf.yield %x : f32", "")])
 def test_the_branches_of_an_if_yield_its_results(then: str, other: str, told: str) -> None:
     branch = f"%r = scf.if %c -> (f32) {{\n{then}\n}} else {{\n{other}\n}}"

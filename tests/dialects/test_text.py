@@ -308,7 +308,7 @@ def test_the_spelling_of_the_release(k: Kernel, make: object, line: str) -> None
      "AscendNPU-IR v1.0.0 has no quant_scale on hivm.hir.fixpipe"),
     (lambda k: hivm.FixpipeOp(k("16x16xf32 cc"), k("16x16xf32 gm"), unit_flags=["DISABLED"] * 2,
                               unit_flag_conditions=[k("i1")] * 2),
-     "AscendNPU-IR v1.0.0 takes only one unit flag on hivm.hir.fixpipe"),
+     "AscendNPU-IR v1.0.0 supports only one unit flag on hivm.hir.fixpipe"),
 ])
 def test_what_the_release_cannot_say(k: Kernel, make: object, message: str) -> None:
     assert callable(make)
@@ -319,7 +319,7 @@ def test_what_the_release_cannot_say(k: Kernel, make: object, message: str) -> N
 
 
 def test_the_release_has_another_generic_form() -> None:
-    with pytest.raises(TileError, match="the generic form is written for the master toolchain only"):
+    with pytest.raises(TileError, match="the generic form can be printed only for toolchain='master'"):
         print_module(ModuleOp([]), generic=True, toolchain="1.0.0")
     with pytest.raises(TileError, match="unknown toolchain '2'"):
         print_module(ModuleOp([]), toolchain="2")

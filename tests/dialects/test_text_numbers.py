@@ -75,8 +75,9 @@ def test_a_float_in_hexadecimal(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(("text", "at", "message"), [
-    ("dense<-0x7F800000> : tensor<2xf32>", "-0x7F800000", "a float in hexadecimal is its bits and has no sign"),
-    ("-0x7C00 : f16", "-0x7C00", "a float in hexadecimal is its bits and has no sign"),
+    ("dense<-0x7F800000> : tensor<2xf32>", "-0x7F800000",
+     "a hexadecimal float gives the bits of the float and takes no minus sign"),
+    ("-0x7C00 : f16", "-0x7C00", "a hexadecimal float gives the bits of the float and takes no minus sign"),
     ("dense<[1.0, 0x1FF800000]> : tensor<2xf32>", "0x1FF800000", "0x1FF800000 has more than the 32 bits of f32"),
     ("0x1FFFF : f16", "0x1FFFF", "0x1FFFF has more than the 16 bits of f16"),
     ("dense<5> : tensor<2xf32>", "5", "5 is not a float, as f32 requires: write 5.0"),
@@ -89,12 +90,13 @@ def test_a_float_in_hexadecimal(text: str, value: float) -> None:
     ("dense<(1.0, 2.0)> : tensor<2xf32>", "(1.0, 2.0)", "(1.0, 2.0) is a complex number, in a tensor of f32"),
     ("dense<1.0> : tensor<2xcomplex<f32>>", "1.0", "1.0 is not a complex number"),
     ('dense<"FF"> : tensor<1xi8>', '"FF"', "Hex string in denseAttr is invalid"),
-    ('dense<"0x0102"> : tensor<3xi8>', '"0x0102"', "the 2 bytes of the string are neither one element of i8 nor 3"),
+    ('dense<"0x0102"> : tensor<3xi8>', '"0x0102"', "the string has 2 bytes, which are neither 1 element nor 3 elements of i8"),
     ("sparse<[[0, 2]], [1.0]> : tensor<2x2xf32>", "sparse", "sparse has a value at [0, 2], outside of [2, 2]"),
     ("sparse<[[0, 1]], [1.0, 2.0]> : tensor<2x2xf32>", "sparse", "sparse has 1 indices, but values of shape [2]"),
     ("sparse<[[0]], [1.0]> : tensor<2x2xf32>", "sparse", "sparse has indices of shape [1, 1], for a tensor of 2 axes"),
-    ("sparse<> : tensor<9999x9999xf32>", "sparse", "sparse of 99980001 elements"),
-    ("dense_resource<blob> : tensor<2xf32>", "dense_resource", "dense_resource keeps its values in a section"),
+    ("sparse<> : tensor<9999x9999xf32>", "sparse", "the sparse tensor has 99980001 elements"),
+    ("dense_resource<blob> : tensor<2xf32>", "dense_resource",
+     "dense_resource is not supported, because its values are in a section"),
 ])
 def test_what_no_type_holds_is_refused_where_it_stands(text: str, at: str, message: str) -> None:
     with pytest.raises(TileError) as caught:

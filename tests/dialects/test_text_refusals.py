@@ -64,8 +64,8 @@ def test_nesting_is_read_up_to_a_bound_that_is_named(kind: str) -> None:
     text = print_module(parse_module(_brackets(kind, most - 1)))  # a module around it is one more
     assert print_module(parse_module(text)) == text
     error = _refusal(_brackets(kind, most + 1))
-    assert error.message == f"{MAX_NESTING + 1} brackets are open here; at most {MAX_NESTING} are allowed"
-    assert "function of its own" in error.help
+    assert error.message == f"{MAX_NESTING + 1} brackets are open here; at most {MAX_NESTING} may be open at once"
+    assert "separate function" in error.help
     assert error.location is not None
     deep = _brackets(kind, 20000)
     assert len(deep) > 40000

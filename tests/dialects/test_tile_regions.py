@@ -20,7 +20,8 @@ def _region(offsets: str, sizes: str, kept: str, result: str) -> str:
     ("[2, 0, 0]", "[1, %n, 8]", "0, 2", "memref<1x8xf32, strided<[32, 1], offset: 64>>",
      "axis 1 has a dynamic size and is not kept"),
     ("[2, 0]", "[1, 8]", "1", "memref<8xf32, strided<[1], offset: 64>>", "2 offsets and 2 sizes for a buffer of rank 3"),
-    ("[2, 0, 0]", "[1, 1, 8]", "0, 2", "memref<8xf32, strided<[1], offset: 64>>", "does not follow from the offsets and sizes"),
+    ("[2, 0, 0]", "[1, 1, 8]", "0, 2", "memref<8xf32, strided<[1], offset: 64>>",
+     "is not the type that the source, the offsets and the sizes imply"),
 ])
 def test_what_is_no_region_is_refused(offsets: str, sizes: str, kept: str, result: str, message: str) -> None:
     with pytest.raises(TileError, match=message):

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
 """What no runner can run: signatures, settings of other tools, excerpts that a test of their own holds."""
 INSTALLS = ("pip install", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
 """Commands that need a network, another tool, or minutes."""
+OF_TORCH = " --gpu "
+"""What commands contain that need torch; where it is not installed, they are not run."""
 
 
 class Block(NamedTuple):
@@ -114,6 +117,8 @@ def _commands(text: str, said: io.StringIO) -> bool:
     for line in text.splitlines():
         if line.startswith("printf "):
             good = _typed(line, said) and good
+        elif OF_TORCH in line and find_spec("torch") is None:
+            continue
         elif line.strip() and not line.startswith(("#", *INSTALLS)):
             good = _command(shlex.split(line, comments=True), said) and good
     return good

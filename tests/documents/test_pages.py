@@ -9,6 +9,7 @@ import pytest
 
 from documents import pages
 from documents.pages import DOCS, PAGES, RUN, SHOWN
+from tilelang_npu.plugins.registry import temporary
 
 ROOT = DOCS.parent
 EVERY = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -23,13 +24,14 @@ def named(page: Path) -> str:
 def test_what_a_page_shows_is_what_its_code_does(page: Path) -> None:
     if any(re.search(r"^import torch$", block.text, re.MULTILINE) for block in pages.blocks(page) if block.kind in RUN):
         pytest.importorskip("torch", reason="the extra torch is not installed")
-    for step in pages.run(page):
-        where = f"{named(page)}:{step.block.line}"
-        if step.shown is not None:
-            assert pages.agrees(step.shown.text, step.printed), (
-                f"{where} prints\n{step.printed}\n`python tests/documents/pages.py {named(page)}` writes it there")
-        else:
-            assert not step.failed, f"{where} fails, and the page does not say so:\n{step.printed}"
+    with temporary():  # no other test has the plug-ins of a page
+        for step in pages.run(page):
+            where = f"{named(page)}:{step.block.line}"
+            if step.shown is not None:
+                assert pages.agrees(step.shown.text, step.printed), (
+                    f"{where} prints\n{step.printed}\n`python tests/documents/pages.py {named(page)}` writes it there")
+            else:
+                assert not step.failed, f"{where} fails, and the page does not say so:\n{step.printed}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

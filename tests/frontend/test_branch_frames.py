@@ -42,9 +42,9 @@ def test_each_branch_runs_where_its_condition_says() -> None:
 
 @pytest.mark.parametrize(("statements", "at", "message"), [
     ("with T.Then():\n    pass", "T.Then()", "is outside of `with T.If`"),
-    ("with T.If(cid > 0):\n    x = 1", "x = 1", "holds `with T.Then"),
+    ("with T.If(cid > 0):\n    x = 1", "x = 1", "may contain only `with T.Then"),
     ("with T.If(cid > 0):\n    with T.Else():\n        pass", "T.If(cid > 0)", "has no `with T.Then"),
-    ("with T.If(cid > 0):\n    with T.Then():\n        pass\n    with T.Then():\n        pass", "T.Then()", "is there twice"),
+    ("with T.If(cid > 0):\n    with T.Then():\n        pass\n    with T.Then():\n        pass", "T.Then()", "occurs twice"),
 ])
 def test_branches_out_of_place(body: Callable[[str], Any], refused: Any, statements: str, at: str, message: str) -> None:
     from tilelang_npu.frontend import trace

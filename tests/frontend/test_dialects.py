@@ -173,7 +173,11 @@ def test_a_macro_that_takes_its_names_from_the_caller() -> None:
 
 @pytest.mark.parametrize("target", [None, "npu", "auto"])
 @pytest.mark.parametrize("n", [16, 40, 64])
-def test_a_matrix_kernel_in_a_macro(n: int, target: str | None) -> None:
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_matrix_kernel_in_a_macro(n: int, target: str | None, interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if interpreted:
+        monkeypatch.setenv("TILELANG_NPU_INTERPRET", "1")
+
     @T.macro
     def body(A: Any, B: Any, C: Any) -> Any:
         with T.Kernel(1, threads=128) as bx:
@@ -194,6 +198,7 @@ def test_a_matrix_kernel_in_a_macro(n: int, target: str | None) -> None:
         body(A, B, C)
 
     kernel = tilelang.compile(main, out_idx=[2], **({} if target is None else {"target": target}))
+    assert kernel.dialect == "npuir"
     a = np.random.default_rng(n).integers(-2, 3, (n, n)).astype(np.float16)
     expected = 2 * (a.astype(np.float32) @ a.astype(np.float32))
     np.testing.assert_array_equal(kernel(a, a), expected.astype(np.float16))

@@ -124,7 +124,7 @@ def test_what_must_stand_inside(source: Any, refused: Any, statements: str, care
             with T.Kernel(2, is_npu=True):
                 pass
     """)
-    with refused("T132" if "copy" in caret else "T160", at=caret, message=message):
+    with refused("T160", at=caret, message=message):
         trace(module.main)
 
 

@@ -68,7 +68,7 @@ def test_reports_say_the_authors_names() -> None:
 
 
 def test_errors_say_the_authors_names() -> None:
-    with pytest.raises(TileError, match="Ä is an array"):
+    with pytest.raises(TileError, match="Ä must be an array"):
         fabrik(64)(3, 7.0, 1)
 
     @tilelang.jit(target="ascendc", pass_configs=AUTO)

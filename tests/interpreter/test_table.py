@@ -23,16 +23,17 @@ OPERATIONS = operations()
 SYNTAX = {"Kernel", "Parallel", "Persistent", "Pipelined", "Serial", "Scope", "If", "Then", "Else", "grid", "parallel", "rs",
           "serial", "unroll", "vectorized", "loop_break", "macro", "prim_func"}
 """Names that the rewritten source understands."""
-OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "Tensor", "GemmWarpPolicy", "Macro", "PrimFunc",
-               "Sym", "dtype", "dynamic", "symbolic", "const", "empty", "infinity"}
+OF_THE_HOST = {"Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "StridedTensor", "Tensor", "GemmWarpPolicy", "Macro",
+               "PrimFunc", "Sym", "dtype", "dynamic", "symbolic", "const", "empty", "infinity", "Layout", "Fragment", "Ref"}
 """Types, annotations and what a factory calls."""
 NO_VALUE = {
     "barrier_all": "it orders the pipes of a core, whose operations are executed one after the other; six more names are it",
-    "annotate_layout": "it says nothing of values; so does func_attr"}
+    "annotate_compile_flags": "it says nothing of values; so do annotate_layout, func_attr and the hints for GPUs"}
 """Operations without an effect that could be removed."""
 ELSEWHERE = {"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier",
-             "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle"}
-"""Operations of which test_order.py has a kernel each."""
+             "sync_all", "print", "printf", "dump_tensor", "assert_", "alloc_global", "use_swizzle", "async_copy",
+             "device_assert", "get_thread_binding", "get_thread_bindings"}
+"""Operations of which test_order.py, language/test_gpu_hints.py or test_thread_guards.py has a kernel each."""
 
 
 def groups() -> Iterator[Any]:

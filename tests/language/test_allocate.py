@@ -184,8 +184,8 @@ def test_a_layout_changes_no_value(layout: Callable[[Any], Layout], rng: np.rand
 
 @pytest.mark.parametrize(("choose", "message"), [
     (lambda A, a, c: {A: make_zn_layout(A)}, r"A \[32, 32\] float16 is not a buffer"),
-    (lambda A, a, c: {a: "zN"}, "'zN' is no layout of a"),
-    (lambda A, a, c: {a: make_zn_layout(c)}, "is no layout of a"),
+    (lambda A, a, c: {a: "zN"}, "'zN' is not a layout of a"),
+    (lambda A, a, c: {a: make_zn_layout(c)}, "is not a layout of a"),
 ])
 def test_a_layout_that_is_none(choose: Callable[[Any, Any, Any], dict[Any, Any]], message: str) -> None:
     with pytest.raises(tilelang.TileError, match=message) as caught:

@@ -145,8 +145,8 @@ def test_same_through_pipelined_loops(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(("function", "message"), [
     (lambda: attention_like("cube first", vector_steps=STEPS - 1), "do not surely run over the same range"),
-    (lambda: attention_like("cube first", stages=(2, 3)), "2 stages and the loop at line .*, 3"),
-    (lambda: attention_like("cube first", between="reads the first"), "needs the first to be done"),
+    (lambda: attention_like("cube first", stages=(2, 3)), "2 stages and the loop at line .* has 3"),
+    (lambda: attention_like("cube first", between="reads the first"), "depends on the first"),
 ])
 def test_refused(function: Any, message: str) -> None:
     with pytest.raises(TileError, match=message) as caught:

@@ -31,7 +31,7 @@ def test_forms(kernel: Any, statement: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("statement", "message"), [
-    ("T.set_cross_flag('mte3', 0)", "nothing says which core"),
+    ("T.set_cross_flag('mte3', 0)", "the kind of core that executes the statement is not determined"),
     ("with T.Scope('V'):\n                T.set_cross_flag('fix', 0)", "the vector core has no pipe FIX"),
     ("with T.Scope('V'):\n                T.wait_cross_flag(16)", "there is no flag 16"),
     ("with T.Scope('V'):\n                T.set_cross_flag('mte3', 0, 3)", "there is no mode 3"),
@@ -94,9 +94,9 @@ def test_flags_by_hand_order_the_cores(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(("function", "switches", "code", "message"), [
-    (lambda: handed_over(scoped=False), {}, "T248", "work of the Vector core and stands in no T.Scope"),
+    (lambda: handed_over(scoped=False), {}, "T248", "belongs to the Vector core, but is in no T.Scope"),
     (lambda: handed_over("V"), {}, "T161", "has no pipe FIX"),
-    (handed_over, {"tl.ascend_auto_cv_combine": True, "tl.ascend_auto_cross_core_sync": True}, "T246", "two protocols"),
+    (handed_over, {"tl.ascend_auto_cv_combine": True, "tl.ascend_auto_cross_core_sync": True}, "T246", "conflicts with"),
 ], ids=["unscoped", "wrong core", "both"])
 def test_refused(function: Any, switches: dict[str, bool], code: str, message: str) -> None:
     with pytest.raises(TileError, match=message) as caught:

@@ -155,7 +155,7 @@ def test_fractals_have_no_other_shape(source: Any) -> None:
                 T.gemm_v0(wide, a, c, init=True)
                 T.copy(c, C)
     """)
-    with pytest.raises(TileError, match=r"a cannot be seen with shape \[64, 16\] without moving data") as caught:
+    with pytest.raises(TileError, match=r"a cannot be viewed with shape \[64, 16\] without moving data") as caught:
         tilelang.compile(module.main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
     where = caught.value.location
     assert caught.value.code == "T292"

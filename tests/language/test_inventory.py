@@ -18,6 +18,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from ops import reference, surface
 from tilelang_npu import ops
+from tilelang_npu.language import gpu_hints
 
 TABLES = {dialect: (Path(__file__).parent / f"forms_{dialect}.txt").read_text(encoding="utf-8")
           for dialect in ("ascendc", "npuir")}
@@ -100,7 +101,7 @@ def test_npuir(source: Any, statements: str, expression: str) -> None:
 
 OTHERS = {
     "types and annotations": ("Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "GemmWarpPolicy", "Macro", "PrimFunc",
-                              "Sym", "dtype", "dynamic", "symbolic"),
+                              "StridedTensor", "Sym", "dtype", "dynamic", "symbolic"),
     "tests/runtime/test_eager": ("const", "empty"),
     "tests/runtime/test_several_launches": ("alloc_global",),
     "test_branch_frames": ("Else",),
@@ -108,7 +109,10 @@ OTHERS = {
     "test_cube_moves": ("store_nz2nd", "npuir_store_nz2nd"),
     "test_reductions": ("reduce_all", "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_prod",
                         "reduce_with_index"),
+    "test_reducers": ("alloc_reducer", "finalize_reducer", "reducer_init", "reducer_update"),
     "test_repeats": ("bilinear_interpolation", "fill_experiment", "gatherb", "gathermask_experiment", "init_sort_buf"),
+    "test_thread_guards": ("get_thread_binding", "get_thread_bindings"),
+    "tests/language/test_gpu_hints.py": (*gpu_hints.__all__, "Fragment", "Layout", "Ref", "sync_grid"),
     "tests/ops": ("sort32", "atomic_add", "atomic_addx2", "atomic_addx4", "brc"),
 }
 """Names that no table holds, by the test that does."""

@@ -55,7 +55,7 @@ def test_forms(lines: Any, statement: str, expected: list[str]) -> None:
     ("T.gemm_v0(l1a[0:32, :], l1b, l0c)", "T120", "M of A and C differ, 32 and 64", None),
     ("T.gemm_v0(l1a, l1b[:, 0:64], l0c)", "T120", "N of B and C differ, 64 and 128", None),
     ("T.gemm_v0(line, l1b, l0c)", "T120", r"A line \[128\] float32 is not a matrix", None),
-    ("T.gemm(l1a, l1b, l0c, [64, 32])", "T120", r"size is \[m, k, n\], not 2 extents", None),
+    ("T.gemm(l1a, l1b, l0c, [64, 32])", "T120", r"size must be \[m, k, n\], not 2 extents", None),
     ("T.gemm(l1a, l1b, l0c, [64, 64, 128])", "T120", r"size asks for \[64, 64\] of A l1a", None),
     ("T.gemm_v0(l1a, b8, l0c)", "T120", "N of B and C differ", None),
     ("T.gemm_v0(a8, b8, l0c[0:16, 0:16])", "T121", "no product of int8 and int8 into float32",

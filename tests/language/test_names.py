@@ -37,7 +37,7 @@ def test_functions_say_how_they_are_called() -> None:
     assert str(inspect.signature(T.vexp2)) == "(A: 'Tile', B: 'Tile', Tmp: 'Tile | None' = None) -> 'None'"
     assert str(inspect.signature(T.tile.clamp)) == (
         "(out: 'Tile', buffer: 'Tile', min_scalar: 'Operand', max_scalar: 'Operand', count: 'Number | None' = None) -> 'None'")
-    assert T.tile.add.__doc__ == """Sum.
+    assert T.tile.add.__doc__ == """Sum of two elements.
 
 Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
 along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
@@ -76,7 +76,7 @@ def test_a_name_like_no_other() -> None:
     with pytest.raises(AttributeError) as caught:
         T.zzzzzz  # noqa: B018
     assert isinstance(caught.value, TileError)
-    assert caught.value.help == "dir(T) lists what there is"
+    assert caught.value.help == "dir(T) lists the names that exist"
 
 
 @pytest.mark.parametrize("name", [*sorted(NAMES), "vmulext"])

@@ -83,8 +83,8 @@ def test_printf_in_front_of_and_behind_the_kernel(source: Any, capsys: Any) -> N
     ("T.printf('%y', n)", "T145", "not known"),
     ("T.printf(n)", "T145", "the format is"),
     ("T.dump_tensor(a, -1, 4)", "T145", "desc is -1"),
-    ("T.dump_tensor(a, 1, 65)", "T111", r"65 elements of a \[4, 16\] float32"),
-    ("T.dump_tensor(a, 1, n)", "T111", "elements of a"),
+    ("T.dump_tensor(a, 1, 65)", "T111", r"dump_size is 65, but a \[4, 16\] float32 has 64 elements"),
+    ("T.dump_tensor(a, 1, n)", "T111", "dump_size is n : int32, which is not a positive constant"),
     ("T.dump_tensor(a, 1, 64, (4, 15))", "T111", r"64 elements do not fill the shape \[4, 15\]"),
     ("T.dump_tensor(n, 1, 4)", "T110", "must be a buffer"),
 ])

@@ -144,7 +144,7 @@ def test_print_names_core_and_line(run: Any, capsys: Any) -> None:
 
 
 def test_an_atomic_addition_needs_a_global_tensor(kernel: Any, refused: Any) -> None:
-    with refused("T132", at="T.atomic_add(a, b)", message="adds a local tile to a global tensor", help="signature"):
+    with refused("T132", at="T.atomic_add(a, b)", message="adds a buffer on the chip to a global", help="tensor parameter"):
         kernel("T.atomic_add(a, b)", "npuir")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +77,7 @@ def test_swizzle(rows: int, columns: int, off: int, direction: int) -> None:
 
 
 @pytest.mark.parametrize(("statement", "message"), [
-    ("for x in T.Persistent([4, 4], 2, cid):\n                T.barrier_all()", "has 2 loop variables, not 1"),
+    ("for x in T.Persistent([4, 4], 2, cid):\n                T.barrier_all()", "needs 2 loop variables, not 1"),
     ("for x, y in T.Persistent([4, 0], 2, cid):\n                T.barrier_all()", "0 is not a positive constant"),
     ("place = T.use_swizzle(cid, 100, 64, 64, 16, 16)", "not a whole number of blocks"),
 ])
@@ -112,3 +115,31 @@ def test_panels_order_the_blocks_themselves(columns: int, rows: int, width: int,
         expected = [place % rows * columns + place // rows for place in order(columns, rows, width)]
     printed = [int(line.split("]")[1]) for line in capsys.readouterr().out.splitlines()]
     assert printed == expected * max(deep, 1)
+
+
+@pytest.mark.parametrize("grid", ["4", "2, 2"])
+def test_panels_need_two_axes(grid: str, tmp_path: Path) -> None:
+    """On a grid of one axis the form for GPUs changes nothing, and says so."""
+    names = "block" if grid == "4" else "column, row"
+    (tmp_path / "panels.py").write_text(f"""
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@T.prim_func
+def main(A: T.Tensor((4, 8), "float32"), B: T.Tensor((4, 8), "float32")):
+    with T.Kernel({grid}, is_npu=True) as ({names}, _):
+        T.use_swizzle(2)
+        a = T.alloc_shared((1, 8), "float32")
+        T.copy(A[{"block" if grid == "4" else "row * 2 + column"}, 0], a)
+        T.copy(a, B[{"block" if grid == "4" else "row * 2 + column"}, 0])
+
+kernel = tilelang.compile(main, out_idx=[1], target="npuir")
+""")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel = runpy.run_path(str(tmp_path / "panels.py"))["kernel"]
+    said = [str(one.message) for one in caught if "use_swizzle" in str(one.message)]
+    assert len(said) == (grid == "4")
+    assert all(text.startswith("T720: T.use_swizzle(2) has no effect: it orders blocks along the first two") for text in said)
+    a = np.arange(32, dtype=np.float32).reshape(4, 8)
+    np.testing.assert_array_equal(kernel(a), a)

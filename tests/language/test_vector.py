@@ -150,7 +150,7 @@ def test_clauses(kernel: Any, statement: str, clauses: dict[str, object]) -> Non
     ("T.vadd(a, line, c)", "T111", r"input 1 has shape \[128\], the destination \[8, 128\]",
      r"shape \[128, 1\] .* or \[1, 128\]"),
     ("T.vadd(a, flat, c)", "T111", r"input 1 has shape \[1024\]", "shape"),
-    ("T.vcmp(a, col, mask, 'lt')", "T111", "input 1 has shape", "shapes are equal"),
+    ("T.vcmp(a, col, mask, 'lt')", "T111", "input 1 has shape", "the shapes must be equal"),
     ("T.vadd(a, b, col)", "T111", r"input 0 has shape \[8, 128\], the destination \[8, 1\]", "."),
     ("T.vadd(h, a, a)", "T110", "the inputs have different element types", "cast one side first"),
     ("T.vrelu(u, u)", "T110", "relu does not work on uint8", "it works on float16, float32, int32: cast the inputs first"),

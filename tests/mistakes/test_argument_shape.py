@@ -23,5 +23,5 @@ def factory(M, N):
 
 def test_a_column_is_missing(refused):
     with refused("T403", at="A", message=r"A has shape \[32, 64\]; the array has \[32, 63\]",
-                 help="pass an array of this shape"):
+                 help="pass an array of the declared shape"):
         factory(32, 64)(np.zeros((32, 63), np.float16))

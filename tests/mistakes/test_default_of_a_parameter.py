@@ -16,5 +16,5 @@ def factory():
 
 
 def test_default_of_a_parameter(refused):
-    with refused("T151", at="0", message="no defaults", help="."):
+    with refused("T151", at="0", message="must not have defaults", help="."):
         factory().mlir()

@@ -23,5 +23,5 @@ def factory():
 
 def test_endless_while(refused):
     with refused("S305", at="while", message="AIV0 never leaves this loop: an iteration changes nothing",
-                 help="change in the loop what its condition reads"):
+                 help="change a value in the loop that its condition reads"):
         factory()(np.zeros(64, np.float32), np.zeros(64, np.float32))

@@ -24,5 +24,5 @@ def factory():
 
 
 def test_flags_beside_automatic_ones(refused):
-    with refused("T246", at="T.set_cross_flag", message="two protocols", help="switch TL_ASCEND_AUTO_CV_SYNC off"):
+    with refused("T246", at="T.set_cross_flag", message="conflicts with the flags", help="switch TL_ASCEND_AUTO_CV_SYNC off"):
         factory().mlir()

@@ -22,5 +22,6 @@ def factory(M, N):
 
 
 def test_a_longer_argument_is_named_and_not_the_copy(refused):
-    with refused("T403", at="A", message=r"A has shape \[32, 64\]; the array has 33 rows", help="pass an array of this shape"):
+    with refused("T403", at="A", message=r"A has shape \[32, 64\]; the array has 33 rows",
+                 help="pass an array of the declared shape"):
         factory(32, 64)(np.ones((33, 64), np.float16))

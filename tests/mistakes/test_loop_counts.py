@@ -27,5 +27,5 @@ def factory():
 
 def test_loop_counts(refused):
     with refused("S302", at="T.wait_cross_flag", message="S of AIV0 waits for flag 0, which is set twice; this is wait 3",
-                 help="as often"):
+                 help="equally often"):
         factory()(np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float32))

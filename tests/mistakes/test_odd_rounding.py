@@ -20,5 +20,5 @@ def factory():
 
 def test_odd_rounding(refused):
     with refused("T234", at="T.tile.cast", message="no conversion from float32 to int32 with the rounding mode odd",
-                 help="there is one with rint"):
+                 help="use one of the rounding modes rint"):
         factory().mlir()

@@ -25,5 +25,5 @@ def factory():
 
 
 def test_one_vector_core_sets(refused):
-    with refused("S303", at="T.wait_cross_flag", message="flag 1, which AIV1 never sets", help="let each of them set it"):
+    with refused("S303", at="T.wait_cross_flag", message="flag 1, which AIV1 never sets", help="let each of these cores set"):
         factory()(np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float32))

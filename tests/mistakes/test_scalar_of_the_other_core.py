@@ -23,6 +23,6 @@ def factory():
 
 
 def test_scalar_of_the_other_core(refused):
-    with refused("T245", at="for", message="Cube work here depends on a scalar that only the Vector core has",
+    with refused("T245", at="for", message="an operation of the Cube core depends on a scalar that only the Vector core has",
                  help="both Vector cores"):
         factory().mlir()

@@ -18,5 +18,5 @@ def factory():
 
 
 def test_slice_between_fractals(refused):
-    with refused("T221", at="T.gemm_v0", message="does not fall on whole fractals of 16 x 16", help="multiples of 16 rows"):
+    with refused("T221", at="T.gemm_v0", message="does not consist of whole fractals of 16 x 16", help="multiples of 16 rows"):
         factory().mlir()

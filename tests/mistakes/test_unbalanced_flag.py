@@ -24,5 +24,5 @@ def factory(M):
 
 def test_wait_without_set(refused):
     with refused("S302", at="T.wait_flag", message="MTE3 of AIV0 waits for EVENT_ID1 from MTE2 to MTE3, which nothing sets",
-                 help="every wait needs a set"):
+                 help="give each wait a set"):
         factory(64)(np.zeros(64, np.float32))

@@ -19,5 +19,5 @@ def factory():
 
 
 def test_unknown_rounding(refused):
-    with refused("T145", at="T.tile.cast", message="there is no rounding mode", help="one of rint"):
+    with refused("T145", at="T.tile.cast", message="there is no rounding mode", help="the rounding modes are rint"):
         factory().mlir()

@@ -28,5 +28,5 @@ def factory():
 
 
 def test_wait_before_prime(refused):
-    with refused("S301", at="T.wait_cross_flag", message="wait for each other", help="set the first of them before the loop"):
+    with refused("S301", at="T.wait_cross_flag", message="wait for each other", help="set one of these events or flags once"):
         factory()(np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float32))

@@ -21,5 +21,6 @@ def factory():
 
 
 def test_waiting_for_a_byte(refused):
-    with refused("S305", at="while", message="AIV0 never leaves this loop", help="wait for with a flag"):
+    with refused("S305", at="while", message="AIV0 never leaves this loop",
+                 help="to wait for another core or block, use a flag"):
         factory()(np.zeros(64, np.float32), np.zeros(64, np.float32))

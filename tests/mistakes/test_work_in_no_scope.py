@@ -22,5 +22,5 @@ def factory():
 
 
 def test_work_in_no_scope(refused):
-    with refused("T248", at="T.tile.fill", message="stands in no T.Scope", help="T.Scope"):
+    with refused("T248", at="T.tile.fill", message="is in no T.Scope", help="T.Scope"):
         factory().mlir()

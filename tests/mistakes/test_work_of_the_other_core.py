@@ -22,6 +22,6 @@ def factory():
 
 
 def test_work_of_the_other_core(refused):
-    with refused("T247", at="T.tile.fill", message="work of the Vector core and stands in a T.Scope of the other",
+    with refused("T247", at="T.tile.fill", message="belongs to the Vector core, but is in a T.Scope of the other",
                  help="T.Scope"):
         factory().mlir()

@@ -146,6 +146,7 @@ CALLS: dict[str, tuple[dict[str, str] | str, dict[str, tuple[tuple[int, ...], st
     "reduce_with_index": ("a, d, i, 1, 'max_with_index_left'",
                           {"a": ((4, 8), "*"), "d": ((4, 1), "*"), "i": ((4, 1), "int32")}),
     "cumsum": ("a, d, 1", {"a": ((4, 8), "*"), "d": ((4, 8), "*")}),
+    "cummax": ("a, d, 1", {"a": ((4, 8), "*"), "d": ((4, 8), "*")}),
     "arange": ("d, [8, 1], 3", {"d": ((4, 8), "*")}),
     "interleave": ("a, b, d", {"a": ((4, 8), "*"), "b": ((4, 8), "*"), "d": ((4, 16), "*")}),
     "deinterleave": ("a, d, b", {"a": ((4, 16), "*"), "d": ((4, 8), "*"), "b": ((4, 8), "*")}),

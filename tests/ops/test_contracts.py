@@ -130,7 +130,7 @@ def test_broadcasts(source: Any, refusal: Any, entry: ops.Elementwise, name: str
             if entry.broadcast:
                 trace(source(surface.kernel_text([*changed.allocations(), call.statement])).main, dialect=dialect)
             else:
-                refusal(changed.allocations(), call.statement, dialect, codes=["T111"], mentions=["shapes are equal"])
+                refusal(changed.allocations(), call.statement, dialect, codes=["T111"], mentions=["the shapes must be equal"])
 
 
 def substituted(statement: str, names: dict[str, str]) -> str:
@@ -178,8 +178,8 @@ def arguments(statement: str) -> list[str]:
     return re.split(r", (?![^\[]*\])", inside)
 
 
-OPTIONAL = {*REDUCTIONS, "cumsum", "arange", "tile.arith_progression", "tile.gather",
-            "bitwise_rshift"}
+OPTIONAL = {*REDUCTIONS, "cumsum", "cummax", "transpose", "vtranspose", "npuir_transpose", "arange", "tile.arith_progression",
+            "tile.gather", "bitwise_rshift"}
 """Names whose last argument in the calls here may be left out."""
 
 
@@ -192,7 +192,7 @@ def test_number_of_operands(refusal: Any, entry: ops.Operation, name: str) -> No
     if name not in OPTIONAL:
         refusal(lines, f"T.{name}({', '.join(given[:-1])})", dialect, codes=OPERANDS)
     refusal(lines, f"T.{name}()", dialect, codes=["T145"])
-    if len(given) > 1 and name != "cumsum":
+    if len(given) > 1 and name not in ("cumsum", "cummax"):
         refusal(lines, f"T.{name}({given[0]})", dialect, codes=["T145"])
     refusal(lines, f"T.{name}({', '.join([*given, 'nonsense=1'])})", dialect, codes=["T145"])
     plain = [argument.partition("=")[2] or argument for argument in given]
@@ -207,7 +207,7 @@ def test_kinds_of_operands(refusal: Any, entry: ops.Operation, name: str) -> Non
         scalar = isinstance(entry, ops.Elementwise) and place != "d" and position in entry.scalar
         scalar = scalar or (entry.name in ("compare_bits", "select_bits") and place == "b")
         values = ["None", "'text'", *([] if scalar else ["1.5", "cid"])]
-        if (entry.name, place) == ("cumsum", "d"):
+        if (entry.name, place) in (("cumsum", "d"), ("cummax", "d")):
             values.remove("None")  # in place
         lines = [line for line in call.allocations() if not line.startswith(f"{place} =")]
         for value in values:
@@ -259,32 +259,32 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
 
 @pytest.mark.parametrize(("statement", "code", "problem"), [
     ("T.flip(a, d, 0)", "T111", "axis 0"),
-    ("T.flip(a, d, 2)", "T111", "axis 2 of a shape with 2 axes"),
-    ("T.cumsum(a, d, dim=2)", "T111", "dim 2 of a shape with 2 axes"),
-    ("T.cumsum(a, d, dim=True)", "T111", "dim True"),
-    ("T.vtranspose(a, d, [0, 0])", "T111", "no order of 2 axes"),
+    ("T.flip(a, d, 2)", "T111", "axis is 2, but the shape has 2 axes"),
+    ("T.cumsum(a, d, dim=2)", "T111", "dim is 2, but the shape has 2 axes"),
+    ("T.cumsum(a, d, dim=True)", "T111", "dim is True"),
+    ("T.vtranspose(a, d, [0, 0])", "T111", "is not a permutation of 2 axes"),
     ("T.vtranspose(a, d, [0, 1])", "T111", "moves no axis"),
-    ("T.vtranspose(a, d, [1])", "T111", "no order of 2 axes"),
+    ("T.vtranspose(a, d, [1])", "T111", "is not a permutation of 2 axes"),
     ("T.vtranspose(a, d, ['x', 'y'])", "T145", "permutation"),
     ("T.vtranspose(a, d, 1)", "T145", "permutation"),
     ("T.arange(i, [1])", "T111", "1 strides for a destination with 2 axes"),
     ("T.arange(i, [1, 0.5])", "T145", "0.5, not an integer"),
-    ("T.npuir_concat(a, b, wide, 2)", "T111", "dim 2 of a shape with 2 axes"),
+    ("T.npuir_concat(a, b, wide, 2)", "T111", "dim is 2, but the shape has 2 axes"),
     ("T.npuir_interleave(a, b, wide, channel_nums=3)", "T145", "3 channels"),
     ("T.deinterleave(wide, a, b, index_mode='CHANNEL_0')", "T145", "2 destinations with index_mode 'CHANNEL_0'"),
     ("T.deinterleave(wide, a, index_mode='CHANNEL_2')", "T145", "CHANNEL_2"),
     ("T.npuir_pad(a, wide, 0, [0, -4], [0, 12])", "T145", "-4"),
     ("T.npuir_pad(a, wide, 0, [0, 0.5], [0, 7.5])", "T145", "0.5, not an integer"),
-    ("T.npuir_pad(a, wide, 0, [0], [8])", "T111", "widths for 2 axes"),
+    ("T.npuir_pad(a, wide, 0, [0], [8])", "T111", "1 widths before and 1 after; the source has 2 axes"),
     ("T.npuir_pad(i, d, 0, [0, 4], [0, 4])", "T110", "element types differ"),
     ("T.npuir_pad(i, i, 0.5, [0, 0], [0, 0])", "T110", "0.5, which int32 does not have"),
-    ("T.tile.topk(pairs, line, 0, 8)", "T145", "k is 0"),
+    ("T.tile.topk(pairs, line, 0, 8)", "T145", "K is 0"),
     ("T.tile.topk(pairs, line, 1000, 8)", "T111", "needs 2000 elements"),
-    ("T.tile.topk(pairs, line, 8, 33)", "T111", "33 of 32 elements"),
-    ("T.tile.sort(pairs, line, 33)", "T111", "33 of 32 elements"),
-    ("T.tile.sort(pairs, line, 0)", "T111", "0 of 32 elements"),
-    ("T.tile.gather_mask(d, a, 'P11')", "T145", "no pattern 'P11'"),
-    ("T.tile.gather_mask(d, a, b)", "T110", "the indices are float32"),
+    ("T.tile.topk(pairs, line, 8, 33)", "T111", "actual_num is 33, but the source has 32 elements"),
+    ("T.tile.sort(pairs, line, 33)", "T111", "actual_num is 33, but the source has 32 elements"),
+    ("T.tile.sort(pairs, line, 0)", "T111", "actual_num is 0, but the source has 32 elements"),
+    ("T.tile.gather_mask(d, a, 'P11')", "T145", "pattern 'P11' does not exist"),
+    ("T.tile.gather_mask(d, a, b)", "T110", "the indices have elements of float32"),
     ("T.tile.compare(u, a, b, 'LESS')", "T145", "no comparison 'LESS'"),
     ("T.tile.select(a, u, b, d, 'VSEL_TENSOR_SCALAR_MODE')", "T145", "with a buffer"),
     ("T.tile.select(a, u, b, 1.0, 'VSEL_TENSOR_TENSOR_MODE')", "T145", "with a scalar"),
@@ -298,13 +298,14 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
     ("T.tile.cast(h, a, 'CAST_UP')", "T145", "no rounding mode"),
     ("T.tile.arith_progression(d, 0, 1, 33)", "T111", "33 elements from element 0 of d"),
     ("T.tile.clamp(d, a, 0, 1, 0)", "T111", "count is 0"),
-    ("T.tile.wholereducemax(pairs, line, 8, 1, 1, 1, 8, 'ORDER_ONLY_INDEX')", "T145", "no order 'ORDER_ONLY_INDEX'"),
+    ("T.tile.wholereducemax(pairs, line, 8, 1, 1, 1, 8, 'ORDER_ONLY_INDEX')", "T145",
+     "order 'ORDER_ONLY_INDEX' does not exist"),
     ("T.tile.brcb(pairs, line, 256, 1, 8)", "T145", "repeats is 256"),
     ("T.tile.brcb(pairs, line, 1, -1, 8)", "T145", "block_stride is -1"),
-    ("T.tile.init_sort_buf(pairs, 96, 0)", "T111", "96 elements"),
+    ("T.tile.init_sort_buf(pairs, 96, 0)", "T111", "num is 96"),
     ("T.tile.init_sort_buf(pairs, 64, 3)", "T145", "rsv is 3"),
     ("T.tile.mins_experiment(d, a, 1, 0)", "T111", "count is 0"),
-    ("T.tile.row_expand_mul(d, a, row)", "T111", "no element per row"),
+    ("T.tile.row_expand_mul(d, a, row)", "T111", "does not have one element for each row"),
     ("T.reduce(a, col, 1, 'mean')", "T145", "there is no reduction 'mean'"),
     ("T.reduce_sum(a, col, [1, 1])", "T111", "are empty, or name an axis twice"),
     ("T.reduce_sum(a, col, 2)", "T111", "axis 2 of a"),

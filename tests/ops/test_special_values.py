@@ -130,11 +130,11 @@ def test_comparisons_of_nan(batch: Callable[[str], Batch], mode: str) -> None:
 
 
 @pytest.mark.parametrize(("statement", "problem"), [
-    ("T.vgather(a, d, i)", "index 8, at place 2, is not one of 0 to 7"),
-    ("T.vgather(a, d, j)", "index -1, at place 1, is not one of 0 to 7"),
-    ("T.tile.gather(d, a, k, 0)", "byte offset 6, at place 1, is no multiple of the 4 bytes of an element"),
-    ("T.tile.gather(d, a, k, 64)", "byte offset 64, at place 0, is not one of 0 to 31"),
-    ("T.tile.gather_mask(d, a, u)", "index 9, at place 1, is not one of 0 to 7"),
+    ("T.vgather(a, d, i)", "index 8, at position 2, is out of bounds: valid are 0 to 7"),
+    ("T.vgather(a, d, j)", "index -1, at position 1, is out of bounds: valid are 0 to 7"),
+    ("T.tile.gather(d, a, k, 0)", "byte offset 6, at position 1, is not a multiple of the element size, 4 bytes"),
+    ("T.tile.gather(d, a, k, 64)", "byte offset 64, at position 0, is out of bounds: valid are 0 to 31"),
+    ("T.tile.gather_mask(d, a, u)", "index 9, at position 1, is out of bounds: valid are 0 to 7"),
 ])
 def test_positions_outside(batch: Callable[[str], Batch], statement: str, problem: str) -> None:
     """Data that names an element which is not there stops the run at the line; nothing is wrapped or clipped."""

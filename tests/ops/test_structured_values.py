@@ -85,6 +85,23 @@ def _reduce_with_index(calls: Batch, rng: np.random.Generator, element: DType) -
 
 
 @case
+def _cummax(calls: Batch, rng: np.random.Generator, element: DType) -> None:
+    for shape in [(65,), (1,), (5, 33), (2, 3, 9)]:
+        for axis in range(len(shape)):
+            a = data(rng, element, *shape)
+            for reverse in (False, True):
+                turned = np.flip(a, axis) if reverse else a
+                wanted = np.maximum.accumulate(turned, axis)
+                wanted = np.flip(wanted, axis) if reverse else wanted
+                target = empty(calls, element, *shape)
+                words = f"dim={axis}, reverse=True" if reverse else f"dim={axis}"
+                calls.call(f"T.cummax({calls.hold(a)}, {target}, {words})", target, wanted)
+    a = data(rng, element, 3, 17)
+    place = calls.hold(a)
+    calls.call(f"T.cummax({place}, dim=1)", place, np.maximum.accumulate(a, 1))
+
+
+@case
 def _cumsum(calls: Batch, rng: np.random.Generator, element: DType) -> None:
     for shape in [(65,), (1,), (5, 33), (2, 3, 9)]:
         for axis in range(len(shape)):

@@ -24,7 +24,8 @@ M, N = Sym("M"), Sym("N")
 
 
 def parameter(name: str, dtype: str, shape: tuple[Any, ...] | None) -> Any:
-    return SimpleNamespace(name=name, dtype=DType(dtype), shape=shape, location=Location("kernel.py", ord(name[0])))
+    return SimpleNamespace(name=name, dtype=DType(dtype), shape=shape, strides=None,
+                           location=Location("kernel.py", ord(name[0])))
 
 
 def signature(
@@ -77,7 +78,7 @@ def test_a_symbol_that_two_arrays_disagree_on_names_both() -> None:
     made = signature(parameter("A", "float32", (M, 4)), parameter("B", "float32", (4, M)), symbols=("M",))
     error = refused(made, np.zeros((6, 4), np.float32), np.zeros((4, 7), np.float32))
     assert error.code == "T403"
-    assert error.message == "M is 6 by dimension 0 of A and 7 by dimension 1 of B"
+    assert error.message == "M is 6 according to dimension 0 of A, and 7 according to dimension 1 of B"
     assert error.location == Location("kernel.py", ord("B"))
 
 
@@ -131,14 +132,15 @@ def test_every_sum_is_the_one_that_a_search_finds() -> None:
 
 
 @pytest.mark.parametrize(("shape", "given", "message", "help"), [
-    (((M * 2,),), ((7,),), "dimension 0 of A is M * 2; the array has 7 there, which no M gives",
-     "pass an array of 2, 4, 6, ... there"),
-    (((M + 4,),), ((3,),), "dimension 0 of A is M + 4; the array has 3 there, which no M gives",
-     "pass an array of 4, 5, 6, ... there"),
-    (((N,), (2, M * N)), ((3,), (2, 7)), "dimension 1 of B is M * N with N = 3; the array has 7 there, which no M gives",
-     "pass an array of 3, 6, 9, ... there"),
+    (((M * 2,),), ((7,),), "dimension 0 of A is M * 2; the array's size there is 7, which no value of M gives",
+     "pass an array with size 2, 4, 6, ... there"),
+    (((M + 4,),), ((3,),), "dimension 0 of A is M + 4; the array's size there is 3, which no value of M gives",
+     "pass an array with size 4, 5, 6, ... there"),
+    (((N,), (2, M * N)), ((3,), (2, 7)),
+     "dimension 1 of B is M * N with N = 3; the array's size there is 7, which no value of M gives",
+     "pass an array with size 3, 6, 9, ... there"),
     (((M + 1,), (M * 2,)), ((4,), (7,)), "B has shape [M * 2 = 6]; the array has [7]",
-     "pass an array of this shape, or make the kernel for that one"),
+     "pass an array of the declared shape, or make the kernel for the shape of the array"),
 ])
 def test_a_sum_that_no_number_gives_is_refused_with_the_sizes(shape: Any, given: Any, message: str, help: str) -> None:  # noqa: A002
     made = signature(*(parameter(chr(65 + number), "float32", sizes) for number, sizes in enumerate(shape)),
@@ -162,7 +164,7 @@ def test_an_array_of_as_many_elements_is_seen_in_the_declared_shape(
         declared: tuple[Any, ...], given: tuple[int, ...], kind: str, flat: bool) -> None:
     made = replace(signature(parameter("A", kind, declared)), flat=flat)
     array = np.arange(np.prod(given)).reshape(given).astype(made.parameters[0].dtype.numpy)
-    with pytest.warns(TileWarning, match=r"T403: A has shape \[.*\]; the array has \[.*the kernel sees the array") as told:
+    with pytest.warns(TileWarning, match=r"T403: A has shape \[.*\]; the array has \[.*the kernel views the array") as told:
         value = made.bind([array]).values[0]
     swapped = given == declared[::-1] and len(given) == 2
     assert ("it does not exchange rows and columns" in str(told[0].message)) == swapped
@@ -273,7 +275,7 @@ def test_what_is_no_such_number_is_refused(dtype: str, value: Any) -> None:
 def test_what_is_no_array_is_refused(value: Any) -> None:
     error = refused(signature(parameter("A", "float32", (2,))), value)
     assert error.code == "T405"
-    assert "A is an array of float32" in error.message
+    assert "A must be an array of float32" in error.message
 
 
 def test_two_parameters_may_be_one_array() -> None:
@@ -326,9 +328,9 @@ def test_arguments_may_be_named_by_their_parameters() -> None:
 
 @pytest.mark.parametrize(("args", "named", "message", "help_"), [
     ((), {"A": 1, "faktor": 2.0}, "main has no parameter faktor", "did you mean factor?"),
-    ((1,), {"A": 1, "factor": 2.0}, "main got A twice, by position and by name", "leave one of the two out"),
+    ((1,), {"A": 1, "factor": 2.0}, "main got A twice, by position and by name", "pass A only once"),
     ((), {"A": 1}, "main is called without factor", "call it with A, factor"),
-    ((1, 2.0, 3), {"factor": 2.0}, "main got factor twice, by position and by name", "leave one of the two out"),
+    ((1, 2.0, 3), {"factor": 2.0}, "main got factor twice, by position and by name", "pass factor only once"),
     ((), {"P": 1, "A": 1, "factor": 2.0}, "main has no parameter P", "its parameters are A, factor"),
 ])
 def test_names_that_do_not_fit_are_refused(args: tuple[Any, ...], named: dict[str, Any], message: str, help_: str) -> None:

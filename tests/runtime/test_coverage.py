@@ -403,7 +403,8 @@ def factory():
         warnings.simplefilter("always")
         kernel(a, c)
         kernel(a, c)
-    assert [str(one.message).partition(":")[0] for one in caught] == ["main stores to none of A, C"] * told
+    assert [str(one.message).partition(":")[0] for one in caught] == [
+        "main stores to none of A, C, so it has no results"] * told
 
 
 def test_a_grid_in_brackets_says_where_the_grid_stands() -> None:

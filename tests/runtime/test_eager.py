@@ -214,7 +214,7 @@ def test_what_cannot_be_returned() -> None:
     x = normal(16, dtype=np.float32)
     assert "out_idx" in failing("T709", lambda: both(x)).message
     error = failing("T708", lambda: returned(x))
-    assert error.message == "`X` is returned, which no T.empty above the kernel made"
+    assert error.message == "`X` is returned, but is no tensor of a T.empty above the kernel"
     assert error.location is not None and error.location.source().strip() == "return X"
 
 

@@ -106,10 +106,10 @@ def tiled(rows: int = 448, tile: int = 112) -> Any:
 
 
 CASES = [
-    (overwritten, "hoist-loads", OwnBuffer, "a buffer of its own for w from line"),
+    (overwritten, "hoist-loads", OwnBuffer, "a separate buffer for w from line"),
     (serial, "collapse-copies", Stages, "T.Pipelined with num_stages=2 in place of T.serial"),
     (without_sinking, "multi-buffer", SwitchedOn, "sink-buffers out of tl.disable"),
-    (pinned, "bind-sub-blocks", Unpinned, "no address of the author's"),
+    (pinned, "bind-sub-blocks", Unpinned, "no fixed address for the buffer"),
     (crowded, "hoist-loads", InFront, "the load before the loop at line"),
     (tiled, "multi-buffer", Smaller, "tile=56 in place of 112"),
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu import TileError
-from tilelang_npu.runtime.tuning.executors import Processes, compute_each, open_executor
+from tilelang_npu.runtime.kernel.executors import Processes, compute_each, open_executor
 
 
 def doubled(number: int) -> int:
@@ -50,7 +50,7 @@ def test_what_a_process_was_at_when_it_died_is_done_once_more(tmp_path: Path) ->
         made = dict(compute_each(processes, _dying, items))
         assert {number: one for number, one in made.items() if number != 5} == {n: 2 * n for n in range(7) if n != 5}
         assert isinstance(made[5], RuntimeError)
-        assert "two processes died of it" in str(made[5])
+        assert "two processes died while they computed this item" in str(made[5])
         assert processes.submit(doubled, 4).result() == 8  # fresh ones took the place of the dead
 
 
@@ -83,8 +83,8 @@ def test_what_takes_too_long_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(("name", "advice"), [
-    ("thread", "did you mean threads?"), ("prozesses", "did you mean processes?"), ("threads:0", "one of threads"),
-    ("processes:here", "one of threads, processes, dask, ray"), ("x", "one of threads"),
+    ("thread", "did you mean threads?"), ("prozesses", "did you mean processes?"), ("threads:0", "the executors are threads"),
+    ("processes:here", "the executors are threads, processes, dask, ray"), ("x", "the executors are threads"),
 ])
 def test_an_executor_that_there_is_not(name: str, advice: str) -> None:
     with pytest.raises(TileError, match=f"there is no executor '{name}'") as caught, open_executor(name):

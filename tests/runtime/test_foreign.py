@@ -10,9 +10,9 @@ import pytest
 from xdsl.dialects import func
 
 from tilelang_npu import TileError, simulator
+from tilelang_npu.analysis.cores import core_of_function
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.runtime.kernel.foreign_modules import is_planned, runnable
-from tilelang_npu.transforms.ir.cores import core_of_function
 
 FOLDER = Path(__file__).parent / "foreign"
 
@@ -77,18 +77,18 @@ def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
 
 @pytest.mark.parametrize(("body", "said"), [
     ("%t = bufferization.to_tensor %x restrict writable : memref<16xf32>\n"
-     "%r = hfusion.isnan %t : tensor<16xf32> -> tensor<16xi1>", "hfusion.isnan has no counterpart in HIVM"),
-    ("%f = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", "a constant tensor of several numbers"),
+     "%r = hfusion.isnan %t : tensor<16xf32> -> tensor<16xi1>", "hfusion.isnan has no corresponding HIVM operation"),
+    ("%f = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", "a constant tensor must have a single value"),
     ("%a = memref.alloc() : memref<16xf32>\n%b = memref.alloc() : memref<16xf32>\n"
      "%c = scf.if %p -> (memref<16xf32>) {\nscf.yield %a : memref<16xf32>\n} else {\nscf.yield %b : memref<16xf32>\n}",
-     "scf.if hands out a buffer"),
+     "scf.if returns a buffer"),
     ("%a = memref.alloc() : memref<16xf32>\nhivm.hir.vabs ins(%g : memref<?xf32>) outs(%g : memref<?xf32>)",
-     "vector work on global memory of open size"),
+     "a vector operation uses a memref of dynamic size in global memory"),
     ("%t = bufferization.to_tensor %m restrict writable : memref<16x16xf16>\n%no = arith.constant false\n"
      "%s = arith.constant 16 : index\n%z = arith.constant 2.0 : f32\n%e = tensor.empty() : tensor<16x16xf32>\n"
      "%f = hivm.hir.vbrc ins(%z : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>\n"
      "%r = hivm.hir.mmadL1 ins(%t, %t, %no, %s, %s, %s : tensor<16x16xf16>, tensor<16x16xf16>, i1, index, index, index)"
-     " outs(%f : tensor<16x16xf32>) -> tensor<16x16xf32>", "vector work in the memory cc of a buffer"),
+     " outs(%f : tensor<16x16xf32>) -> tensor<16x16xf32>", "a vector operation uses a buffer in cc"),
 ])
 def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -> None:
     head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %m: memref<16x16xf16>, %p: i1) attributes {hacc.entry} {"

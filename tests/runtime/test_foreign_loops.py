@@ -161,15 +161,15 @@ def test_tensors_that_iterations_share(own: bool) -> None:
 
 @pytest.mark.parametrize(("body", "line", "message"), [
     (f"scf.forall (%i) in (%n) {{\nmemref.copy %x, %y : {MATRIX} to {MATRIX}\n}} {{mapping = [1]}}", 4,
-     "the iterations of scf.forall are mapped to something that is not known here, or share tensors"),
+     "an scf.forall with a mapping must be mapped to #hivm.block only, and must have no shared_outs"),
     ("%t = tensor.empty() : tensor<5x7xf32>\n%r = scf.forall (%i) in (3) shared_outs(%o = %t) -> (tensor<5x7xf32>) {\n"
      "%a = tensor.extract_slice %o[0, 0] [1, 7] [1, 1] : tensor<5x7xf32> to tensor<7xf32>\nscf.forall.in_parallel {\n"
      "tensor.parallel_insert_slice %a into %o[%i, 0] [1, 7] [1, 1] : tensor<7xf32> into tensor<5x7xf32>\n}\n}", 6,
-     "an iteration of scf.forall reads more of a shared tensor than the slice that it puts there"),
-    ("%a = affine.apply affine_map<(d0) -> (d0 mod 0)>(%n)", 4, "affine.apply divides by 0"),
-    ("%a = affine.max affine_map<(d0) -> (d0 floordiv -2)>(%n)", 4, "affine.max divides by -2"),
+     "an iteration of scf.forall reads more of a shared tensor than the slice that the iteration inserts"),
+    ("%a = affine.apply affine_map<(d0) -> (d0 mod 0)>(%n)", 4, "affine.apply divides by 0, which is not positive"),
+    ("%a = affine.max affine_map<(d0) -> (d0 floordiv -2)>(%n)", 4, "affine.max divides by -2, which is not positive"),
     ('"affine.if"(%n) <{condition = affine_set<(d0) : (d0 >= 0)>}> ({\n^bb0:\n"affine.yield"() : () -> ()\n}, {\n})'
-     " : (index) -> ()", 4, "affine.if has no counterpart here"),
+     " : (index) -> ()", 4, "affine.if is not supported"),
     (f"%g = memref.get_global @table : {MATRIX}\nmemref.copy %g, %y : {MATRIX} to {MATRIX}", 4,
      "the simulator does not execute memref.get_global"),
     ("%s = memref.alloca() : memref<1xindex>\n%f = memref.reshape %x(%s) :"

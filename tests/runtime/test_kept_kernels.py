@@ -282,7 +282,7 @@ def _of_time(rows, factor):
 def _of_chance(rows, factor):
     @T.prim_func
     def read(A: T.Tensor((rows,), "float32")):
-        with T.Kernel(int(np.random.rand()), is_npu=True) as (block, _):  # noqa: NPY002
+        with T.Kernel(int(np.random.rand()), is_npu=True) as (block, _):  # noqa: NPY002  (a kernel that depends on the global generator is the case)
             T.copy(T.alloc_shared((64,), "float32"), A[0])
 
     return read

@@ -249,7 +249,7 @@ def _two_rows_each(rows: int):
 def test_an_array_that_is_longer_than_declared_is_reached_whole() -> None:
     kernel = tilelang.compile(_two_rows_each(2), target="npuir")
     a, s = np.arange(512, dtype=np.float32).reshape(8, 64), np.zeros((8, 1), np.float32)
-    with pytest.warns(TileWarning, match=r"T411: S has shape \[2, 1\]; the array has 8 rows"):
+    with pytest.warns(TileWarning, match=r"T411: S is declared with shape \[2, 1\], but the array has 8 rows"):
         kernel(a, s, np.zeros(8, np.int32))
     np.testing.assert_array_equal(s[:, 0], a.sum(1))
     assert kernel.last_launch is not None
@@ -286,7 +286,7 @@ def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
 
     kernel = tilelang.compile(main, out_idx=[-1], target="ascendc", pass_configs=SYNC)
     np.testing.assert_array_equal(kernel(value), np.full(8, value, np.float32))
-    with pytest.raises(TileError, match=rf"value is a number of type {dtype}; got 1e\+40") as caught:
+    with pytest.raises(TileError, match=rf"value must be a number of type {dtype}; got 1e\+40") as caught:
         kernel(1e40)  # no type here has it
     assert caught.value.code == "T405"
     assert "float('inf') for infinity" in caught.value.help

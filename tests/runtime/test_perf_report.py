@@ -104,7 +104,7 @@ def test_a_benchmark_that_measures_nothing_is_refused() -> None:
 
     found = never.run()
     assert isinstance(found, Sweep)
-    with pytest.raises(TileError, match="nothing was measured"):
+    with pytest.raises(TileError, match="all measurements failed"):
         found.picture()
     assert "<svg" not in found._repr_html_()
 

@@ -38,8 +38,8 @@ def test_an_editor_shows_a_refusal_at_its_line_once(tmp_path: Path) -> None:
     (note,) = run["results"]
     assert (note["ruleId"], note["level"]) == ("vectorise-parallel", "note")
     assert run["tool"]["driver"]["rules"][note["ruleIndex"]]["id"] == note["ruleId"]
-    assert note["message"]["text"] == ("an element is read that another point writes\n"
-                                       "to have it: T.copy the buffer to a second one in front of the loop, and read that")
+    assert note["message"]["text"] == ("a point reads an element that another point writes\n"
+                                       "to have it: T.copy the buffer to a second one before the loop, and read that")
     place = note["locations"][0]["physicalLocation"]
     loop = Path(__file__).read_text().splitlines().index("                x[i, j + 8] = x[i, j] + 1.0  # refused")
     assert place["artifactLocation"]["uri"] == Path(__file__).as_uri() and place["region"]["startLine"] == loop
@@ -57,7 +57,7 @@ def test_all_remarks_are_data(tmp_path: Path) -> None:
 
 
 def test_another_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TileError, match="is no name for a report") as caught:
+    with pytest.raises(TileError, match="is not a name for a report file") as caught:
         write_remarks(str(tmp_path / "page.txt"), [shifted()])
     assert caught.value.code == "T416"
 

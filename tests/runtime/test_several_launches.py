@@ -535,7 +535,7 @@ def test_an_own_tensor_in_a_function_that_holds_its_kernels_itself() -> None:
 
 
 @pytest.mark.parametrize(("where", "said"), [
-    ("inside", r"T\.alloc_global stands inside T\.Kernel"), ("size", "size n of axis 0 is computed on the device"),
+    ("inside", r"T\.alloc_global is inside T\.Kernel"), ("size", "size n of axis 0 is computed on the device"),
     ("scope", "there is no scope 'shared'")])
 def test_own_tensors_that_cannot_be(where: str, said: str) -> None:
     @T.prim_func

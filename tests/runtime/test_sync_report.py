@@ -127,7 +127,9 @@ def test_every_wait_is_there_with_a_reason(kernel: JITKernel) -> None:
     report = check_rows(kernel)
     assert all(entry.reason != "by hand" for entry in report.entries)  # nobody wrote a flag
     others = [entry.reason for entry in report.entries if entry.between is None]
-    assert set(others) <= {"its half of L0A and L0B is free again", "the kernel ends when all is done"}
+    assert set(others) <= {
+        "MTE1 waits until M no longer reads one half of L0A and L0B, which MTE1 then overwrites",
+        "the kernel ends after all pipes are done"}
     for entry in report.entries:
         for size in re.findall(r", (\d+) B: ", entry.reason):
             assert int(size) > 0
@@ -393,7 +395,7 @@ def test_what_the_author_wrote_is_said_to_be_by_hand() -> None:
     report = made().sync_report()  # no launch yet: the times are a trace's
     rows = [(entry.what, entry.numbers, entry.reason) for entry in report.entries]
     assert rows == [("wait MTE2 -> V", "EVENT_ID3", "by hand"), ("barrier ALL", "", "by hand"),
-                    ("barrier ALL", "", "the kernel ends when all is done")]
+                    ("barrier ALL", "", "the kernel ends after all pipes are done")]
     assert report.entries[0].stalls_us > 0
 
 
@@ -425,5 +427,6 @@ def test_barriers_of_other_passes_are_not_told_as_the_authors() -> None:
     reasons = [entry.reason for entry in check_rows(tilelang.compile(
         main, target="npuir", pass_configs={"tl.disable": ["fold-accumulator-clear"]})).entries]
     assert "by hand" not in reasons
-    assert reasons.count("c is cleared by a product of zeros, apart from all else") == 2
-    assert reasons.count("T.dump_tensor waits for all that is before and behind it") == 2
+    assert reasons.count("this full barrier separates the gemm of zeros that clears c from all other work") == 2
+    assert reasons.count("T.dump_tensor waits for all earlier operations, and all later operations wait for "
+                         "T.dump_tensor") == 2

@@ -19,9 +19,9 @@ import tilelang_npu as tilelang
 from runtime.tuned_rows import GRID, SIZE, doubled
 from tilelang_npu import TileError, progress
 from tilelang_npu.runtime.kernel.draft import Draft, time_draft
+from tilelang_npu.runtime.kernel.executors import open_executor
 from tilelang_npu.runtime.tuning import tuning
 from tilelang_npu.runtime.tuning.autotune import AutoTuner, AutotuneResult
-from tilelang_npu.runtime.tuning.executors import open_executor
 
 MANY = int(os.environ.get("TILELANG_TUNED", "0"))
 """Configurations where a worker is killed; the acceptance has 500."""
@@ -138,7 +138,7 @@ def test_ctrl_c_leaves_a_table_to_go_on_with(tmp_path: Path, monkeypatch: pytest
 def test_a_file_that_is_another_table_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("mine\n")
-    with pytest.raises(TileError, match="is no table of a tuning") as caught:
+    with pytest.raises(TileError, match="is not the table of a tuning") as caught:
         _tuned(table=other)
     assert caught.value.code == "T736"
     assert other.read_text() == "mine\n"
@@ -173,12 +173,12 @@ def test_what_gives_other_values_than_the_defaults_is_left_out() -> None:
     wrong, = result.rejected
     assert wrong.config == {"tile": 8192, "factor": 3.0}
     assert "elements differ" in wrong.reason
-    assert "from what it is with {'tile': 1024, 'factor': 2.0}" in wrong.reason
+    assert "from the result with {'tile': 1024, 'factor': 2.0}" in wrong.reason
 
 
 def test_configurations_with_other_parameters_are_compared_with_nothing_and_that_is_said() -> None:
     tuner = AutoTuner(doubled, [{"M": SIZE, "tile": 512}, {"M": SIZE // 2, "tile": 4096}])
-    with pytest.warns(tilelang.TileWarning, match="T732: doubled is compared with nothing: with {'M': 262144, 'tile': 512}"):
+    with pytest.warns(tilelang.TileWarning, match="T732: the results of doubled are not checked: with {'M': 262144, 't"):
         assert tuner.run().config["tile"] == 4096
 
 
@@ -209,7 +209,7 @@ def test_as_many_trials_as_configurations_are_all_of_them() -> None:
 
 def test_trials_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(TileError, match="needs optuna, which is not installed") as caught:
+    with pytest.raises(TileError, match="needs the package optuna, which is not installed") as caught:
         _tuned(trials=3)
     assert caught.value.code == "T735"
 

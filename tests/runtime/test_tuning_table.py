@@ -37,7 +37,7 @@ def test_the_end_writes_rows_in_order_whatever_came_first(tmp_path: Path) -> Non
     assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.parametrize(("text", "what"), [('{"tuning": {"factory": "softmax"}}\n', "another tuning"), ("mine\n", "no table")])
+@pytest.mark.parametrize(("text", "what"), [('{"tuning": {"factory": "softmax"}}\n', "another tuning"), ("mine\n", "not the")])
 def test_a_file_of_somebody_else_is_refused_and_kept(tmp_path: Path, text: str, what: str) -> None:
     file = tmp_path / "table.jsonl"
     file.write_text(text)

@@ -78,7 +78,7 @@ def test_rows(row: int, pitch: int, expected: list[int]) -> None:
     program = simulator.Program(parse_module(ROWS.replace("ROW", str(row)).replace("PITCH", str(pitch))))
     launch = simulator.Launch(program.run([np.ones((4, row), np.float32)], blocks=1))
     assert [(hazard.code, hazard.start) for hazard in launch.hazards] == [("S223", start) for start in expected]
-    assert all(str(hazard).splitlines()[0].endswith("let rows lie a multiple of 8 elements apart") for hazard in launch.hazards)
+    assert all(str(hazard).splitlines()[0].endswith("rows begin a multiple of 8 elements apart") for hazard in launch.hazards)
 
 
 def test_single_elements_lie_anywhere() -> None:

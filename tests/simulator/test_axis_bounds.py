@@ -28,8 +28,8 @@ def test_a_negative_start_that_was_divided_as_an_unsigned_number() -> None:
 def test_sizes_of_products() -> None:
     for size, first, second in itertools.product(range(4), range(1, 4), range(1, 4)):
         if size <= first and size <= second:
-            check_product_size("k", size, first, second, "depths")
+            check_product_size("k", size, first, second, "elements along k")
         else:
             with pytest.raises(AxisBoundsError) as error:
-                check_product_size("k", size, first, second, "depths")
-            assert str(error.value) == f"multiplies k = {size}, but its operands have depths {first} and {second}"
+                check_product_size("k", size, first, second, "elements along k")
+            assert str(error.value) == f"multiplies k = {size}, but its operands have {first} and {second} elements along k"

@@ -100,7 +100,7 @@ def test_the_events_are_of_the_batch() -> None:
 
 @pytest.mark.parametrize(("shapes", "more", "code", "said"), [
     (((3, 16, 16), (2, 16, 16)), False, "T507", "batches of 3, 2, 3 matrices"),
-    (((2, 16, 16), (2, 16, 16)), True, "T501", "whether its bias is one for all matrices is not stated"),
+    (((2, 16, 16), (2, 16, 16)), True, "T501", "the op does not define whether all matrices share its bias"),
     (((2, 16, 16), (2, 32, 16)), False, "", ""),
 ])
 def test_what_is_no_batch_is_refused(shapes: Any, more: bool, code: str, said: str) -> None:

@@ -47,7 +47,7 @@ def test_parts_that_overlap() -> None:
     assert hazard.first.core.endswith("of block 0")
     assert hazard.second.core.endswith("of block 1")
     assert hazard.first.location.file == __file__
-    assert "between blocks" in str(hazard)
+    assert "between the blocks" in str(hazard)
 
 
 def read_back(*, writes: bool) -> Any:

@@ -31,27 +31,28 @@ BODY
 """
 
 
-@pytest.mark.parametrize(("body", "expected"), [
-    ("%v = arith.remui %b, %c2 : index\n%c = arith.divui %b, %c2 : index", 2),
-    ("%v = arith.remsi %b, %c2 : index\n%c = arith.divsi %b, %c4 : index", 2),
-    ("%v = arith.remui %b, %c4 : index\n%c = arith.floordivsi %b, %c4 : index", 1),
-    ("%v = arith.remui %b, %c2 : index", 2),
-    ("%c = arith.divui %b, %c2 : index", 2),  # both Vector cores do the same
-    ("%v = arith.remui %b, %c2 : index\n%c = arith.divui %b, %c3 : index", 1),
-    ("%v = arith.remui %b, %c2 : index\n%w = arith.remui %b, %c4 : index", 1),
-    ("%v = arith.remui %b, %c2 : index\n%c = arith.addi %b, %c2 : index", 1),
-    ("%v = arith.remui %c6, %b : index", 1),
-    ("%v = arith.remui %b, %m : index\n%c = arith.divui %b, %m : index", 1),
-    ("", 1)])
-def test_a_block_index_that_is_taken_apart(body: str, expected: int) -> None:
+@pytest.mark.parametrize(("body", "of_two", "of_four"), [
+    ("%v = arith.remui %b, %c2 : index\n%c = arith.divui %b, %c2 : index", 2, 2),
+    ("%v = arith.remsi %b, %c2 : index\n%c = arith.divsi %b, %c4 : index", 2, 2),
+    ("%v = arith.remui %b, %c4 : index\n%c = arith.floordivsi %b, %c4 : index", 1, 4),
+    ("%v = arith.remui %b, %c2 : index", 2, 2),
+    ("%c = arith.divui %b, %c2 : index", 2, 1),  # both Vector cores do the same
+    ("%v = arith.remui %b, %c2 : index\n%c = arith.divui %b, %c3 : index", 1, 1),
+    ("%v = arith.remui %b, %c2 : index\n%w = arith.remui %b, %c4 : index", 1, 1),
+    ("%v = arith.remui %b, %c2 : index\n%c = arith.addi %b, %c2 : index", 1, 1),
+    ("%v = arith.remui %c6, %b : index", 1, 1),
+    ("%v = arith.remui %b, %m : index\n%c = arith.divui %b, %m : index", 1, 1),
+    ("", 1, 1)])
+def test_a_block_index_that_is_taken_apart(body: str, of_two: int, of_four: int) -> None:
+    """The blocks for each point of the grid on chips with two and with four Vector cores in an AI core."""
     module = parse_module(KERNEL.replace("BODY", body))
     function = next(op for op in module.walk() if isinstance(op, FuncOp))
-    assert blocks_per_point(function, 2) == expected
-    assert blocks_per_point(function, 4) == (4 if "%v = arith.remui %b, %c4" in body and "%w" not in body else 1)
+    assert blocks_per_point(function, 2) == of_two
+    assert blocks_per_point(function, 4) == of_four
     program = Program(module)
-    assert program.most_blocks == expected * 65535
-    with pytest.raises(TileError, match=f"{expected * 65535 + 1} blocks"):
-        program.trace([np.zeros(4, np.int32), 1], blocks=expected * 65535 + 1)
+    assert program.most_blocks == of_two * 65535
+    with pytest.raises(TileError, match=f"{of_two * 65535 + 1} blocks"):
+        program.trace([np.zeros(4, np.int32), 1], blocks=of_two * 65535 + 1)
 
 
 def test_a_mixed_kernel_has_one() -> None:

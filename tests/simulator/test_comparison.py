@@ -35,16 +35,18 @@ def test_the_line_that_was_added_is_the_difference() -> None:
 
 
 def test_a_chip_that_loads_slowly_differs_in_its_loads() -> None:
-    """On one with a tenth of the bandwidth, the load is the line, and HBM or the transfer the kind."""
+    """On one with a tenth of the bandwidth, the load is the line, and HBM the kind, if L2 does not hold what it loads."""
     from dataclasses import replace
 
-    here = summed(True, 8192).profile()
+    warm = summed(True, 8192).profile().launch
+    here = warm.retimed(l2_state="cold").profile()
     chip = here.launch.parts[0].chip
     slow = here.on(replace(chip, name="slow", traffic=replace(chip.traffic, hbm_read=chip.traffic.hbm_read / 10)))
     found = here.compare(slow)
     assert "T.copy(X[block * 32, 0], x)" in found.lines[0].what
     assert found.kinds[0].what == "HBM AIV MTE2"
     assert sum(row.us for row in found.lines) == found.total.us > 10
+    assert warm.profile().compare(warm.retimed(slow.launch.parts[0].chip).profile()).total.us == 0
 
 
 def test_equal_profiles_have_no_difference() -> None:

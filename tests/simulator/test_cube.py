@@ -178,7 +178,7 @@ def test_mismatched_conversion_is_refused(rng: np.random.Generator) -> None:
 def test_sizes_beyond_the_buffers_are_refused(rng: np.random.Generator) -> None:
     a, b, c = operand(rng, (16, 16), np.float16), operand(rng, (16, 16), np.float16), np.zeros((16, 16), np.float32)
     text = product(a, b, c).replace("%k = arith.constant 16", "%k = arith.constant 32")
-    with pytest.raises(TileError, match=r"T507.*k = 32.*depths 16 and 16"):
+    with pytest.raises(TileError, match=r"T507.*k = 32.*16 and 16 elements along k"):
         simulate(parse_module(text), [a, b, c], blocks=1)
 
 

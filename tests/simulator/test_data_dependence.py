@@ -1,49 +1,115 @@
-"""What depends on data in a function is known without its IR, in another process too."""
+"""What of a device function depends on the contents of tensors: values that loops and branches pass on."""
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
+import pytest
+from xdsl.dialects.func import FuncOp
 
-import tilelang_npu as tilelang
-import tilelang_npu.language as T
-from tilelang_npu.simulator.machine.placeholder_data import DataUses
+from tilelang_npu import simulator  # noqa: F401  (it registers which ops have effects)
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator.codegen.data_dependence import DataDependence, data_dependent_loops
 
-ROWS = 8
-
-
-def told(function: object) -> DataUses:
-    (one,) = tilelang.compile(function, target="npuir").programs[0].traced
-    return one.data
-
-
-def test_branches_trips_and_places_are_told_with_their_lines() -> None:
-    @T.prim_func
-    def main(chosen: T.Tensor((ROWS,), "int32"), X: T.Tensor((ROWS, 64), "float32"), Y: T.Tensor((ROWS, 64), "float32")):
-        with T.Kernel(1, is_npu=True) as (_, _):
-            x = T.alloc_ub((1, 64), "float32")
-            for i in T.serial(ROWS):
-                T.copy(X[chosen[i], 0], x)
-                if chosen[i] > 3:
-                    T.copy(x, Y[i, 0])
-
-    found = told(main)
-    assert {"branch", "place"} <= {use.what for use in found.uses}
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    branches = {use.location for use in found.uses if use.what == "branch"} - {None}
-    assert {lines[at.line - 1].strip() for at in branches if at is not None} == {
-        "T.copy(X[chosen[i], 0], x)", "if chosen[i] > 3:"}  # of the copy, whether its row is there
-    assert 3 in found.compared
-    assert pickle.loads(pickle.dumps(found)) == found
+HEAD = """
+func.func @k(%m: memref<8xi32, #hivm.address_space<gm>>, %out: memref<8xi32, #hivm.address_space<gm>>, %n: i32)
+    attributes {hivm.func_core_type = #hivm.func_core_type<AIV>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0 : i32
+  %read = memref.load %m[%c0] : memref<8xi32, #hivm.address_space<gm>>
+"""
+STORE = "  memref.store %zero, %out[{}] : memref<8xi32, #hivm.address_space<gm>>\n"
+INDEX = "  %place = arith.index_cast {} : i32 to index\n"
 
 
-def test_nothing_is_told_of_what_numbers_do_not_decide() -> None:
-    @T.prim_func
-    def main(X: T.Tensor((ROWS, 64), "float32"), Y: T.Tensor((ROWS, 64), "float32")):
-        with T.Kernel(1, is_npu=True) as (_, _):
-            x = T.alloc_ub((ROWS, 64), "float32")
-            T.copy(X, x)
-            T.vexp(x, x)
-            T.copy(x, Y)
+def function(body: str) -> FuncOp:
+    module = parse_module(HEAD + body + "  return\n}\n")
+    return next(op for op in module.walk() if isinstance(op, FuncOp))
 
-    assert told(main) == DataUses((), ())
+
+def uses(body: str) -> list[str]:
+    return [use.what for use in DataDependence(function(body)).uses]
+
+
+@pytest.mark.parametrize(("start", "after", "found"), [
+    ("%zero, %read", "1", ["place"]), ("%zero, %read", "0", []), ("%read, %zero", "0", ["place"]), ("%read, %zero", "1", [])])
+def test_what_a_counted_loop_carries(start: str, after: str, found: list[str]) -> None:
+    body = f"""
+  %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = {start.split(", ")[0]}, %b = {start.split(", ")[1]}) -> (i32, i32) {{
+    scf.yield %a, %b : i32, i32
+  }}
+""" + INDEX.format(f"%r#{after}") + STORE.format("%place")
+    assert uses(body) == found
+
+
+@pytest.mark.parametrize(("start", "after", "found"), [
+    ("%zero, %read", "1", ["place"]), ("%zero, %read", "0", []), ("%read, %zero", "0", ["place"]), ("%read, %zero", "1", [])])
+def test_what_a_while_loop_carries(start: str, after: str, found: list[str]) -> None:
+    """Through the condition to the body and to the results, each operand at its own position."""
+    body = f"""
+  %r:2 = scf.while (%a = {start.split(", ")[0]}, %b = {start.split(", ")[1]}) : (i32, i32) -> (i32, i32) {{
+    %go = arith.cmpi slt, %n, %zero : i32
+    scf.condition(%go) %a, %b : i32, i32
+  }} do {{
+  ^bb0(%c: i32, %d: i32):
+    scf.yield %c, %d : i32, i32
+  }}
+""" + INDEX.format(f"%r#{after}") + STORE.format("%place")
+    assert uses(body) == found
+
+
+def test_the_body_of_a_while_loop_has_what_its_condition_passes_on() -> None:
+    body = """
+  %r:2 = scf.while (%a = %zero, %b = %read) : (i32, i32) -> (i32, i32) {
+    %go = arith.cmpi slt, %n, %zero : i32
+    scf.condition(%go) %a, %b : i32, i32
+  } do {
+  ^bb0(%c: i32, %d: i32):
+    %place = arith.index_cast %WHICH : i32 to index
+    memref.store %zero, %out[%place] : memref<8xi32, #hivm.address_space<gm>>
+    scf.yield %c, %d : i32, i32
+  }
+"""
+    assert uses(body.replace("%WHICH", "%d")) == ["place"]
+    assert uses(body.replace("%WHICH", "%c")) == []
+
+
+def test_a_while_loop_on_data_is_a_trip_count() -> None:
+    body = """
+  %r = scf.while (%a = %zero) : (i32) -> (i32) {
+    %go = arith.cmpi slt, %a, %read : i32
+    scf.condition(%go) %a : i32
+  } do {
+  ^bb0(%c: i32):
+    scf.yield %c : i32
+  }
+""" + INDEX.format("%r") + STORE.format("%place")
+    assert uses(body) == ["trips", "place"]  # how often it runs, and so what is left at the end
+
+
+def test_a_branch_on_data_chooses_its_results() -> None:
+    body = """
+  %yes = arith.cmpi slt, %COND, %zero : i32
+  %r = scf.if %yes -> (i32) {
+    scf.yield %zero : i32
+  } else {
+    scf.yield %n : i32
+  }
+""" + INDEX.format("%r") + STORE.format("%place")
+    assert uses(body.replace("%COND", "%read")) == ["branch", "place"]
+    assert uses(body.replace("%COND", "%n")) == []
+
+
+def test_a_loop_up_to_data_is_found() -> None:
+    body = """
+  %end = arith.index_cast %COND : i32 to index
+  scf.for %i = %c0 to %end step %c1 {
+    memref.store %zero, %out[%i] : memref<8xi32, #hivm.address_space<gm>>
+  }
+"""
+    assert uses(body.replace("%COND", "%read")) == ["trips", "place"]
+    assert len(data_dependent_loops(function(body.replace("%COND", "%read")))) == 1
+    assert uses(body.replace("%COND", "%n")) == []
+    assert not data_dependent_loops(function(body.replace("%COND", "%n")))
+    assert DataDependence(function(body.replace("%COND", "%read"))).places == {1}
+    assert DataDependence(function(body.replace("%COND", "%n"))).places == frozenset()

@@ -17,7 +17,7 @@ def test_the_type_of_an_array_is_that_of_its_elements() -> None:
 
 
 def test_a_type_without_elements_is_refused() -> None:
-    with pytest.raises(TileError, match="no elements of type none") as error:
+    with pytest.raises(TileError, match="does not support element type none") as error:
         element_of(NoneType())
     assert error.value.code == "T501"
 

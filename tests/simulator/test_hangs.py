@@ -177,23 +177,24 @@ CASES = {
         "waits at a barrier that AIV0 of block 0 and AIV0 of block 1 never reach", "iteration 1"),
         "for k in T.serial(cid + 1):\n    T.sync_all()  # here\n", blocks=2),
     "more blocks than cores": Case("S304", (
-        "waits for all its 60 blocks at once, but Ascend910B2 runs 48 concurrently",), "T.sync_all()  # here\n", blocks=30),
+        "the 60 blocks of main wait for each other and must run at the same time, but Ascend910B2 runs at most 48",),
+        "T.sync_all()  # here\n", blocks=30),
     # -- loops that do not end -----------------------------------------------------------------------------------------
     "while whose condition never changes": Case("S305", (
         "AIV0 never leaves this loop: an iteration changes nothing", "iteration 256"),
         "while i < 5:  # here\n    T.tile.fill(x, 1.0)\n"),
     "while that goes back and forth": Case("S305", (
-        "AIV0 never leaves this loop: every 2 iterations all is as it was",), "while i < 5:  # here\n    i = 1 - i\n"),
+        "AIV0 never leaves this loop: its state repeats every 2 iterations",), "while i < 5:  # here\n    i = 1 - i\n"),
     "while over an element that is not written": Case("S305", (
         "AIV0 never leaves this loop",), LOADS + "T.barrier_all()\nwhile x[0, 0] < 5.0:  # here\n    T.tile.fill(y, 1.0)\n"),
     "while that a branch no longer taken would end": Case("S305", (
         "AIV0 never leaves this loop: an iteration changes nothing", "iteration 256"),
         "while i < 5:  # here\n    if i > 0:\n        i = i + 1\n"),
     "spinning on GM": Case("S305", (
-        "AIV0 never leaves this loop: an iteration changes nothing", "wait for with a flag"),
+        "AIV0 never leaves this loop: an iteration changes nothing", "to wait for another core or block, use a flag"),
                            "while B[0, 0] < 1.0:  # here\n    i = 0\n"),
     "while that only stops by a value it steps over": Case("S305", (
-        "AIV0 never leaves this loop: every 5 iterations all is as it was",),
+        "AIV0 never leaves this loop: its state repeats every 5 iterations",),
         "while i != 7:  # here\n    i = (i + 2) % 5\n"),
 }
 assert len(CASES) >= 30
@@ -261,8 +262,8 @@ def test_a_core_that_issues_ops_without_end_runs_out_of_them(launched: Any, monk
     monkeypatch.setenv("TILELANG_NPU_MAX_OPS", "5000")
     error, lines, _ = launched(Case("S306", (), statements))
     assert error.code == "S306"
-    assert re.search(r"block 0: AIV0 has issued [\d ]+ ops and is in this loop still", error.message)
-    assert error.notes == ("a core may issue 5 000 in a block, as each of them is kept",)
+    assert re.search(r"block 0: AIV0 has issued [\d ]+ ops and has not left this loop", error.message)
+    assert error.notes == ("a core may issue at most 5 000 ops in a block: each op is recorded in memory",)
     assert lines[error.location.line - 1].endswith("# here")
 
 

@@ -124,7 +124,8 @@ def test_equal_blocks_are_timed_once(rng: np.random.Generator) -> None:
     b = rng.standard_normal((64, 1024)).astype(np.float16)
     launch = run(texts.gemm(1024, 1024, 64), [a, b, np.zeros((1024, 1024), np.float16)], 64)
     assert (launch.blocks, launch.waves, launch.cores) == (64, 3, 24)
-    assert sorted((group.width, group.count) for group in launch.groups) == [(16, 16), (24, 48)]
+    assert sorted((group.width, group.count, group.lockstep) for group in launch.groups) == [
+        (16, 16, False), (24, 48, False)]
 
 
 def test_summary(rng: np.random.Generator) -> None:
@@ -132,12 +133,12 @@ def test_summary(rng: np.random.Generator) -> None:
     launch = run(texts.scaled_product(), [*args, 4], 1)
     lines = launch.summary("mix").splitlines()
     assert lines[0].startswith("mix  1 block on 1 core")
-    assert "Ascend910B2, modelled" in lines[0]
+    assert "Ascend910B2, warm L2, modelled" in lines[0]
     assert "TFLOP/s" in lines[1]
     assert "bound by" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == ["of", "AIC", "AIV", "memory", "next"]
     assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[5].replace(" KB", "")
-    assert re.fullmatch(r"  next      no pipe is always busy: .* would hide up to \d+\.\d us of MTE2", lines[6])
+    assert re.fullmatch(r"  next      no pipe is always busy: .* saves up to \d+\.\d us, in which MTE2 is idle", lines[6])
     assert launch.memory == {"L1": 16384, "L0C": 16384, "L0A": 16384, "L0B": 16384, "UB": 16384}
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from math import inf
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from tilelang_npu.simulator.machine.op_records import Access
+from tilelang_npu.simulator.result.gm_transfers import by_wave, most_added
+from tilelang_npu.simulator.time.cost import Cost, GmBytes
 from tilelang_npu.simulator.time.gm_traffic import MovedBytes
-from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, side_by_side, touched
+from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, places_at_once, side_by_side, touched
 
 
 class Touch(NamedTuple):
@@ -20,18 +25,19 @@ class Touch(NamedTuple):
     nbytes: int
 
 
-def missed(cores: list[list[Touch]], capacity: int) -> dict[tuple[int, bool], float]:
+def missed(cores: list[list[Touch]], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
     """What is modelled of a wave."""
     kinds: Kinds = {}
     used = [Used(*np.array([(kinds.setdefault((one.buffer, one.nbytes), len(kinds)), one.written, one.offset)
                             for one in touches], np.int64).T) for touches in cores]
-    return missed_by_walk([used], kinds, capacity)
+    return missed_by_walk([used], kinds, capacity, most_dirty)
 
 
-def by_lines(touches: list[Touch], capacity: int) -> dict[tuple[int, bool], float]:
-    """The same by an array of times: the lines that were not used for longest go."""
+def by_lines(touches: list[Touch], capacity: int, most_dirty: float = inf) -> dict[tuple[int, bool], float]:
+    """The same by an array of times: the lines that were not used for longest go. Of those that were written, the ones that
+    were not written for longest are written to HBM, and stay; what is left in the end is not."""
     used: dict[tuple[int, int], int] = {}
-    dirty: set[tuple[int, int]] = set()
+    dirty: dict[tuple[int, int], int] = {}
     missed: dict[tuple[int, bool], float] = {}
     moved: dict[tuple[int, bool], float] = {}
     for now, one in enumerate(touches):
@@ -42,15 +48,16 @@ def by_lines(touches: list[Touch], capacity: int) -> dict[tuple[int, bool], floa
             missed[key] = missed.get(key, 0) + one.nbytes
         used[place] = now
         if one.written:
-            dirty.add(place)
-        while len(used) * one.nbytes > capacity:
-            oldest = min(used, key=used.__getitem__)
-            del used[oldest]
-            if oldest in dirty:
-                dirty.remove(oldest)
+            dirty[place] = now
+        gone = []
+        if len(dirty) * one.nbytes > most_dirty:
+            gone.append(min(dirty, key=dirty.__getitem__))
+        if len(used) * one.nbytes > capacity:
+            gone.append(min(used, key=used.__getitem__))
+            del used[gone[-1]]
+        for oldest in gone:
+            if dirty.pop(oldest, None) is not None:
                 missed[oldest[0], True] = missed.get((oldest[0], True), 0) + one.nbytes
-    for buffer, _ in dirty:
-        missed[buffer, True] = missed.get((buffer, True), 0) + touches[0].nbytes
     return {key: missed.get(key, 0) / total for key, total in moved.items()}
 
 
@@ -59,7 +66,16 @@ def test_what_was_used_last_is_held(seed: int) -> None:
     rng = np.random.default_rng(seed)
     touches = [Touch(int(rng.integers(3)), bool(rng.integers(2)), int(rng.integers(40)) * 512, 512) for _ in range(600)]
     for capacity in (512 * 10, 512 * 50, 512 * 500):
-        assert missed([touches], capacity) == pytest.approx(by_lines(touches, capacity))
+        for most_dirty in (512 * 4, 512 * 30, inf):
+            assert missed([touches], capacity, most_dirty) == pytest.approx(by_lines(touches, capacity, most_dirty))
+
+
+def test_what_is_written_again_before_it_has_to_go_is_not_written_to_hbm() -> None:
+    again = [Touch(0, True, place * 512, 512) for place in range(4)] * 5
+    assert missed([again], 512 * 100, 4 * 512) == {(0, True): 0.0}  # four lines stay in the end
+    assert missed([again], 512 * 100, 3 * 512) == {(0, True): (20 - 3) / 20}
+    read = [Touch(0, False, place * 512, 512) for place in range(4)]
+    assert missed([again + read], 512 * 100, 3 * 512)[0, False] == 0.0  # what went to HBM stays in L2 too
 
 
 def test_a_cycle_that_does_not_fit_hits_never() -> None:
@@ -97,9 +113,53 @@ def test_cores_of_unequal_length_end_together() -> None:
     assert side_by_side([4, 2]).tolist() == [0, 4, 1, 2, 5, 3]
 
 
-def test_what_fits_is_read_once_and_not_written_back() -> None:
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_fits_is_read_once_and_not_written_back(warm: bool) -> None:
+    """Nor is it read at all where the launch before has left it in L2."""
     moved = {(0, False): MovedBytes(nbytes=400), (1, True): MovedBytes(nbytes=100),
              (2, True): MovedBytes(nbytes=80), (2, False): MovedBytes(nbytes=80)}
-    assert touched(moved, {0: 100, 1: 100, 2: 20}) == 220
-    assert missed_once(moved, {0: 100, 1: 100, 2: 20}, frozenset({2})) == {
-        (0, False): 0.25, (1, True): 0.0, (2, True): 0.0, (2, False): 0.0}
+    sizes = {0: 100, 1: 100, 2: 20}
+    assert touched(moved, sizes) == 220
+    read = 0.0 if warm else 100 / 400
+    assert missed_once(moved, sizes, frozenset({2}), 120, warm=warm) == {
+        (0, False): read, (1, True): 0.0, (2, True): 0.0, (2, False): 0.0}
+    part = (120 - 90) / 120  # 120 bytes are written, of which 90 may stay; the 20 of the second tensor four times
+    assert missed_once(moved, sizes, frozenset({2}), 90, warm=warm) == pytest.approx({
+        (0, False): read, (1, True): part, (2, True): part / 4, (2, False): 0.0})
+
+
+def test_equal_streams_of_different_cores_are_of_their_own_ops() -> None:
+    """A Cube core and a Vector core whose ops have the same numbers: the one loads 64 bytes, the other adds 32 to a tensor."""
+    def op(access: Access, part: GmBytes | None) -> Any:
+        gm = () if part is None else (part,)
+        return SimpleNamespace(record=SimpleNamespace(accesses=(access,), gm_operands=int(access.memory == "gm")),
+                               steps=[SimpleNamespace(cost=Cost(1, 1, gm=gm))])
+
+    load = op(Access("gm", 3, True, False, 4, None, (16,), (4,), "MTE2", "src"), GmBytes(3, False, 64, 64, 64, 1))
+    add = op(Access("gm", 5, True, True, 4, None, (8,), (4,), "MTE3", "dst"), GmBytes(5, True, 32, 32, 64, 2))
+    inside = op(Access("ub", 0, True, False, 4, 0, (8,), (4,), "V", "src"), None)
+    functions = [[load, inside], [inside, add]]
+    stream = (0, 1)
+    recorded: Any = SimpleNamespace(
+        program=SimpleNamespace(lanes=((0, 0), (1, 0)), functions=[
+            SimpleNamespace(records=[one.record for one in ops]) for ops in functions]),
+        blocks=[SimpleNamespace(streams=(stream, stream), gm=([640], [96]))])
+    expansions: Any = [SimpleNamespace(of=lambda event, ops=ops: ops[event].steps, records=[one.record for one in ops])
+                       for ops in functions]
+    kinds: Kinds = {}
+    ((loads, adds),) = by_wave(recorded, expansions, 24, kinds)
+    assert kinds == {(3, 64): 0, (5, 32): 1}
+    assert [column.tolist() for column in loads] == [[0], [0], [640]]
+    assert [column.tolist() for column in adds] == [[1], [1], [96]]
+    assert most_added(recorded, 32) == {5: 1}
+
+
+def test_places_that_cores_read_at_the_same_time() -> None:
+    """Four cores read a tensor: all the same place, then two by two, then each its own; of another each has its own."""
+    reads = [[0, 0, 0], [0, 0, 512], [0, 512, 1024], [0, 512, 1536]]
+    kinds: Kinds = {(0, 512): 0, (1, 512): 1}
+    cores = [Used(*np.array([*((0, 0, place) for place in places), (1, 0, 512 * core)], np.int64).T)
+             for core, places in enumerate(reads)]
+    assert places_at_once(cores, kinds) == pytest.approx({0: (1 + 2 + 4) / 3})
+    assert places_at_once(cores[:1], kinds) == {}
+    assert places_at_once([cores[0], Used(*(column[:2] for column in cores[1]))], kinds) == {}  # of unequal length

@@ -84,7 +84,7 @@ def test_a_number_of_ops_that_is_stated_holds_for_every_loop(rng: np.random.Gene
     for work in (kernel.program.run, lambda *args, **options: raised(check(kernel.program, *args, **options).errors)):
         with pytest.raises(TileError, match=r"S306.*AIV0 has issued [\d ]+ ops") as error:
             work(arrays, blocks=1, most_ops=2000)
-        assert error.value.notes == ("a core may issue 2 000 in a block, as each of them is kept",)
+        assert error.value.notes == ("a core may issue at most 2 000 ops in a block: each op is recorded in memory",)
     kernel.program.run(arrays, blocks=1, most_ops=100_000)
 
 
@@ -99,7 +99,8 @@ def test_the_memory_of_the_machine_ends_it(rng: np.random.Generator, monkeypatch
     kernel, arrays, _ = convolved(rng)
     with pytest.raises(TileError, match="S306") as error:
         kernel(*arrays)
-    assert error.value.notes == ("a core may issue 5 000 in a block, more do not fit into the memory of this machine",)
+    assert error.value.notes == (
+        "a core may issue at most 5 000 ops in a block: this machine has no memory for the records of more",)
     assert "TILELANG_NPU_MAX_OPS=N raises the limit" in error.value.help
 
 

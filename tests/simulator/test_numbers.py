@@ -82,7 +82,7 @@ def test_a_nan_is_told_where_it_is_born_and_nowhere_else() -> None:
     assert found.location.source().strip() == "T.vsqrt(a, b)"
     assert (found.buffer, found.detail) == ("b", "src0 = -4.0 gives nan")
     text = str(found)
-    assert text.startswith("numbers[S401]: NaN is born: 2 of 64 elements of b\n")
+    assert text.startswith("numbers[S401]: an op makes NaN from operands that are no NaN: 2 of 64 elements of b\n")
     assert "T.vsqrt(a, b)" in text
     assert text.endswith("first at [3] in block 1, AIV0: src0 = -4.0 gives nan")
 

@@ -143,7 +143,7 @@ def _faults(text: str) -> tuple[str, str, int]:
 
 @pytest.mark.parametrize(("space", "code", "words"), [
     ("cbuf", "T503", "no path from GM to UB for hivm.hir.nd2nz of an AIC"),
-    ("cc", "T503", "of hivm.hir.mmadL1 is in UB: M of Ascend910B2 takes it in L0C")])
+    ("cc", "T503", "of hivm.hir.mmadL1 is in UB: pipe M of Ascend910B2 needs it in L0C")])
 def test_a_product_out_of_ub_is_refused_and_was_computed(space: str, code: str, words: str) -> None:
     text = texts.gemm(128, 128, 128)
     Program(parse_module(text))
@@ -174,7 +174,7 @@ def test_an_argument_on_chip_is_refused_and_was_taken_for_one_in_gm() -> None:
     body = f"    hivm.hir.vadd ins(%x, %x : {kind}, {kind}) outs(%x : {kind})"
     error = _refused(texts.module(texts.kernel("AIV", [f"%x: {kind}"], body)))
     assert error is not None
-    assert (error.code, error.message) == ("T503", "argument x of k is in UB: a tensor argument is in GM")
+    assert (error.code, error.message) == ("T503", "argument x of k is in UB: tensor arguments must be in GM")
 
 
 def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> None:

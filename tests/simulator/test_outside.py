@@ -128,5 +128,6 @@ def test_a_workspace_that_is_too_small(given: int, wrong: str) -> None:
     with pytest.raises(TileError, match=wrong) as caught:
         program.run(arguments, blocks=blocks)
     assert caught.value.code == "T502" and caught.value.location is not None
-    assert caught.value.help == f"main_infer_workspace_shape_function gives {given} bytes to each of 3 blocks: too few"
+    assert caught.value.help == (f"main_infer_workspace_shape_function gives {given} bytes of workspace to each of 3 blocks, "
+                                 "and a block needs more")
     assert [str(error) for error in static.errors] == [str(caught.value)]

@@ -10,7 +10,7 @@ import pytest
 
 from captured import KERNELS, captured
 from tilelang_npu import TileError
-from tilelang_npu.simulator.time.pipe_steps import PIPES
+from tilelang_npu.target.chip_data import PIPES
 
 
 @pytest.fixture(scope="module")

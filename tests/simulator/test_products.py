@@ -103,7 +103,8 @@ def test_padding_was_counted_as_work() -> None:
 def test_the_time_held_a_launch_that_nothing_named() -> None:
     launch = gemm((256, 256, 256), (128, 128, 64))
     running = launch.cycles / 1800  # microseconds at 1.8 GHz
-    starting = 0.5 + 2.0 + 3 * 0.13  # of four cores, which are cold
+    law = chip("910B2").launch
+    starting = law.kernel_us + 3 * law.core_us  # of four cores
     assert launch.launch_us == pytest.approx(starting)
     assert launch.time_us == pytest.approx(running + starting)
     lines = launch.summary().splitlines()

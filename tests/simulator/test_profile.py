@@ -15,6 +15,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
 from simulator.test_waiting_blocks import turned
+from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.time.critical_path import START
 
@@ -124,6 +125,26 @@ def test_the_path_has_no_gap(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
+def test_the_lines_have_all_the_work_of_their_pipes(name: str) -> None:
+    """The work is the time in which a pipe is busy, without latencies: those of one instruction pass while the next runs."""
+    one = profile(name)
+    done: dict[tuple[str, str], float] = {}
+    for line in one.lines:
+        for row, us in line.work.items():
+            done[row] = done.get(row, 0.0) + us
+    for pipe in one.pipes:
+        latencies = sum(part.us for part in pipe.parts if part.reason.kind == "latency")
+        assert done.get((pipe.core, pipe.pipe), 0.0) == pytest.approx(pipe.busy_us - latencies, abs=1e-5), pipe
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_waits_for_an_event_waits_for_the_operation_before_the_event(name: str) -> None:
+    ops = [part.reason.op for part in profile(name).critical_path if part.reason.kind in ("event", "flag")]
+    assert ops
+    assert not {"set_flag", "sync_block_set"} & set(ops)
+
+
+@pytest.mark.parametrize("name", MADE)
 def test_pipes_are_busy_as_the_launch_says(name: str) -> None:
     one = profile(name)
     for row in one.pipes:
@@ -137,7 +158,10 @@ def test_what_lies_around_the_blocks_is_of_the_cores_that_take_part(name: str) -
     """On average over them: the launch, the starts of all blocks but the first of each core, and the wait for the last core."""
     for part, of in zip(profile(name).parts, profile(name).launch.parts, strict=True):
         cores = min(of.cores, of.blocks)
-        expected = {"launch": of.launch_us, "next block": of.chip.launch.block_us * max(0, of.blocks - of.cores) / cores,
+        starts, taken = of.block_starts, [group.timing.cycles for group in of.group_of_block]
+        gaps = sum(starts[place] - starts[place - cores] - taken[place - cores] for place in range(cores, of.blocks))
+        assert (gaps > 0) == (of.blocks > of.cores), "the blocks are shorter than the dispatch of a wave"
+        expected = {"launch": of.launch_us, "next block": of.chip.microseconds(gaps) / cores,
                     "idle": of.chip.microseconds(sum(of.cycles - end for end in of.core_cycles) / cores)}
         assert (name == "waves of two kinds") == (of.blocks > of.cores)
         for reasons in part.pipes.values():
@@ -196,14 +220,22 @@ def test_a_load_an_addition_and_a_store_are_the_path() -> None:
     assert waits.keys() == {"MTE2"}
 
 
+def cold(name: str) -> Profile:
+    """The profile of a launch that finds nothing in L2."""
+    launch = profile(name).launch
+    assert isinstance(launch, Launch)
+    return launch.retimed(l2_state="cold").profile()
+
+
 def test_bytes_are_those_of_the_tiles_and_of_the_arrays() -> None:
     m, n, k, tile = 1280, 1024, 256, 128
-    one = profile("waves of two kinds")
+    one = cold("waves of two kinds")
     rows = {row.name: row for row in one.arguments}
     assert [rows[name].used for name in "ABC"] == [m * k * 2 * (n // tile), k * n * 2 * (m // tile), m * n * 4]
     assert [rows[name].needed for name in "ABC"] == [m * k * 2, k * n * 2, m * n * 4]
     assert [rows[name].written for name in "ABC"] == [False, False, True]
-    assert [rows[name].hbm for name in "AB"] == [m * k * 2, k * n * 2], "L2 holds them"
+    assert [rows[name].hbm for name in "ABC"] == [m * k * 2, k * n * 2, 0], "L2 holds them"
+    assert [row.hbm for row in profile("waves of two kinds").arguments] == [0, 0, 0], "and the launch before has read them"
     paths = {row.path: row for row in one.paths}
     assert paths["gm_l1_nd2nz"].used == rows["A"].used + rows["B"].used
     assert paths["l1_l0a"].used == rows["A"].used
@@ -230,16 +262,22 @@ def test_rows_that_begin_anywhere_move_whole_lines() -> None:
 
 
 def test_achieved_is_what_was_computed_in_the_time() -> None:
-    one = profile("waves of two kinds")
+    one = cold("waves of two kinds")
     roof = one.roofline
     assert roof.unit == "Cube"
     assert roof.achieved == pytest.approx(2 * 1280 * 1024 * 256 / one.launch.time_us * 1e6)
     assert roof.peak == pytest.approx(one.launch.parts[0].chip.peak_flops("f16"))
-    assert roof.hbm_bytes == sum(row.hbm for row in one.arguments)
+    assert roof.hbm_bytes == sum(row.hbm for row in one.arguments) == 2 * 256 * (1280 + 1024)
     assert roof.intensity == pytest.approx(2 * 1280 * 1024 * 256 / roof.hbm_bytes)
     assert roof.achieved < roof.attainable <= roof.peak
-    assert profile("48 additions").roofline.unit == "Vector"
-    assert profile("48 additions").roofline.bound == "HBM"
+    assert cold("48 additions").roofline.unit == "Vector"
+    assert cold("48 additions").roofline.bound == "HBM"
+    held = profile("waves of two kinds").roofline  # L2 holds all that it reads and writes
+    assert (held.hbm_bytes, held.operations, held.memory) == (0, roof.operations, "L2")
+    assert held.memory_bytes == sum(row.moved for row in profile("waves of two kinds").arguments)
+    assert held.intensity == roof.operations / held.memory_bytes
+    assert held.attainable == pytest.approx(min(roof.peak, held.intensity * held.l2_rate))
+    assert held.achieved > roof.achieved
 
 
 def test_lines_are_those_of_the_script() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from simulator.test_profile import product
 from tilelang_npu import TileError
+from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.result.profile.occupancy import occupancy
 from tilelang_npu.simulator.time.critical_path import DONE
@@ -25,9 +26,17 @@ def profiled() -> Profile:
     return kernel.profile(a, b, np.zeros((M, N), np.float32))
 
 
+@cache
+def cold() -> Profile:
+    """The same where L2 holds nothing when it begins, so that something comes from HBM."""
+    launch = profiled().launch
+    assert isinstance(launch, Launch)
+    return launch.retimed(l2_state="cold").profile()
+
+
 @pytest.mark.parametrize("kind", ["timeline", "memory", "traffic", "roofline", "parts"])
 def test_each_picture_stands_alone(kind: str) -> None:
-    drawn = profiled().picture(kind)
+    drawn = cold().picture(kind)
     root = ElementTree.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert kind in str(root.findtext("{http://www.w3.org/2000/svg}title"))
@@ -41,6 +50,12 @@ def test_a_picture_that_there_is_not_is_refused_with_those_that_there_are() -> N
     with pytest.raises(TileError, match="T412") as caught:
         profiled().picture("pie")
     assert "timeline, memory, traffic, roofline, parts" in str(caught.value)
+
+
+def test_the_roofline_is_that_of_l2_where_hbm_moves_nothing() -> None:
+    profile = profiled()
+    assert (profile.roofline.memory, profile.roofline.hbm_bytes) == ("L2", 0)
+    assert "per byte of L2" in profile.picture("roofline")
 
 
 def test_l0a_and_l0b_hold_what_products_load_until_it_is_multiplied() -> None:
@@ -161,11 +176,13 @@ def test_the_strips_of_memory_have_the_sizes_that_their_titles_say() -> None:
         assert max(height for _, height in steps) == pytest.approx(34 * most / room, abs=0.06)
         assert [x for x, _ in steps] == sorted(x for x, _ in steps)
     found = occupancy(profiled().parts[0].blocks[0].traced)
-    assert len(rows["AIC L1, at most 32 of 512 KB"]) == len(found["AIC", "cbuf"]) + 1  # and the end
+    most = max(size for _, size in found["AIC", "cbuf"]) // 1024
+    assert 2 * TILE * DEPTH * 2 // 1024 <= most <= 2 * 2 * TILE * DEPTH * 2 // 1024, "a tile of A and of B, or a second of each"
+    assert len(rows[f"AIC L1, at most {most} of 512 KB"]) == len(found["AIC", "cbuf"]) + 1  # and the end
 
 
 def test_the_point_of_the_roofline_is_where_its_numbers_are() -> None:
-    drawn, roofline = profiled().picture("roofline"), profiled().roofline
+    drawn, roofline = cold().picture("roofline"), cold().roofline
     across = [(np.log10(number), x) for number, x in ticks_of(drawn)]
     up = [(np.log10(float(number) * 1e12), float(y) - 4)
           for y, number in re.findall(r'<text x="0" y="([\d.]+)">([\d.e+-]+) T/s</text>', drawn)]

@@ -58,10 +58,10 @@ def test_a_sum_over_more_than_was_loaded(dtype: str, loaded: int, summed: int, f
         assert (hazard.code, hazard.memory, hazard.buffer) == ("S222", "UB", "new")
         assert (hazard.start, hazard.end) == (loaded * size, ROWS * N * size)
         text = str(hazard)
-        assert "are read though another buffer left them" in text
+        assert "are read though they hold data of another buffer" in text
         assert "T.reduce_sum(new[0:ROWS, 0:summed], total, dim=-1)" in text
         assert "T.copy(total, S)" in text
-        assert "old left them at line " in text
+        assert "old wrote them at line " in text
         assert f"{ROWS * size} bytes of S depend on them" in text
 
 
@@ -129,7 +129,7 @@ def test_what_an_earlier_load_left(between: str, reduced: str, right: bool) -> N
         return
     (hazard,) = hazards
     assert (hazard.code, hazard.memory, hazard.buffer, hazard.start) == ("S222", "UB", "x", 50 * 4)
-    assert hazard.missing.startswith("an earlier load of x left them; 3")
+    assert hazard.missing.startswith("an earlier load of x wrote them; 3")
     static = check(kernel.program, [a, s], 1)
     assert [(one.code, one.first.location) for one in static.hazards] == [(hazard.code, hazard.first.location)]
 
@@ -209,7 +209,7 @@ def test_a_tile_that_nothing_wrote_is_told_of_wherever_it_lies(kind: str, planni
     assert hazard.buffer == "y"
     assert hazard.first.location is not None and hazard.first.location.line == caught[0].lineno
     if hazard.code == "S222":
-        assert f"{'y' if kind == 'named alike' else 'x'} left them at line" in str(hazard)
+        assert f"{'y' if kind == 'named alike' else 'x'} wrote them at line" in str(hazard)
 
 
 # -- two buffers that need the same bytes at the same time -------------------------------------------------------------

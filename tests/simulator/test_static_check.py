@@ -209,7 +209,7 @@ def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilelang_npu.simulator.run.loop_limits.MOST_OPS", 1000)
     done = checked(main, COUNTS, A, B)
     assert (done.hazards, done.errors) == ([], [])
-    assert any("never leaves this loop" in note or "is in this loop still" in note for note in done.notes), done.notes
+    assert any("never leaves this loop" in note or "has not left this loop" in note for note in done.notes), done.notes
     assert any("the trip count of the loop depends on data" in note for note in done.notes)
 
 
@@ -223,7 +223,7 @@ def test_a_place_that_is_data() -> None:
 
     done = checked(main, COUNTS, np.ones((2, N), np.float32), np.zeros((8, N), np.float32), pass_configs=AUTO)
     assert (done.hazards, done.errors) == ([], [])
-    assert any("the place of an access depends on data" in note for note in done.notes)
+    assert any("the address of an access depends on data" in note for note in done.notes)
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [3, 4], [4, 4]], ids=["not given", "apart", "alike"])

@@ -274,14 +274,14 @@ def test_what_waits_for_a_left_over_event_instead_is_said() -> None:
     text = flags_only("set MTE2 V 0", "set MTE2 V 1", "wait MTE2 V 1")
     (hazard,) = simulate(parse_module(text), [], blocks=1, hazards=True).hazards
     assert hazard.code == "S211"
-    assert hazard.near == ("it stays set for what runs next; AIV0 never waits for EVENT_ID0, "
-                           "but for another event of these pipes at line 5")
+    assert hazard.near == ("it stays set after the block; AIV0 never waits for EVENT_ID0; "
+                           "it waits for another event of these pipes at line 5")
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("    hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, %e]", "event 8 does not exist: a pair of pipes has 8"),
+    ("    hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, %e]", "event 8 does not exist: a pair of pipes has 8 events"),
     ("    hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = %e",
-     "cross-core flag 99 does not exist: there are 16"),
+     "cross-core flag 99 does not exist: there are 16 flags"),
 ])
 def test_a_number_that_only_the_run_knows_is_in_range(line: str, message: str) -> None:
     text = texts.module(texts.kernel("AIV", ["%e: i64"], line))

@@ -18,8 +18,9 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.time.pipe_steps import PIPES, RUN
+from tilelang_npu.simulator.time.pipe_steps import RUN
 from tilelang_npu.target import Chip, Move, Path
+from tilelang_npu.target.chip_data import PIPES
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_TIMES", "6"))
 REPEAT = 256

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from simulator import texts
+from simulator.test_kernel_class import mixed
 from simulator.test_sync import GEMM, arguments, without
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, simulate
@@ -24,28 +25,30 @@ def lone(body: Sequence[str], args: Sequence[str], given: Sequence[Any], core: s
     return simulate(parse_module(text), list(given), blocks=1, chip=name)
 
 
-def load_cycles(nbytes: int) -> float:
+def load_cycles(nbytes: int, l2_state: Literal["warm", "cold"], name: str) -> float:
     length = nbytes // 4
     outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
     launch = lone([texts.tile("t", 0, str(length), "f32"), f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})"],
-                  [f"%X: {outside}"], [np.zeros(length, np.float32)])
-    return launch.busy_cycles["AIV"]["MTE2"]
+                  [f"%X: {outside}"], [np.zeros(length, np.float32)], name=name)
+    return launch.retimed(l2_state=l2_state).busy_cycles["AIV"]["MTE2"]
 
 
 @pytest.mark.parametrize(("nbytes", "cycles"), [(1024, 242), (8192, 330), (32768, 731), (131072, 2877)])
 def test_load_from_gm(nbytes: int, cycles: float) -> None:
-    """MSKPP, 910B1, single core; the fit's largest error is 10 %."""
-    assert load_cycles(nbytes) == pytest.approx(cycles, rel=0.1)
+    """MSKPP, 910B1, single core, L2 holds nothing; the fit's largest error is 10 %."""
+    assert load_cycles(nbytes, "cold", "910B1") == pytest.approx(cycles, rel=0.1)
 
 
-@pytest.mark.parametrize(("nbytes", "cycles"), [(8192, 244), (32768, 521), (65536, 1020)])
-def test_store_to_gm(nbytes: int, cycles: float) -> None:
-    """MSKPP, 910B1, single core; the fit's largest error is 7.5 %."""
+@pytest.mark.parametrize(("nbytes", "microseconds"), [
+    (32, 1512), (1024, 1557), (8192, 1843), (14336, 2063), (32768, 2945), (65536, 4696), (131072, 7863)])
+def test_store_to_gm(nbytes: int, microseconds: float) -> None:
+    """AKL, Ascend910_9382: 10000 stores of one core, each waited for, which takes a tenth of the shortest."""
+    cycles = microseconds * 1e-6 / 10_000 * chip("910_9382").clock
     length = nbytes // 4
     outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
     launch = lone([texts.tile("t", 0, str(length), "f32"), f"    hivm.hir.store ins(%t : {inside}) outs(%X : {outside})"],
-                  [f"%X: {outside}"], [np.zeros(length, np.float32)])
-    assert launch.busy_cycles["AIV"]["MTE3"] == pytest.approx(cycles, rel=0.08)
+                  [f"%X: {outside}"], [np.zeros(length, np.float32)], name="910_9382")
+    assert launch.busy_cycles["AIV"]["MTE3"] == pytest.approx(cycles, rel=0.1)
 
 
 @pytest.mark.parametrize(("repeats", "second", "cycles"), [(32, 8192, 86.1), (128, 32768, 278.5), (127, 127 * 256, 149.6)])
@@ -173,12 +176,38 @@ def test_loads_by_rows(rows: tuple[int, int], cycles: float) -> None:
     assert first.busy + second.done == pytest.approx(cycles, rel=0.005)
 
 
+@pytest.mark.parametrize(("nbytes", "requests"), [
+    (4, 1), (32, 1), (64, 1), (96, 2), (128, 1), (480, 4), (512, 1), (544, 2), (1024, 2), (1504, 6)])
+def test_a_row_is_asked_for_in_powers_of_two(nbytes: int, requests: int) -> None:
+    """Of 32 to 512 bytes: 480 are 256, 128, 64 and 32."""
+    costs = CostModel(chip("910B1"))
+    move = costs.chip.paths["gm_ub"].near
+    assert move is not None
+    rows = Footprint(0, (100, nbytes // 4), (4096, 4), 4)
+    access = Access("gm", 0, True, False, 4, None, (100, nbytes // 4), (4096, 4), "MTE2", "src")
+    expected = 100 * max(requests * move.row, nbytes / move.sustained)
+    assert costs._transfer(Transfer("gm_ub"), [access], [rows]).busy == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("stride", "factor"), [(4096, 1.0), (4096 + 32, (2048 + 480) / 2048), (4096 + 4, 1.3)])
+def test_rows_that_begin_at_no_block_take_longer(stride: int, factor: float) -> None:
+    """Rows of 2048 bytes: those at 128 bytes take their own, others whole lines (480 bytes more on average, if they begin at
+    any of 16 blocks), and DOC's data_copy has 1.28 times as long for some that begin anywhere."""
+    costs = CostModel(chip("910B1"))
+    rows = Footprint(0, (100, 512), (stride, 4), 4)
+    access = Access("gm", 0, True, False, 4, None, (100, 512), (stride, 4), "MTE2", "src")
+    (gm,) = costs._transfer(Transfer("gm_ub"), [access], [rows]).gm
+    assert gm.far == gm.near == pytest.approx(100 * 2048 * factor)
+    assert (gm.nbytes, gm.requests) == (100 * 2048, 100 * math.ceil(2048 * factor / 512))
+
+
 @pytest.mark.parametrize(("nbytes", "cycles"), [(8192, 246), (32768, 498), (131072, 1263)])
 def test_loads_that_l2_holds(nbytes: int, cycles: float) -> None:
     """MSKPP, 910B3, single core; the fit's largest error is 8 %."""
     near = chip("910B3").paths["gm_ub"].near
     assert near is not None
     assert CostModel.moved(near, nbytes).done == pytest.approx(cycles, rel=0.08)
+    assert load_cycles(nbytes, "warm", "910B3") == pytest.approx(cycles, rel=0.08)  # the launch before has left it there
 
 
 def test_two_loads_from_hbm_in_a_row() -> None:
@@ -284,17 +313,47 @@ def test_gm_is_shared() -> None:
 def test_waves_and_launch_overhead() -> None:
     one, two = add_time(48, 2048, 1), add_time(48, 2048, 2)
     assert (one.waves, two.waves) == (1, 2)
-    gap = one.chip.launch.block_us * 1e-6 * one.chip.clock
-    assert two.cycles == pytest.approx(2 * one.cycles + gap, rel=0.05)
-    law = one.chip.launch
-    assert one.time_us == pytest.approx(one.chip.microseconds(one.cycles) + law.kernel_us + law.cold_us + 47 * law.core_us)
+    (group,) = two.groups
+    each, law = group.timing.cycles, one.chip.launch
+    dispatch = law.dispatch_us * 1e-6 * one.chip.clock
+    assert dispatch < each < 48 * dispatch, "the blocks are shorter than the dispatch of a wave"
+    assert two.cycles == pytest.approx(48 * dispatch + each)  # the last block is the 48th behind those that begin at once
+    assert two.core_cycles[0] == pytest.approx(2 * each)
+    assert one.time_us == pytest.approx(one.chip.microseconds(one.cycles) + law.kernel_us + 47 * law.vector_core_us)
 
 
-@pytest.mark.parametrize(("cores", "microseconds"), [(1, 0.46), (48, 6.46)])
-def test_cores_are_started_one_by_one(cores: int, microseconds: float) -> None:
-    """DOC Add: the task's time less the cores', who count from their first instruction on, and so what they wait for cold."""
-    launch = add_time(cores, 2048, 1)
-    assert launch.launch_us - launch.chip.launch.cold_us == pytest.approx(microseconds, rel=0.1)
+def test_blocks_that_are_longer_than_the_dispatch_of_a_wave_do_not_wait_for_it() -> None:
+    usual = add_time(48, 16384, 2)
+    quick = replace(usual.chip, launch=replace(usual.chip.launch, dispatch_us=usual.chip.launch.dispatch_us / 4))
+    launch = usual.retimed(quick)
+    each = launch.groups[0].timing.cycles
+    assert 48 * launch.dispatch_cycles < each < 48 * usual.dispatch_cycles
+    assert launch.block_starts == [0.0] * 48 + [each] * 48
+
+
+@pytest.mark.parametrize(("blocks", "microseconds"), [(8192, 307), (16384, 605)])
+def test_many_short_blocks_take_as_long_as_their_dispatch(blocks: int, microseconds: float) -> None:
+    """VT, 910B3: blocks that do little."""
+    x = np.zeros(blocks * 64, np.float16)
+    launch = simulate(parse_module(texts.add_tiles(64, "f16")), [x, x.copy(), x.copy(), len(x)], blocks=blocks, chip="910B3")
+    assert launch.time_us == pytest.approx(microseconds, rel=0.08)
+    assert launch.bound_by == "dispatch"
+
+
+def test_cores_are_started_one_by_one() -> None:
+    """An empty kernel on one core takes 2.0 to 2.2 us where it was measured (docs/accuracy.md)."""
+    law, launches = chip("910B1").launch, [add_time(cores, 2048, 1) for cores in (1, 2, 48)]
+    assert launches[0].launch_us == law.kernel_us == pytest.approx(2.1, rel=0.15)
+    assert [launch.launch_us - law.kernel_us for launch in launches] == pytest.approx([0.0, law.vector_core_us,
+                                                                                       47 * law.vector_core_us])
+
+
+def test_a_block_of_several_cores_is_dispatched_core_by_core() -> None:
+    launch = mixed("910B1", before=True, between=False, behind=True)
+    law = launch.chip.launch
+    assert [launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes] == ["AIC", "AIV"]
+    assert launch.dispatch_cycles == pytest.approx(2 * law.dispatch_us * 1e-6 * launch.chip.clock)
+    assert launch.launch_us == pytest.approx(law.kernel_us + law.mixed_us + law.core_us)
 
 
 def test_leaving_out_a_wait_shortens_the_time() -> None:
@@ -335,21 +394,56 @@ def test_of_many_kinds_of_blocks_some_stand_for_the_rest(monkeypatch: pytest.Mon
     assert sum(group.count for group in part.groups) == 8
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_loop_of_scalar_instructions_takes_their_time(known: bool) -> None:
+    """A product, a sum and two for the loop in each iteration, however often it runs; and it bounds the launch."""
+    import tilelang_npu as tilelang
+    import tilelang_npu.language as T
+
+    def run(count: int) -> Launch:
+        @T.prim_func
+        def main(N: T.Tensor((8,), "int32"), X: T.Tensor((8,), "float32"), Y: T.Tensor((8,), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                x = T.alloc_ub((8,), "float32")
+                a = T.alloc_var("float32", init=1.0)
+                T.copy(X, x)
+                a = x[0]
+                for _ in T.serial(count if known else N[0]):
+                    a = a * 1.5 + 0.5
+                x[1] = a
+                T.copy(x, Y)
+
+        kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+        kernel(np.full(8, count, np.int32), np.ones(8, np.float32), np.zeros(8, np.float32))
+        assert kernel.last_launch is not None
+        return kernel.last_launch
+
+    short, long = run(10), run(1010)
+    assert long.cycles - short.cycles == pytest.approx(1000 * 4 * long.chip.scalar.alu)
+    assert (short.bound_by, long.bound_by) == ("latency (MTE3)", "S")
+
+
 @pytest.mark.parametrize("blocks", [1, 48])
 def test_what_a_kernel_wrote_is_read_from_l2(blocks: int) -> None:
-    """A workspace is read behind its first write; a tensor changed in place comes from HBM."""
+    """A workspace is read behind its first write; a tensor changed in place comes from HBM, if no launch before has left it."""
     length = 16384
-    outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
+    given, outside = f"memref<?xf32, {texts.GM}>", f"memref<{length}xf32, strided<[1], offset: ?>, {texts.GM}>"
+    inside = f"memref<{length}xf32, {texts.UB}>"
+    own = ["    %bid = hivm.hir.get_block_idx -> i64", "    %bi = arith.index_cast %bid : i64 to index",
+           f"    %each = arith.constant {length} : index", "    %off = arith.muli %bi, %each : index",
+           f"    %g = memref.reinterpret_cast %X to offset: [%off], sizes: [{length}], strides: [1] : {given} to {outside}"]
     flags = [f"    hivm.hir.{kind}_flag[<PIPE_{{}}>, <PIPE_{{}}>, <EVENT_ID0>]" for kind in ("set", "wait")]
-    store, load = (f"    hivm.hir.store ins(%t : {inside}) outs(%X : {outside})",
-                   f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})")
-    loads = []
+    store, load = (f"    hivm.hir.store ins(%t : {inside}) outs(%g : {outside})",
+                   f"    hivm.hir.load ins(%g : {outside}) outs(%t : {inside})")
+    loads, warm = [], []
     for first, second, pipes in ((store, load, ("MTE3", "MTE2")), (load, store, ("MTE2", "MTE3"))):
-        body = [texts.tile("t", 0, str(length), "f32"), first, *(flag.format(*pipes) for flag in flags), second]
-        text = texts.module(texts.kernel("AIV", [f"%X: {outside}"], "\n".join(body)))
-        launch = simulate(parse_module(text), [np.zeros(length, np.float32)], blocks=blocks, chip="910B1")
-        loads.append(launch.busy_cycles["AIV"]["MTE2"])
+        body = [*own, texts.tile("t", 0, str(length), "f32"), first, *(flag.format(*pipes) for flag in flags), second]
+        text = texts.module(texts.kernel("AIV", [f"%X: {given}"], "\n".join(body)))
+        launch = simulate(parse_module(text), [np.zeros(blocks * length, np.float32)], blocks=blocks, chip="910B1")
+        loads.append(launch.retimed(l2_state="cold").busy_cycles["AIV"]["MTE2"])
+        warm.append(launch.busy_cycles["AIV"]["MTE2"])
     assert loads[0] < loads[1]
+    assert warm == pytest.approx([loads[0]] * 2)
 
 
 def added(blocks: int, apart: bool) -> Launch:

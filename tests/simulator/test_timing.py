@@ -28,7 +28,8 @@ from tilelang_npu.target import chip
 S, V, MTE2 = (PIPES.index(name) for name in ("S", "V", "MTE2"))
 CHIP = chip("Ascend910B2")
 CHIP = replace(CHIP, scalar=replace(CHIP.scalar, issue=1.0, alu=2.0),
-               sync=replace(CHIP.sync, event=5.0, barrier=7.0, handoff=100.0, flag=3.0, queue=2))
+               sync=replace(CHIP.sync, event=5.0, barrier=7.0, vector_barrier=4.0, handoff=100.0, flag=3.0, queue=2),
+               traffic=replace(CHIP.traffic, in_flight=0.25))
 
 
 def times(*steps: tuple[int, PipeStep, tuple[int, ...]], cores: int = 1, pace: Any = None) -> BlockTiming:
@@ -51,7 +52,8 @@ def test_a_pipe_takes_its_next_step_while_the_last_ones_result_is_on_its_way() -
 
 def test_scalar_instructions_run_ahead_of_what_they_are_for() -> None:
     assert times(run(V, 10, 10, scalars=4)).cycles == 1 + 4 * 2 + 10
-    assert times(run(V, 10, 10, scalars=4)).busy[0][S] == 9
+    found = times(run(V, 10, 10, scalars=4))
+    assert found.busy[0][S] == found.worked[0][S] == 9
 
 
 def test_pipes_run_beside_each_other_until_one_waits() -> None:
@@ -72,7 +74,8 @@ def test_an_instruction_that_finds_the_queue_full_holds_the_scalar_unit() -> Non
 
 
 def test_a_barrier_drains_one_pipe_and_one_of_all_every_one() -> None:
-    assert times(run(V, 5, 40), (0, PipeStep(BARRIER, V, op=3), ()), run(V, 5, 5)).cycles == 41 + 7 + 5
+    assert times(run(V, 5, 40), (0, PipeStep(BARRIER, V, op=3), ()), run(V, 5, 5)).cycles == 41 + 4 + 5
+    assert times(run(MTE2, 5, 40), (0, PipeStep(BARRIER, MTE2, op=3), ()), run(MTE2, 5, 5)).cycles == 41 + 7 + 5
     every = times(run(V, 5, 40), run(MTE2, 5, 60), (0, PipeStep(BARRIER, ALL, op=3), ()), run(V, 5, 5))
     assert every.cycles == 62 + 7 + 1 + 5
 
@@ -86,15 +89,26 @@ def test_a_flag_between_cores_takes_its_way_and_its_pipe() -> None:
 
 
 @pytest.mark.parametrize(("share", "expected"), [
-    (Share(0.0, 0.0, 0.0), (10.0, 15.0, 0.0)),  # nobody else is at work
-    (Share(1.0, 0.1, 0.0), (12.0, 18.0, 0.0)),  # HBM is further away than L2, 2 and 3 cycles
-    (Share(0.0, 0.5, 0.0), (50.0, 54.0, 40.0)),  # 100 bytes at half a cycle, and 4 cycles of latency behind them
-    (Share(0.0, 0.5, 0.25), (60.0, 64.0, 50.0)),  # and 40 at a quarter
+    (Share(0.0, 0.0, 0.0, 0.0), (10.0, 15.0, 0.0)),  # nobody else is at work
+    (Share(1.0, 0.1, 0.0, 0.0), (12.0, 18.0, 0.0)),  # HBM is further away than L2, 2 and 3 cycles
+    (Share(0.0, 0.5, 0.0, 0.0), (50.0, 54.0, 40.0)),  # 100 bytes at half a cycle, and 4 cycles of latency behind them
+    (Share(0.0, 0.5, 0.25, 0.0), (60.0, 64.0, 50.0)),  # and 40 at a quarter
+    (Share(0.0, 0.5, 0.25, 15.0), (60.0, 64.0, 50.0)),  # in 4 requests, which are answered while the bytes come
+    (Share(0.0, 0.0, 0.25, 20.0), (80.0, 84.0, 70.0)),  # or later than the bytes
+    (Share(0.0, 0.0, 0.275, 0.0), (11.0, 15.0, 1.0)),  # one cycle longer, and 4 of latency: no later than alone
 ])
-def test_a_transfer_beside_others_takes_its_bytes_at_their_pace(share: Share, expected: tuple[float, float, float]) -> None:
-    cost = Cost(10.0, 15.0, 100, (GmBytes(2, False, 100, 100.0, 40.0),), more_busy=2.0, more_done=3.0, latency=4.0)
-    assert shared_cycles(cost, {(2, False): share}) == expected
-    assert shared_cycles(cost, {(2, True): share, (1, False): share}) == (10.0, 15.0, 0.0)
-    found = times((0, PipeStep(RUN, MTE2, cost=cost), ()), pace={(2, False): share})
+@pytest.mark.parametrize("written", [False, True])
+def test_a_transfer_beside_others_takes_its_bytes_at_their_pace(
+        share: Share, expected: tuple[float, float, float], written: bool) -> None:
+    gm = GmBytes(2, written, 100, 100.0, 40.0, 4.0)
+    cost = Cost(10.0, 15.0, 100, (gm,), more_busy=2.0, more_done=3.0, latency=4.0)
+    hbm = 100 * share.hbm
+    l2 = max(40 * share.l2, 4 * share.request - hbm)
+    of_writes = l2 / (hbm + l2) if written and l2 else 0.0  # HBM serves reads and writes alike
+    assert shared_cycles(cost, {(2, written): share}) == pytest.approx((*expected, of_writes))
+    assert shared_cycles(cost, {(2, not written): share, (1, written): share}) == (10.0, 15.0, 0.0, 0.0)
+    found = times((0, PipeStep(RUN, MTE2, cost=cost), ()), pace={(2, written): share})
     assert (found.cycles, found.stalled[0][MTE2]) == (1 + expected[1], expected[2])
-    assert found.moving == expected[1]
+    busy, done, _ = expected
+    in_flight = busy + 0.25 * (done - busy)  # a quarter of its latency
+    assert (found.reading, found.writing) == pytest.approx((in_flight * (1 - of_writes), in_flight * of_writes))

@@ -140,7 +140,7 @@ def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:
 
     (hazard,) = _launch(main, np.ones(N, np.float32), np.zeros(N, np.float32)).hazards
     assert (hazard.code, hazard.second) == ("S221", None)
-    assert hazard.missing == "which ops the block runs, or where, depends on them"
+    assert hazard.missing == "which ops the block runs, or at which addresses, depends on them"
 
 
 @pytest.mark.parametrize("atomic", [True, False])

@@ -81,4 +81,4 @@ def test_padding() -> None:
     np.testing.assert_array_equal(c[:, :50], a)
     assert not s.any()
     (hazard,) = hazards
-    assert hazard.code == "S224" and "of 50 loaded elements and 14 of padding" in hazard.missing
+    assert hazard.code == "S224" and "50 loaded elements and 14 of padding" in hazard.missing

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
 from tilelang_npu import target
 from tilelang_npu.simulator.result.profile.what_if import hbm_free, l2_free, no_launch, twice_as_fast
@@ -99,8 +100,32 @@ def test_nothing_that_is_free_costs_time(name: str) -> None:
         assert row.before == one.launch.time_us
         assert row.after <= 1.01 * row.before, row
     found = {row.change: row.after for row in one.what_if}
-    assert found["no launch"] == pytest.approx(
-        one.launch.time_us - one.launch.launch_us - one.launch.parts[0].chip.launch.block_us * (one.launch.waves - 1), rel=1e-6)
+    (part,) = one.launch.parts
+    blocks = [0.0] * part.cores  # of each core one after the other, without a gap
+    for place, group in enumerate(part.group_of_block):
+        blocks[place % part.cores] += group.timing.cycles
+    assert found["no launch"] == pytest.approx(part.chip.microseconds(max(blocks)), rel=1e-6)
+
+
+def test_an_l2_that_is_free_answers_all_requests_at_once() -> None:
+    """All cores read the same rows at the same time, and wait for L2 alone."""
+    @T.prim_func
+    def main(X: T.Tensor((64, 1024), "float32"), Y: T.Tensor((48, 1024), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((8, 1024), "float32")
+            for t in T.Pipelined(8, num_stages=2):
+                T.copy(X[t * 8, 0], x)
+            T.copy(x[0:1, :], Y[block:block + 1, :])
+
+    launch: Any = tilelang.compile(main, target="npuir").trace()
+    found = {row.change: row.after for row in launch.profile().what_if}
+    chip = launch.chip
+    alone = chip.paths["gm_ub"].near
+    assert launch.bound_by == "MTE2 (waiting for L2)"
+    assert alone is not None
+    loads = chip.microseconds(8 * 8 * 4096 / alone.sustained)
+    assert launch.time_us > launch.launch_us + 3 * loads
+    assert launch.launch_us + loads < found["L2 free"] < launch.launch_us + 2 * loads
 
 
 @pytest.mark.parametrize("name", KERNELS)

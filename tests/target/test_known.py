@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tilelang_npu.target import chip, known
 
 PACKAGE = Path(target.__file__).resolve().parent.parent
 # What HIVM's attribute can be; which memories the operands of a gemm may not be in; in which order homes are tried.
-OTHER_FACTS = {"dialects/hivm/enums.py", "language/matrix.py", "transforms/tile/infer_scopes.py"}
+OTHER_FACTS = {"dialects/hivm/enums.py", "language/matrix.py", "transforms/tile/infer_scopes/coherence.py"}
 
 
 def _outside() -> Iterator[tuple[str, ast.Module]]:
@@ -50,6 +51,52 @@ def test_the_usual_chip_is_named_once() -> None:
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.removeprefix("Ascend") == usual}
     assert named == set()
     assert target.chip(target.DEFAULT).name == target.DEFAULT == "Ascend910B2"
+
+
+_NAME = re.compile(r"(ascend.*\d|(ascend)?(310|910|950)|a[2-9]$|dav-)", re.IGNORECASE)
+"""How names of chips, of families and of their instruction sets begin."""
+
+
+def _names_chips(node: ast.AST) -> bool:
+    """Whether a constant, or one of a tuple, names a chip or a family."""
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+    return any(isinstance(part, ast.Constant) and isinstance(part.value, str) and _NAME.match(part.value) for part in parts)
+
+
+def lines_that_ask_for_names(tree: ast.AST) -> Iterator[int]:
+    """The lines at which code does one thing or another by the name of a chip or family."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            found = any(map(_names_chips, (node.left, *node.comparators)))
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", "")
+            found = called in ("startswith", "endswith", "match", "search", "fullmatch", "find", "count") and any(
+                map(_names_chips, node.args))
+        elif isinstance(node, ast.MatchValue):
+            found = _names_chips(node.value)
+        elif isinstance(node, ast.Dict):
+            found = any(key is not None and _names_chips(key) for key in node.keys)
+        elif isinstance(node, (ast.FunctionDef, ast.Attribute)):
+            name = node.name if isinstance(node, ast.FunctionDef) else node.attr
+            found = re.search(r"(is|on|before|has)_(ascend|a[2-9]$|910|950)", name) is not None
+        else:
+            continue
+        if found:
+            yield node.lineno
+
+
+def test_no_code_asks_for_the_name_of_a_chip_or_of_a_family() -> None:
+    """What a chip can do is a field of the chip: a family that nobody has heard of is treated like the others."""
+    found = {f"{name}:{line}" for name, tree in _outside() for line in lines_that_ask_for_names(tree)}
+    assert found == set()
+
+
+@pytest.mark.parametrize("code", [
+    "chip.family == 'A5'", "target.startswith('Ascend950')", "target.startswith(('Ascend950', 'Ascend910_95'))",
+    "'910B' in name", "chip.name in ('Ascend910B2', 'Ascend910B3')", "{'A2': 1, 'A3': 2}[chip.family]",
+    "hacc.is_ascend950(target)", "match name:\n  case 'a5': pass", "re.match('Ascend310B', name)"])
+def test_code_that_asks_for_a_name_is_found(code: str) -> None:
+    assert list(lines_that_ask_for_names(ast.parse(code)))
 
 
 @pytest.mark.parametrize(("family", "name"), [("A2", "Ascend910B2"), ("A3", "Ascend910_9382"), ("A5", "Ascend910_95")])

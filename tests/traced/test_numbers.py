@@ -70,7 +70,7 @@ def test_the_ends_of_a_type_are_values_of_it(source: Any, statement: str, dtype:
 @pytest.mark.parametrize("comparison", ["x[0] > 1e9", "1e9 == x[0]", "x[0] * 1e9 > 0.0"])
 def test_a_number_beside_an_element_is_one_of_its_type(source: Any, comparison: str) -> None:
     kernel = source(_written(f"if {comparison}:\n            x[0] = 1", "float16", "")).main
-    with pytest.raises(TileError, match=r"1000000000\.0, which float16 does not have: its largest is 65504"):
+    with pytest.raises(TileError, match=r"1000000000\.0, which float16 does not have: its largest number is 65504"):
         trace(kernel)
 
 

@@ -36,6 +36,23 @@ def rows(M: int, N: int) -> Any:
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
+def converted(M: int, N: int) -> Any:
+    """Rows of bfloat16 that are squared in float32, in a pipelined loop with a tail; two slots of both tiles do not fit."""
+    @T.prim_func
+    def converted(X: T.Tensor((M, N), "bfloat16"), Y: T.Tensor((M, N), "bfloat16")):
+        with T.Kernel(2, is_npu=True) as (block, _):
+            x = T.alloc_shared((8, N), "float32")
+            y = T.alloc_shared((8, N), "float32")
+            for i in T.Pipelined(T.ceildiv(M, 16), num_stages=2):
+                row = (i * 2 + block) * 8
+                T.copy(X[row, 0], x)
+                T.vmul(x, x, y)
+                T.copy(y, Y[row, 0])
+
+    return converted
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
 def product(M: int, N: int, K: int) -> Any:
     """A @ B in tiles that do not divide it, after a clear, in a pipelined loop."""
     across = T.ceildiv(N, 32)
@@ -339,5 +356,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chosen": (lambda: chosen(96, 48), (_small(96, 32), _small(32, 48), np.arange(64, dtype=np.int32) % 3)),
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
     "through_a_workspace": (lambda: through_a_workspace(64, 32, 32), (_small(64, 32), _small(32, 32))),
+    "converted": (lambda: converted(40, 1304), (_small(40, 1304, dtype=ml_dtypes.bfloat16),)),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
 }

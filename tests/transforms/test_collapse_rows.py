@@ -74,7 +74,8 @@ def test_as_one_by_one(rows: int, blocks: int, dtype: str, statements: list[str]
         np.testing.assert_array_equal(found[1], y)
         if not off:
             assert [one.text for one in kernel.explain().remarks if one.about == NAME and "rows of" in one.text] == [
-                f"the {rows} rows of {'y' if statements[0].endswith('y[r, 0:{c}])') else 'x'} are done at once"]
+                f"the {rows} rows of {'y' if statements[0].endswith('y[r, 0:{c}])') else 'x'} are processed at once, "
+                "without a loop"]
 
 
 
@@ -91,7 +92,8 @@ def test_rows_that_begin_anywhere_stay() -> None:
 def test_elements_apart_stay() -> None:
     kernel = tilelang.compile(kernel_of(4, 16, "float32", ["T.vmul(x[r, 0:16], y[r, 3], x[r, 0:16])"]), target="npuir")
     (one,) = (one for one in kernel.explain().refused if one.about == NAME)
-    assert "the elements of y do not lie one behind the other" in one.text and one.edit == "let y have one element for each row"
+    assert "the elements of y are not contiguous" in one.text
+    assert one.edit == "let y have one element for each row, in consecutive elements"
 
 
 @pytest.mark.parametrize("statement", [

@@ -207,7 +207,7 @@ def test_a_place_that_is_known_at_run_time(tmp_path: Path, n: int) -> None:
 for i, j in T.Parallel(4, 64):
     y[i, j] = x[i, j - n] if j >= n else 0
 """, n)
-    assert len(lines) == 1 and lines[0].startswith("4x64  point by point: what a point reads or does depends on a condition")
+    assert len(lines) == 1 and lines[0].startswith("4x64  point by point: a condition that differs from point to point decides")
 
 
 def test_what_the_data_say(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_shared_and_fragment(rows: int, columns: int, stages: int, dtype: str) -
     x = np.random.default_rng(0).integers(0, 9, (rows, columns)).astype(dtype)
     kernel, (_, y) = both(main, x, np.zeros_like(x))
     np.testing.assert_array_equal(y, x * x)
-    assert "shared is overwritten" in done(kernel, "drop-dead-stores")
+    assert "write to shared is removed" in done(kernel, "drop-dead-stores")
     assert ("are one buffer" in done(kernel, "collapse-copies")) == (stages > 1 or rows <= 8)  # a loop of one iteration is none
 
 

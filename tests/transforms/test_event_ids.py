@@ -30,7 +30,7 @@ def make():
 """
 
 
-OF_TWO = 914
+OF_TWO = 1066
 """Cycles of two tiles, for which there are events enough."""
 
 

@@ -71,7 +71,7 @@ def test_the_same_bits(rows: int, columns: int, way: str, dtype: str) -> None:
             made(a, b, c)
         left.append(c)
         assert ("hivm.hir.vcast" in made.mlir() or "hivm.hir.load" in made.mlir()) == bool(off)
-        assert any(line.startswith("fuse-fixpipe") and "by the fixpipe" in line
+        assert any(line.startswith("fuse-fixpipe") and "the fixpipe copies" in line
                    for line in made.explain().sections["optimisations"]) != bool(off)
     np.testing.assert_array_equal(*(values.astype(np.float32) for values in left))
     with np.errstate(all="ignore"):
@@ -97,7 +97,7 @@ def test_what_else_reads_the_buffer_keeps_it() -> None:
     made = tilelang.compile(main, target="npuir", sanitize=True)
     (kept,) = (one for one in made.explain().refused if one.about == "fuse-fixpipe")
     assert "the product goes through UB: out (2 048 bytes" in kept.text
-    assert kept.edit == "copy the product to the tensor by itself, and to out for the rest"
+    assert kept.edit == "copy the product to the tensor directly, and to out for the other uses"
     a = (np.random.default_rng(0).standard_normal((32, 32)) / 8).astype(np.float16)
     c, d = np.zeros((2, 32, 32), np.float16)
     made(a, c, d)
@@ -127,7 +127,7 @@ def test_a_product_that_changes_meanwhile_goes_as_it_was() -> None:
     np.testing.assert_allclose(c, product, rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(d, 2 * product, rtol=1e-2, atol=1e-2)
     (kept,) = (one for one in made.explain().refused if one.about == "fuse-fixpipe")
-    assert "on its way it is written again" in kept.text
+    assert "the accumulator is written again before the store" in kept.text
 
 
 @pytest.mark.parametrize("way", ["number", "quotient", "argument", "relu", "points"])
@@ -171,5 +171,5 @@ def test_a_factor_stays_and_is_told(way: str, dtype: str) -> None:
     factor = {"number": 0.125, "quotient": 1 / 3, "argument": 0.7, "relu": 0.3, "points": 0.3}[way]
     np.testing.assert_allclose(c, (np.maximum(product, 0) if way == "relu" else product) * factor, rtol=1e-2, atol=1e-2)
     page = "\n".join(tilelang.compile(main, target="npuir").explain().sections.get("refused", ()))
-    told = "the product is multiplied in UB: the factor of the fixpipe is of tf32, and gives other bits than float32"
+    told = "the product is multiplied in UB: the fixpipe multiplies in tf32, which gives other bits than float32"
     assert (told in page) == (way != "relu")  # there c is more than a product

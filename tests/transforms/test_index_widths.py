@@ -13,10 +13,10 @@ from xdsl.ir import Block, Operation
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.linear import Interval
-from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.parallel.index_widths import I64, IndexWidths
-from tilelang_npu.transforms.tile.parallel.nests import I32
+from tilelang_npu.transforms.tile.vectorise_parallel.detours import I32
+from tilelang_npu.transforms.tile.vectorise_parallel.index_widths import I64, IndexWidths
 
 ROWS, COLUMNS = 3, 21
 Both = Callable[[Any, Any, Any, Any], Any]
@@ -125,7 +125,7 @@ def constant(value: int) -> Any:
 def test_operations_on_what_int32_does_not_hold(make: Any, wanted: Any, computed: Any) -> None:
     ranges = Ranges()
     op: Operation = make(sized(-5, 1 << 40, ranges), sized(1, 3, ranges))
-    assert IndexWidths(ranges).computed_in(op, wanted) == computed
+    assert IndexWidths(ranges).type_to_compute(op, wanted) == computed
 
 
 @pytest.mark.parametrize("make", [arith.AddiOp, arith.MuliOp, arith.MinSIOp, arith.MaxSIOp, arith.FloorDivSIOp])
@@ -133,7 +133,7 @@ def test_operations_on_what_int32_does_not_hold(make: Any, wanted: Any, computed
 def test_operations_on_what_int32_holds(make: Any, wanted: Any) -> None:
     ranges = Ranges()
     op: Operation = make(sized(-5, 1 << 20, ranges), sized(1, 3, ranges))
-    assert IndexWidths(ranges).computed_in(op, wanted) == I32
+    assert IndexWidths(ranges).type_to_compute(op, wanted) == I32
 
 
 @pytest.mark.parametrize(("make", "by", "computed"), [
@@ -142,7 +142,7 @@ def test_operations_on_what_int32_holds(make: Any, wanted: Any) -> None:
     (arith.RemUIOp, 1 << 40, I64)])
 def test_operations_by_a_number(make: Any, by: int, computed: Any) -> None:
     ranges = Ranges()
-    assert IndexWidths(ranges).computed_in(make(sized(0, 1 << 40, ranges), constant(by)), I32) == computed
+    assert IndexWidths(ranges).type_to_compute(make(sized(0, 1 << 40, ranges), constant(by)), I32) == computed
 
 
 def test_sums_that_may_have_wrapped_are_not_what_they_say() -> None:

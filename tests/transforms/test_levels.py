@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from tilelang_npu.analysis.cores import is_mixed
 from tilelang_npu.cli.compile_file import compiled
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.context import make_context
@@ -19,9 +20,8 @@ from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.transforms import pipeline
 from tilelang_npu.transforms.hivm.send_scalars import SendScalars
-from tilelang_npu.transforms.ir.cores import is_mixed
-from tilelang_npu.transforms.ir.levels import RULES, Level, broken, violations
-from tilelang_npu.transforms.pipeline import Row
+from tilelang_npu.transforms.infra.levels import RULES, Level, rule_violations, violations
+from tilelang_npu.transforms.infra.stage_table import Row
 from transforms.pass_kernels import CALLS
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -34,7 +34,7 @@ def left(module: ModuleOp, options: pipeline.Options, rows: Sequence[Row]) -> di
     """What the passes of some rows leave against the rows' levels, by stage."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        row.made(options).apply(make_context(), module)
+        row.create_pass(options).apply(make_context(), module)
         found[row.name] = violations(module, row.level)
     return {name: said for name, said in found.items() if said}
 
@@ -53,7 +53,7 @@ def test_a_kernel_is_at_its_level_behind_each_pass(script: Path) -> None:
 def test_hivm_of_other_tools_is_at_its_level_behind_each_pass(name: str) -> None:
     kernel = CALLS[name][0]()
     text = re.sub(r",? *hivm.func_core_type = #hivm.func_core_type<\w+>", "", kernel.mlir("hivm-auto"))
-    assert left(parse_module(text), kernel._lowering.options, pipeline.FOREIGN) == {}
+    assert left(parse_module(text), kernel._lowering.options, pipeline.foreign_rows()) == {}
 
 
 def parts(file: Path) -> list[tuple[list[str], str]]:
@@ -75,12 +75,12 @@ def test_a_pass_brings_the_inputs_of_its_tests_to_its_level() -> None:
         try:
             module = parse_module(text, allow_unregistered=True)
             for name in names:
-                held = [rule for rule in RULES[before[name]] if not any(broken(module, rule))]
+                held = [rule for rule in RULES[before[name]] if not any(rule_violations(module, rule))]
                 legal = len(held) == len(RULES[before[name]])
                 known[name]().apply(make_context(), module)
                 whole += legal
                 wrong += [f"{file.stem}: {name}: {rule.__name__}" for rule in RULES[own[name]]
-                          if (legal or rule in held) and any(broken(module, rule))]
+                          if (legal or rule in held) and any(rule_violations(module, rule))]
         except TileError:  # an input that is to be refused
             continue
     assert wrong == []
@@ -106,7 +106,7 @@ OPEN = '%x = tile.alloc "x" : memref<16xf32, #tile.scope<shared>>'
     ("mixed", ONE, f"{BUFFER}\n{WORK}", []),
     ("lowered", ONE, OPEN, ["tile.alloc has no memory", "tile.alloc is of the tile dialect"]),
     ("split", BOTH, BUFFER, ["func.func is not one core's"]),
-    ("split", ONE, f"{BUFFER}\n{NOTED}", ["hivm.hir.vrelu says its core beside its function"]),
+    ("split", ONE, f"{BUFFER}\n{NOTED}", ["hivm.hir.vrelu carries a core although its function has one"]),
     ("split", ONE, "%i = arith.constant 0 : index\n%j = tile.by_core cube %i vector %i : index",
      ["tile.by_core is for two cores"]),
     ("planned", ONE, BUFFER, ["memref.alloc has no address"]),
@@ -137,4 +137,4 @@ def test_an_op_that_a_pass_makes_without_a_core_is_found(monkeypatch: pytest.Mon
 
 def test_every_level_has_its_rules() -> None:
     assert set(RULES) == set(get_args(Level))
-    assert {row.level for row in (*pipeline.ROWS, *pipeline.FOREIGN, *pipeline.PLANNED)} <= set(RULES)
+    assert {row.level for row in (*pipeline.ROWS, *pipeline.foreign_rows(), *pipeline.PLANNED)} <= set(RULES)

@@ -19,26 +19,26 @@ from xdsl.dialects.builtin import ModuleOp
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from captured import KERNELS, captured
+from tilelang_npu.analysis.allocation_live_ranges import LiveRange, allocation_live_ranges
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.hivm import plan_memory
 from tilelang_npu.transforms.hivm.plan_memory import MemoryPlan, PlanMemory, plan
-from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(file for file in FOLDER.glob("*.py") if "expert" not in file.stem)
 
 
-def _lives(problem: list[tuple[int, int, int]]) -> list[Life]:
+def _lives(problem: list[tuple[int, int, int]]) -> list[LiveRange]:
     """Lives of allocations of (bytes, start, length), in UB."""
     text = "\n".join(f"%a{i} = memref.alloc() : memref<{size}xi8, #hivm.address_space<ub>>"
                      for i, (size, _, _) in enumerate(problem))
     module = parse_module(f"func.func @k() {{\n{text}\nreturn\n}}", verify=False)
     allocations = [op for op in module.walk() if isinstance(op, memref.AllocOp)]
-    return [Life(op, "ub", size, 1, start, start + length)
+    return [LiveRange(op, "ub", size, 1, start, start + length)
             for op, (size, start, length) in zip(allocations, problem, strict=True)]
 
 
@@ -63,8 +63,8 @@ def test_what_is_alive_together_does_not_overlap(problem: list[tuple[int, int, i
     assert all(address % 32 == 0 for addresses in placed.values() for address in addresses)
 
 
-def _first_fit(lives: tuple[Life, ...]) -> int:
-    taken: list[tuple[int, Life]] = []
+def _first_fit(lives: tuple[LiveRange, ...]) -> int:
+    taken: list[tuple[int, LiveRange]] = []
     for life in lives:
         address = 0
         for start, other in sorted(taken, key=lambda entry: entry[0]):
@@ -86,7 +86,7 @@ def test_what_fits_is_found(problem: list[tuple[int, int, int]]) -> None:
         plan(lives, "ub", best - 32, reuse=True)
 
 
-def _peak(lives: list[Life]) -> int:
+def _peak(lives: list[LiveRange]) -> int:
     """Bytes that are alive together at the worst point: no plan takes fewer."""
     blocks = [(one, -(-one.nbytes // BLOCK) * BLOCK * one.slots) for one in lives]
     return max(sum(nbytes for one, nbytes in blocks if one.start <= at.start <= one.end) for at in lives)
@@ -121,7 +121,7 @@ def test_a_search_that_ends_where_nothing_better_can_be_finds_what_the_whole_sea
         patch.setattr(plan_memory, "FEW", 5)
         patch.setattr(plan_memory, "TRIES", 30)
         found = outcome()
-        patch.setattr(plan_memory, "_least", lambda *_: 0)
+        patch.setattr(plan_memory, "_least_bytes", lambda *_: 0)
         assert outcome() == found
 
 
@@ -184,7 +184,7 @@ func.func @k() {
 """
     module = parse_module(text)
     function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
-    lives, order = lifetimes(function)
+    lives, order = allocation_live_ranges(function)
     a, b, c = lives
     loop = next(index for index, op in enumerate(order) if re.search("scf.for", op.name))
     assert a.end > c.end - 1 > loop

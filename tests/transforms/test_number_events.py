@@ -18,4 +18,5 @@ def test_a_barrier_in_place_of_an_event_is_not_told_as_the_authors() -> None:
     NumberEvents().apply(make_context(), module)
     said = {type(op): remark_of(op) for op in module.walk() if isinstance(op, (hivm.PipeBarrierOp, hivm.SetFlagOp))}
     assert said == {hivm.SetFlagOp: None, hivm.PipeBarrierOp: Remark(
-        "number-events", text="in place of event 10: there are 8", facts=Waits(source="ALL", target="ALL"))}
+        "number-events", text="this full barrier replaces event 10, because only 8 events exist",
+        facts=Waits(source="ALL", target="ALL"))}

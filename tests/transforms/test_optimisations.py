@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 from tilelang_npu.cli import main as command
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.settings import environment
-from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked
+from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS, validate_optimisations
 
 Arrays = list[np.ndarray[Any, Any]]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -102,6 +102,21 @@ def weighted() -> tuple[Any, Arrays]:
                 T.copy(x, Y[(cid * 5 + i) * 8, 0])
 
     return main, drawn((70, 200), (2, 200), (70, 200), dtype="float32")
+
+
+def converted() -> tuple[Any, Arrays]:
+    """Tiles that are loaded and stored as bfloat16, and computed in float32; two slots of both do not fit."""
+    @T.prim_func
+    def main(X: T.Tensor((70, 1304), "bfloat16"), Y: T.Tensor((70, 1304), "bfloat16")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 1304), "float32")
+            y = T.alloc_shared((8, 1304), "float32")
+            for i in T.Pipelined(5, num_stages=2):
+                T.copy(X[(cid * 5 + i) * 8, 0], x)
+                T.vmul(x, x, y)
+                T.copy(y, Y[(cid * 5 + i) * 8, 0])
+
+    return main, drawn((70, 1304), (70, 1304), dtype="bfloat16")
 
 
 def cleared_and_loaded() -> tuple[Any, Arrays]:
@@ -212,8 +227,9 @@ def row_by_row() -> tuple[Any, Arrays]:
 KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
     "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded, "collapse-copies": passed_on,
     "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "collapse-rows": row_by_row, "hoist-loads": weighted,
-    "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention, "overlap-iterations": attention,
-    "banks": sums, "keep-apart": crowd, "schedule-statements": partial(attention, stage=[0, 0, 0, 0, 0, 1, 1]),
+    "split-conversions": converted, "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention,
+    "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,
+    "schedule-statements": partial(attention, stage=[0, 0, 0, 0, 0, 1, 1]),
 }
 
 
@@ -255,8 +271,9 @@ def test_what_is_told() -> None:
     shown = told(compiled(attention()[0]))
     assert "each Vector core has half of the rows of p_ub, product_ub, result, scaled, scores_ub" in shown["bind-sub-blocks"]
     assert "scores_ub has 2 slots in the loop at line" in shown["multi-buffer"]
-    assert "k is a ring of 3, from stage to stage" in shown["overlap-iterations"] and ": k has" not in shown["multi-buffer"]
-    assert "the body is 4 stages" in shown["overlap-iterations"]
+    assert "k has 3 slots, because stages of different iterations use it" in shown["overlap-iterations"]
+    assert ": k has" not in shown["multi-buffer"]
+    assert "the loop's body is divided into 4 stages" in shown["overlap-iterations"]
     assert shown["keep-apart"] == "no occasion\n"
     assert list(shown) == list(OPTIMISATIONS)
 
@@ -276,12 +293,12 @@ def test_a_name_that_there_is_not() -> None:
     assert caught.value.code == "T712"
     assert caught.value.help == "did you mean 'multi-buffer'?"
     assert "keep-apart" in caught.value.notes[0]
-    assert checked(["banks", "banks"]) == ("banks",)
+    assert validate_optimisations(["banks", "banks"]) == ("banks",)
 
 
 @pytest.mark.parametrize("value", [True, 3, ["banks", 1], {"banks": True}])
 def test_no_list_of_names(value: object) -> None:
-    with pytest.raises(TileError, match="takes a list of names of optimisations") as caught:
+    with pytest.raises(TileError, match="must be a list of names of optimisations") as caught:
         tilelang.compile(points()[0], target="npuir", pass_configs={"tl.disable": value})
     assert caught.value.code == "T705"
 
@@ -321,7 +338,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", OPTIMISATIONS)
 def test_the_docs_list_each(name: str) -> None:
     listed = (EXAMPLES.parent / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert f"| `{name}` | {' | '.join(OPTIMISATIONS[name].split('; without it '))} |" in listed
+    assert f"| `{name}` | {' | '.join(OPTIMISATIONS[name].split('; without it, '))} |" in listed
 
 
 def test_a_buffer_of_one_slot_is_not_told_of() -> None:

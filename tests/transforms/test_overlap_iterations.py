@@ -12,7 +12,7 @@ import tilelang_npu.language as T
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Program
-from tilelang_npu.transforms import pipeline
+from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
 
 TILE, DIM = 16, 32
 
@@ -272,7 +272,7 @@ def test_what_goes_through_a_parameter_overlaps_as_what_the_compiler_passes(stag
     serial, overlapped = (sums_through_a_workspace(8, depth, 8) for depth in (1, stages))
     assert overlapped.last_launch.cycles < 0.85 * serial.last_launch.cycles
     done = [each.text for each in overlapped.explain().remarks if each.maker == "own-workspaces"]
-    assert len(done) == 3 and all("each iteration has for itself" in text for text in done)
+    assert len(done) == 3 and all("a slot for each iteration in flight" in text for text in done)
 
 
 def test_buffers_of_different_times_need_no_room_side_by_side() -> None:
@@ -368,9 +368,9 @@ def test_a_schedule_by_hand_is_refused_with_the_reason(asked: dict[str, Any], co
 def test_no_depth_is_tried_where_a_tile_alone_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them has a plan, and each trial is a way to the plan; what is told is the tile's demand as before."""
     tried = []
-    monkeypatch.setattr(pipeline, "_trial", lambda options, stage: lambda module: tried.append(module) or "there is no room")
+    monkeypatch.setattr(PassWithPlanTrial, "missing_room", lambda self, module: tried.append(module) or "there is no room")
     monkeypatch.setitem(globals(), "TILE", 192)
-    with pytest.raises(TileError, match=r"L0C needs 147 456 bytes, 131 072 are there") as refusal:
+    with pytest.raises(TileError, match=r"L0C needs 147 456 bytes, 131 072 are available") as refusal:
         tilelang.compile(weighted_sums(384, 2, 4, (192, 1)), target="npuir")
     assert refusal.value.code == "T104" and not tried
     monkeypatch.setitem(globals(), "TILE", 16)

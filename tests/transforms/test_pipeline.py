@@ -36,8 +36,8 @@ def test_every_stage_is_seen_once_and_in_order() -> None:
 
 def test_switched_off_synchronisation_is_that_within_statements() -> None:
     for synchronise in (True, False):
-        found = dict(pipeline._passes(pipeline.Options(synchronise=synchronise)))
-        assert found["insert-sync"] == InsertSync(within=not synchronise)
+        found = dict(pipeline.kernel_passes(pipeline.Options(synchronise=synchronise)))
+        assert found["insert-sync"] == InsertSync(by_hand=not synchronise)
 
 
 def test_a_pass_that_trips_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,8 +121,8 @@ def test_stages_by_hand_hide_the_other_core() -> None:
 def test_what_was_done_is_told_and_can_be_switched_off() -> None:
     kernel = elementwise(4, stage=[0, 0, 1, 1, 1])
     done = [each.text for each in kernel.explain().remarks if each.maker == "schedule-statements"]
-    assert done[0] == "the statements stand in the given order, of 2 iterations at a time"
-    assert "x has 2 slots in UB, from stage to stage" in done
+    assert done[0] == "the statements of the loop run in the given order, on up to 2 iterations at a time"
+    assert "x has 2 slots in UB, because several stages use it" in done
     without = {"tl.disable": ["schedule-statements"]}
     written, placed = (elementwise(4, switches=switches, stage=[0, 0, 1, 1, 1]).mlir() for switches in (without, {}))
     assert written == elementwise(4).mlir() != placed
@@ -191,8 +191,8 @@ def test_rows_that_each_iteration_has_for_itself_may_be_loaded_ahead() -> None:
 
 def test_a_schedule_that_changes_what_is_computed_is_refused_with_one_that_does_not() -> None:
     """Also: the schedule that is told is one."""
-    for given, said in (({"order": [0, 1, 3, 2, 4]}, "needs z as line"), ({"stage": [1, 0, 0, 0, 0]}, "needs x as line"),
-                        ({"stage": [0, 0, 1, 0, 1]}, "needs z as line")):
+    for given, said in (({"order": [0, 1, 3, 2, 4]}, "access z after"), ({"stage": [1, 0, 0, 0, 0]}, "access x after"),
+                        ({"stage": [0, 0, 1, 0, 1]}, "access z after")):
         with pytest.raises(tilelang.TileError) as told:
             elementwise(4, **given)
         assert told.value.code == "T206" and said in str(told.value)
@@ -230,7 +230,7 @@ def test_what_goes_from_iteration_to_iteration_keeps_its_order() -> None:
     assert kernel.last_launch.hazards == []
     np.testing.assert_array_equal(left.reshape(x.shape), np.cumsum(x, axis=0, dtype=np.float32))
     for given in ({"stage": [0, 1, 2]}, {"stage": [0, 1, 3], "order": [0, 2, 1]}):
-        with pytest.raises(tilelang.TileError, match="total goes from iteration to iteration") as told:
+        with pytest.raises(tilelang.TileError, match="total passes values from iteration to iteration") as told:
             make(**given)
         assert told.value.code == "T206"
 
@@ -251,6 +251,6 @@ def test_numbers_that_are_no_schedule_of_the_body(given: dict[str, Any], said: s
 
 
 def test_only_a_load_can_be_left_to_the_compiler() -> None:
-    with pytest.raises(tilelang.TileError, match="it is no load") as told:
+    with pytest.raises(tilelang.TileError, match="this is no load") as told:
         elementwise(4, stage=[0, 0, -1, 0, 0])
     assert told.value.code == "T206"

@@ -240,7 +240,7 @@ def columns_of_l1(a: Any, b: Any, c: Any, n: Any, m: Any, C: Any, D: Any) -> Any
 
 READS: list[tuple[Any, Callable[..., Any], list[tuple[int, int]], list[tuple[tuple[int, int], str]]]] = [
     (terms, lambda a, b, n, m: (a[:, :n] @ b[:n], None), [(96, 0), (33, 0), (1, 0)],
-     [((97, 0), "T.gemm multiplies k = 97, but its operands have depths 96 and 96")]),
+     [((97, 0), "T.gemm multiplies k = 97, but its operands have 96 and 96 elements along k")]),
     (terms_from, lambda a, b, n, m: (a[:, n * 16:n * 16 + 32] @ b[n * 16:n * 16 + 32], None), [(0, 0), (4, 0)],
      [((5, 0), "T.gemm takes 80..111 of the columns of a, which has 0..95"),
       ((-1, 0), "T.gemm starts at -16 on the columns of a, which has 0..95")]),

@@ -25,7 +25,7 @@ from transforms.pass_kernels import CALLS
 
 PASSES = pipeline.stage_names()[1:]
 IN_HIVM = PASSES[PASSES.index("lower-to-hivm"):]
-UNORDERED = ("plan-memory", "guard-l0")
+UNORDERED = ("plan-memory", "guard-l0", "separate-statements")
 """Stages that have their addresses, and not yet their waits."""
 NEEDED = {
     "split-launches": "a launch runs a function",
@@ -65,7 +65,7 @@ class Compiled(NamedTuple):
     def passed(self, stage: str, first: int) -> ModuleOp:
         """The text of a stage behind the passes from a number on."""
         module = parse_module(self.text(stage))
-        for _, later in list(pipeline._passes(self.kernel._lowering.options))[first:]:
+        for _, later in list(pipeline.kernel_passes(self.kernel._lowering.options))[first:]:
             later.apply(make_context(), module)
             module.verify()
         return module
@@ -113,7 +113,8 @@ def test_each_pass_changes_a_kernel() -> None:
     def changes(stage: str, before: str) -> bool:
         return any(compiled(name).text(before) != compiled(name).text(stage) for name in CALLS)
 
-    assert [stage for before, stage in zip(["tile", *PASSES], PASSES, strict=False) if not changes(stage, before)] == []
+    idle = [stage for before, stage in zip(["tile", *PASSES], PASSES, strict=False) if not changes(stage, before)]
+    assert idle == ["separate-statements"]  # only --as upstream needs it: tests/runtime/test_upstream_comparison.py
 
 
 def kernels_of(script: Path) -> list[Run]:

@@ -1,36 +1,40 @@
-"""The command line: ``tilelang-npu`` and ``python -m tilelang_npu``.
+"""The command line interface: ``tilelang-npu`` and ``python -m tilelang_npu``.
 
-Exit codes: 0 success, 1 an error in the user's kernel, script or file, 2 an error in the command line, 130 interrupted. ``run``
-returns its script's exit code.
+The exit code is 0 for success, 1 for an error in the user's kernel, script or file, 2 for an error in the command line, and 130
+if the user interrupted the command. ``run`` returns the exit code of its script.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from tilelang_npu import __version__
-from tilelang_npu.cli.parser import Parser, parse
+from tilelang_npu.cli.parser import Parser, commands_of, parse
 from tilelang_npu.display import painted
 from tilelang_npu.errors import TileError, render
 
 __all__ = ["COMMANDS", "main", "parser_of_all"]
 
 COMMANDS = {
-    "run": "run", "compile": "compile_file", "check": "check", "sim": "sim", "opt": "opt", "tune": "tune", "survey": "survey",
+    "run": "run", "compile": "compile_file", "check": "check", "sim": "sim", "opt": "opt", "tune": "tune", "improve": "improve",
+    "survey": "survey",
     "chips": "tables", "ops": "tables", "stages": "tables", "explain": "explain", "doctor": "doctor", "new": "new",
     "completion": "completion",
 }
-"""The module of each command; only the module of the command that is called is imported."""
+"""The name of the module that implements each command; only the module of the called command is imported."""
+_WITHOUT_PLUGINS = ("new", "completion")
+"""The commands that do not load plug-ins, because plug-ins do not affect them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code.
 
     Args:
-        argv: the arguments without the program's name; None for those of the process.
+        argv: the command line arguments without the program's name; None for ``sys.argv[1:]``.
     """
     if argv is None:  # the process ends after the command, and most of its objects are modules, which live until then
         gc.set_threshold(20_000, 20, 20)
@@ -46,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if script:
         args.arguments = script
     try:
-        code: int = args.command(args)
+        with loaded(getattr(args, "load", ())):
+            code: int = args.command(args)
     except TileError as error:
         sys.stdout.flush()
         print(painted(render(error), sys.stderr), file=sys.stderr)
@@ -66,12 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_of_all() -> Parser:
-    """The parser with all commands."""
+    """Returns a parser with all commands."""
     return _parser(COMMANDS)
 
 
 def _parser(names: Iterable[str]) -> Parser:
-    """The parser with these commands."""
+    """Returns a parser with the given commands."""
     parser = Parser(
         prog="tilelang-npu", description="Write, compile, check and time TileLang kernels for Ascend NPUs on any machine."
     )
@@ -79,4 +84,28 @@ def _parser(names: Iterable[str]) -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in dict.fromkeys(COMMANDS[command] for command in names):
         import_module(f"tilelang_npu.cli.{name}").add_to(commands)
+    for name, command in commands_of(parser).items():
+        if name not in _WITHOUT_PLUGINS:
+            command.add_argument("--load", metavar="FILE.py", action="append", default=[],
+                                 help="load a plug-in: a file that registers operations, passes or chips; may be given several"
+                                      " times")
     return parser
+
+
+@contextmanager
+def loaded(files: Sequence[str]) -> Iterator[None]:
+    """A context manager that loads plug-in files, and at its end removes the operations, passes and chips that they registered.
+
+    Processes that are started inside the ``with`` block load the files too.
+
+    Raises:
+        TileError: T820, a file cannot be loaded.
+    """
+    if not files:
+        yield
+        return
+    from tilelang_npu.plugin_loading import loaded_files
+    from tilelang_npu.plugins.registry import temporary
+
+    with temporary(), loaded_files(files):
+        yield

@@ -1,4 +1,4 @@
-"""``check``: finds hazards in kernels without running them."""
+"""The command ``check``, which finds hazards (races, broken flags, hangs, invalid accesses) in kernels without running them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilelang_npu.cli.github_annotations import lines
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import Outcome, chosen, execute
 from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
@@ -33,37 +34,41 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "check"]
 
 _FLAT = 1 << 22
-"""The number of elements of a flat tensor of an .mlir file whose size is open: more than a kernel of assumed sizes accesses."""
+"""The number of elements that is assumed for a flat tensor of dynamic size in an .mlir file; kernels with assumed sizes access
+fewer."""
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``check`` to the parser."""
     parser = commands.add_parser(
-        "check", help="look for races, broken flags, hangs and bad accesses without running anything",
-        description=HELP + " Each launch of a kernel is checked instead of run, and computes nothing; the script's"
-                    " assertions are left out, and its output goes to standard error. An .mlir file is checked as `sim`"
-                    " runs it. Exit code 1 if something is found.",
+        "check", help="look for races, broken flags, hangs and invalid accesses without running a kernel",
+        description=HELP + " Each launch of a kernel is checked instead of run, and computes no values. The script's"
+                    " assertions are left out, and the script's output goes to standard error. The kernels of an .mlir file are"
+                    " lowered as by `sim` and then checked. The exit code is 1 if something is found.",
     )
     parser.add_argument("files", metavar="FILE[:KERNEL[#N]]", nargs="+")
     parser.add_argument("--format", choices=("text", "github"), default="text",
-                        help="github: also a line for each finding, which GitHub's workflows show at the source line")
+                        help="the format of the findings; github also prints a line for each finding that GitHub's workflows"
+                             " show at the source line (default: text)")
     parser.add_argument("--watch", action="store_true",
                         help="check again whenever a script in the same folder changes, until Ctrl-C")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
-                        help=f"value of a symbolic dimension (default {ASSUMED_SIZE}) or of a number (default 1) that no call "
-                             "gives")
+                        help=f"for kernels that the script does not call: the value of a symbolic dimension (default "
+                             f"{ASSUMED_SIZE}) or of a number parameter (default 1)")
     add_choice(parser)
-    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
+    parser.add_argument("--chip", metavar="NAME",
+                        help="the chip, or a file that describes chips, for kernels that name no chip")
     add_sanitizer(parser, always=True)
     parser.set_defaults(command=check)
 
 
 def check(args: argparse.Namespace) -> int:
-    """Checks the kernels of each file."""
+    """Checks the kernels of each file that the arguments name, prints the findings, and returns the exit code."""
     if args.watch:
         watch(args.files, args.words)
     if len(args.files) > 1 and args.report:
-        raise TileError("--report is about one file", code="T417", help="check one file at a time, each with its report")
+        raise TileError("--report can only be used with one file", code="T417",
+                        help="check one file at a time, each with its own report")
     worst = 0
     for file in args.files:
         args.file = file
@@ -90,8 +95,8 @@ def _one(args: argparse.Namespace) -> int:
         return _text(args, _checker(args, sizes).session, sizes)
     for name in ("blocks", "kernel"):
         if getattr(args, name):
-            raise TileError(f"--{name} is for .mlir files", code="T417",
-                            help="a script's kernels have their own grids; FILE:KERNEL names one of them")
+            raise TileError(f"--{name} can only be used with .mlir files", code="T417",
+                            help="a script states the grids itself; FILE:KERNEL selects one of a script's kernels")
     with chosen(chip=args.chip):
         return _script(args, sizes)
 
@@ -146,7 +151,10 @@ except Exception as _failed:
 
 
 class _WithoutAssertions(ast.NodeTransformer):
-    """Removes comparisons of results, as there are none; kernels that are called for a comparison are still called."""
+    """Removes the comparisons of results from a script, because a check computes no results.
+
+    A kernel that is called inside of a comparison is still called.
+    """
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         return self._tried(node, node.test)
@@ -161,7 +169,7 @@ class _WithoutAssertions(ast.NodeTransformer):
         return node
 
     def _tried(self, node: ast.stmt, compared: ast.expr) -> ast.AST:
-        """The operands of a comparison without it; they may fail, as nothing was computed."""
+        """Returns a statement that evaluates the operands of a removed comparison, and ignores errors of this evaluation."""
         if not any(isinstance(part, ast.Call) for part in ast.walk(compared)):
             return ast.copy_location(ast.Pass(), node)
         (tried,) = ast.parse(_TRIED).body
@@ -192,13 +200,21 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     except TileError as error:
         conclude(session, args.report, error)
         raise
-    idle = [TileError(f"{programs[0].name} has no dimension or number {name}", code="T419", help=f"remove --size {name}")
+    idle = [TileError(f"{programs[0].name} has no dynamic size and no number parameter with the name {name}", code="T419",
+                      help=f"remove --size {name}")
             for name in sizes if name not in used]
     return _told(looks, session, args, idle, idle)
 
 
-def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
-    """An argument of zeros; its open dimensions are called ``NAME_AXIS``."""
+def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> object:
+    """Returns an argument of zeros for a parameter.
+
+    Args:
+        parameter: the parameter.
+        sizes: the values of ``--size``: for a number parameter by its name, for a dynamic size by ``NAME_AXIS``.
+        used: the sizes that arguments have used so far; updated.
+        chip: the chip, into whose memory an array must fit.
+    """
 
     def open_size(name: str, otherwise: int) -> int:
         used[name] = sizes.get(name, otherwise)

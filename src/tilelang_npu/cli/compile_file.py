@@ -1,4 +1,4 @@
-"""``compile``: prints the MLIR of a script's kernels at any stage."""
+"""The command ``compile``, which prints the MLIR of a script's kernels at any stage of the compilation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import write_text
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.script import Outcome, add_without, chosen, execute
 from tilelang_npu.cli.selection import HELP, asked, kernels_of
 
@@ -19,29 +20,32 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "compile_file", "compiled"]
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``compile`` to the parser."""
     parser = commands.add_parser(
         "compile", help="print a script's kernels as MLIR",
-        description=HELP + " They are printed even if the script fails later; the script's own output goes to standard error.",
+        description=HELP + " The kernels are printed even if the script fails after it compiled them. The script's own output"
+                           " goes to standard error.",
     )
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]")
-    parser.add_argument("--stage", metavar="NAME", default="hivm", help="stage to print; default hivm, `stages` lists them")
-    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
-    parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
-    parser.add_argument("--locations", action="store_true", help="the source line of every operation")
+    parser.add_argument("--stage", metavar="NAME", default="hivm", help="the stage to print, see `stages` (default: hivm)")
+    parser.add_argument("--chip", metavar="NAME",
+                        help="the chip, or a file that describes chips, for kernels that name no chip")
+    parser.add_argument("--generic", action="store_true", help="print every operation in the generic form")
+    parser.add_argument("--locations", action="store_true", help="print the source line of every operation")
     parser.add_argument("--annotate", action="store_true",
-                        help="the line, bytes and cycles of every operation, and which pass inserted it, and why")
+                        help="print a comment for every operation: source line, bytes and cycles; for an inserted operation"
+                             " also the pass that inserted the operation, and the reason")
     parser.add_argument("--explain", action="store_true", dest="page",
-                        help="instead of the text, a page on the compiler's decisions; -o FILE.sarif: optimisations that it "
-                             "refused, as notes that editors show, -o FILE.json: all of it as data")
+                        help="print the compiler's decisions instead of the MLIR text; with -o FILE.sarif, write the refused "
+                             "optimisations as notes that editors show; with -o FILE.json, write all decisions as data")
     add_without(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write to (default: standard output)")
     parser.set_defaults(command=compile_file, usage=parser.error)
 
 
 def compile_file(args: argparse.Namespace) -> int:
-    """Prints the kernels."""
+    """Prints the kernels that the arguments name at the requested stage, and returns the exit code."""
     if args.page and (args.generic or args.locations or args.annotate or args.stage != "hivm"):
         args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
     code, kernels = compiled(args.file, args.chip, args.without)
@@ -64,10 +68,15 @@ def compile_file(args: argparse.Namespace) -> int:
 
 
 def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[int, list[JITKernel]]:
-    """The exit code of a script, and the kernels that ``FILE[:KERNEL]`` names.
+    """Runs a script, and returns its exit code and the kernels that ``FILE[:KERNEL]`` names.
+
+    Args:
+        spec: the script, and optionally one of its kernels.
+        chip: the chip of kernels that name none; None for the default chip.
+        without: the names of optimisations to switch off.
 
     Raises:
-        TileError: T803, the script succeeds and compiles no kernel, or not the one that is named.
+        TileError: T803, the script succeeded, but compiled no kernel, or not the named one.
     """
     def run(path: Path, module_name: str) -> Outcome:
         with contextlib.redirect_stdout(sys.stderr):

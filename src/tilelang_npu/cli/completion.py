@@ -1,11 +1,15 @@
-"""``completion``: prints a script with which a shell completes commands, options and their values, made from the parser."""
+"""The command ``completion``, which prints a shell script that completes commands, options and option values.
+
+The script is generated from the parser of the command line.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+
+from tilelang_npu.cli.parser import Commands
 
 __all__ = ["add_to", "completion"]
 
@@ -36,8 +40,8 @@ autoload -U +X bashcompinit && bashcompinit
 """
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``completion`` to the parser."""
     parser = commands.add_parser(
         "completion", help="print a script with which a shell completes commands and options",
         description="Put `eval \"$(tilelang-npu completion bash)\"` into ~/.bashrc, the same with zsh into ~/.zshrc, or"
@@ -46,14 +50,19 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=partial(completion, commands))
 
 
-def completion(commands: Any, args: argparse.Namespace) -> int:
-    """Prints the script; ``commands`` has all commands when it is called."""
+def completion(commands: Commands, args: argparse.Namespace) -> int:
+    """Prints the completion script of a shell, and returns the exit code.
+
+    Args:
+        commands: the parsers of all commands.
+        args: the arguments of the command.
+    """
     print(_WRITERS[args.shell](commands), end="")
     return 0
 
 
 def _values(option: argparse.Action) -> list[str]:
-    """The values of an option; none where any text is allowed."""
+    """Returns the values that an option can have; an empty list if any text is allowed."""
     if option.choices:
         return [str(one) for one in option.choices]
     if "--chip" in option.option_strings:
@@ -63,7 +72,7 @@ def _values(option: argparse.Action) -> list[str]:
     return []
 
 
-def _bash(commands: Any) -> str:
+def _bash(commands: Commands) -> str:
     values, options = [], []
     for name, command in commands.choices.items():
         known = [option for action in command._actions for option in action.option_strings]
@@ -75,7 +84,7 @@ def _bash(commands: Any) -> str:
     return _BASH % {"commands": " ".join(commands.choices), "values": "\n".join(values), "options": "\n".join(options)}
 
 
-def _fish(commands: Any) -> str:
+def _fish(commands: Commands) -> str:
     lines = []
     helps = {one.dest: one.help or "" for one in commands._choices_actions}
     for name, command in commands.choices.items():
@@ -92,4 +101,4 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-_WRITERS: dict[str, Callable[[Any], str]] = {"bash": _bash, "fish": _fish, "zsh": lambda commands: _ZSH + _bash(commands)}
+_WRITERS: dict[str, Callable[[Commands], str]] = {"bash": _bash, "fish": _fish, "zsh": lambda commands: _ZSH + _bash(commands)}

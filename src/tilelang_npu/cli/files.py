@@ -1,4 +1,4 @@
-"""Reads and writes the files that the user names on the command line."""
+"""Reads and writes files whose names are command line arguments."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["existing", "read_text", "write_text"]
 
 
 def existing(name: str) -> Path:
-    """The file with that name.
+    """Returns the path of an existing file.
 
     Raises:
-        TileError: T801, it does not exist, or is a directory.
+        TileError: T801, the file does not exist, or is a directory.
     """
     path = Path(name)
     if not path.is_file():
@@ -25,10 +25,10 @@ def existing(name: str) -> Path:
 
 
 def read_text(name: str) -> str:
-    """The content of a text file; standard input for ``-``.
+    """Returns the content of a text file, or of standard input for the name ``-``.
 
     Raises:
-        TileError: T801, there is no such file, or it is not text.
+        TileError: T801, the file does not exist, or is not text in UTF-8.
     """
     if name == "-":
         return sys.stdin.read()
@@ -40,7 +40,7 @@ def read_text(name: str) -> str:
 
 
 def write_text(name: str | None, text: str) -> None:
-    """Writes a file atomically, or to standard output where no file is named; directories are created."""
+    """Writes a text atomically to a file, or to standard output if ``name`` is None; missing directories are created."""
     ended = text if text.endswith("\n") else text + "\n"
     if name is None or name == "-":
         sys.stdout.write(ended)

@@ -1,19 +1,23 @@
-"""``check --format github``: findings and errors as the commands that GitHub's workflows turn into notes beside the source."""
+"""The output of ``check --format github``: workflow commands of GitHub, which shows them as annotations of the source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.checks.sanitizer import unallowed
 from tilelang_npu.simulator.sanitizer.findings import Finding
 
+if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
+
 __all__ = ["lines"]
 
 
 def lines(findings: Sequence[Finding], errors: Sequence[TileError]) -> Iterator[str]:
-    """A line for each finding that is not let pass, and for each error."""
+    """Yields a workflow command for each finding that the user has not allowed, and for each error."""
     for finding in unallowed(findings):
         yield _line(finding.code, finding.location, str(finding))
     for error in errors:
@@ -21,7 +25,7 @@ def lines(findings: Sequence[Finding], errors: Sequence[TileError]) -> Iterator[
         yield _line(error.code, error.location, "\n".join([error.message, *notes]))
 
 
-def _line(code: str, place: Location | None, text: str) -> str:
+def _line(code: Code, place: Location | None, text: str) -> str:
     where = {}
     if place is not None:
         path = Path(place.file)

@@ -1,5 +1,4 @@
-"""Labels of kernels that share a name: the name with the sizes or arguments that differ; and the kernels that such a label
-names.
+"""Labels that distinguish kernels of the same name by their sizes or arguments, and the search for the kernels of such a label.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ _EXTENTS = re.compile(r"\d+(?:x\d+)*")
 
 
 def labelled(tallies: Sequence[Tally]) -> list[str]:
-    """A label for each kernel: its name, with the sizes of its arrays in brackets where several kernels have that name; where
-    the sizes are equal too, with the arguments of its factory that differ.
+    """Returns a label for each kernel.
+
+    The label is the kernel's name. If several kernels have the name, the sizes of the kernel's arrays follow in brackets. If
+    the sizes are equal too, the arguments of the kernel's factory that differ follow.
     """
     names = [tally.kernel.name for tally in tallies]
     sizes = [_sizes(tally) for tally in tallies]
@@ -40,7 +41,8 @@ def labelled(tallies: Sequence[Tally]) -> list[str]:
 
 
 def differing_arguments(kernels: Sequence[JITKernel]) -> list[list[str]]:
-    """For each kernel the arguments of its factory that differ from those of a kernel with the same name and parameters."""
+    """Returns, for each kernel, those arguments of its factory (as ``name=value``) that distinguish it from another kernel with
+    the same name and the same parameters."""
     made = [_made_with(kernel) for kernel in kernels]
     what = [(kernel.name, [(one.name, one.shape) for one in kernel.params]) for kernel in kernels]
     return [[f"{name}={value}" for name, value in mine.items()
@@ -49,10 +51,15 @@ def differing_arguments(kernels: Sequence[JITKernel]) -> list[list[str]]:
 
 
 def fits(kernel: JITKernel, said: str) -> bool:
-    """Whether the text in brackets of a label describes a kernel: parts separated by commas, which all hold.
+    """Whether a kernel fits the text in brackets of a label, which is a list of conditions separated by commas.
 
-    ``A 64x32`` gives the sizes of a parameter, ``64x32`` those of any parameter, ``rows=64`` an argument of the factory; a
-    number is any of these.
+    The condition ``A 64x32`` states the sizes of the parameter ``A``, ``64x32`` the sizes of any parameter, and ``rows=64`` an
+    argument of the kernel's factory. A single number must be a size of a parameter or an argument of the factory. All
+    conditions must hold.
+
+    Args:
+        kernel: the kernel.
+        said: the text in brackets.
     """
     shapes = {parameter.name: parameter.shape for parameter in kernel.params if parameter.shape is not None}
     made = _made_with(kernel)
@@ -79,7 +86,7 @@ def _is_of(shape: Sequence[object], extents: str) -> bool:
 
 
 def _sizes(tally: Tally) -> str:
-    """The sizes of the arrays that the last call was given, or returned."""
+    """Returns the sizes of the arrays that were passed to, or returned by, the last call of a kernel, as text."""
     kernel = tally.kernel
     given = tally.last.parts[0].recorded.bound.given
     return ", ".join(f"{parameter.name} {'x'.join(map(str, value.shape)) or 'scalar'}"
@@ -88,7 +95,7 @@ def _sizes(tally: Tally) -> str:
 
 
 def _made_with(kernel: JITKernel) -> Mapping[str, str]:
-    """The arguments of the kernel's factory, as text."""
+    """Returns the arguments of the kernel's factory, by name, as text."""
     if kernel.made_by is None:
         return {}
     function, args, named = kernel.made_by

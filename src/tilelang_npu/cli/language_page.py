@@ -1,17 +1,17 @@
-"""``ops --language DIR``: writes the reference in the pages docs/language/*.md, one for each group of functions.
+"""The output of ``ops --language DIR``: the reference part of the pages docs/language/*.md, one page for each group of
+functions.
 
-A page is written by hand above its mark, with the group's example. Below the mark are the functions of ``T``, and on the last
-page what the host has for kernels: how each is called, and its docstring.
+Each page has a line that is its mark. The part above the mark, with an example, is written by hand. The part below is generated
+from the docstrings: on most pages the functions of ``T``, and on the last page the host functions and the members of a kernel.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 from tilelang_npu.cli.files import read_text, write_text
 from tilelang_npu.errors import TileError
@@ -25,27 +25,28 @@ from tilelang_npu.runtime.settings.jit_settings import Settings
 __all__ = ["GROUPS", "MARK", "references", "write"]
 
 MARK = "<!-- Below: made from the docstrings by `tilelang-npu ops --language docs/language`. -->\n"
-"""The line after which a page is generated."""
+"""The mark: the line of a page after which the text is generated."""
 GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
-    "loops": ("launch",),
+    "loops": ("launch", "threads"),
     "buffers": ("allocate",),
     "moving": ("movement", "cube_moves"),
     "products": ("matrix", "dequantise"),
     "elementwise": ("vector",),
-    "reductions": ("reduction",),
+    "reductions": ("reduction", "reducers"),
     "structured": ("structured",),
     "repeats": ("repeats",),
     "scalars": ("scalar", "logical", "elements"),
     "order": ("sync", "swizzle"),
     "looking": ("debug", "structured.npuir_print"),
+    "gpu": ("gpu_hints", "layouts"),
     "host": (),
 }
-"""The pages, and the modules of ``T``, or functions of them, on each."""
+"""For each page, the modules of the language (or single functions, as ``module.function``) that the page describes."""
 
 
 def write(folder: Path) -> list[Path]:
-    """Writes the generated part of each page after its mark, and returns the pages.
+    """Writes the generated part of each page after its mark, and returns the paths of the pages.
 
     Raises:
         TileError: T801, the folder has no such page, or the page has no mark.
@@ -63,7 +64,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def references() -> dict[str, str]:
-    """The generated part of each page, by its group."""
+    """Returns the generated part of each page, by the page's name."""
     sections: dict[str, list[str]] = {group: [] for group in GROUPS}
     for names, value in _functions():
         sections[_section(names[0], value)].append(_entry(names, value))
@@ -75,7 +76,7 @@ def references() -> dict[str, str]:
 
 
 def _host() -> Iterator[str]:
-    """The functions that make kernels, their settings, and the members of a kernel."""
+    """Yields the sections about functions that make kernels, their settings, and the members of a kernel."""
     yield _described("`tilelang.jit`, `tilelang.compile`", inspect.getdoc(factory.jit))
     yield _described("Arguments of `jit` and `compile`", inspect.getdoc(Settings))
     yield _described("`JITKernel`", inspect.getdoc(JITKernel))
@@ -86,7 +87,7 @@ def _host() -> Iterator[str]:
 
 
 def _given(member: object) -> str:
-    """The parameters of a method after ``self``; empty for an attribute."""
+    """Returns the parameters of a method after ``self``, as text; empty for an attribute."""
     if not isinstance(member, FunctionType):
         return ""
     signature = inspect.signature(inspect.unwrap(member))
@@ -97,9 +98,9 @@ def _described(heading: str, doc: str | None) -> str:
     return f"## {heading}\n\n{_text(doc or '')}"
 
 
-def _functions() -> Iterator[tuple[list[str], Any]]:
-    """Each function once, with all its names."""
-    found: dict[object, tuple[list[str], Any]] = {}
+def _functions() -> Iterator[tuple[list[str], Callable[..., object]]]:
+    """Yields each function of ``T`` once, with all its names."""
+    found: dict[object, tuple[list[str], Callable[..., object]]] = {}
     for name, value in stubs.callables().items():
         if name in TOKENS or name in ("dtype", *stubs.BUFFERS):
             continue
@@ -109,12 +110,12 @@ def _functions() -> Iterator[tuple[list[str], Any]]:
     yield from found.values()
 
 
-def _body(made: Any) -> object:
-    """The signature and the docstring that several names of one operation share."""
-    return re.sub(r"T\.[\w.]+\(", "(", made.__doc__), str(inspect.signature(made))
+def _body(made: Callable[..., object]) -> tuple[str, str]:
+    """Returns an object that is equal for names of the same operation: the function's signature and docstring."""
+    return re.sub(r"T\.[\w.]+\(", "(", made.__doc__ or ""), str(inspect.signature(made))
 
 
-def _section(name: str, value: Any) -> str:
+def _section(name: str, value: Callable[..., object]) -> str:
     module = value.__module__.rpartition(".")[2]
     for home in (f"{module}.{name}", module):
         for group, homes in GROUPS.items():
@@ -123,8 +124,8 @@ def _section(name: str, value: Any) -> str:
     raise LookupError(f"{module}.{name}")
 
 
-def _entry(names: list[str], value: Any) -> str:
-    """The names, calls and docstring of a function."""
+def _entry(names: list[str], value: Callable[..., object]) -> str:
+    """Returns the section about a function: its names, its signatures and its docstring."""
     parameters = stubs.parameters(inspect.signature(value))
     calls = "\n".join(f"T.{name}({parameters})" for name in names)
     several = parameters.startswith(("*operands: Any", "*arguments"))  # the docstring has the forms
@@ -133,14 +134,14 @@ def _entry(names: list[str], value: Any) -> str:
 
 
 def _text(doc: str) -> str:
-    """A docstring as Markdown."""
+    """Returns a docstring as Markdown."""
     text = re.sub(r"``(.+?)``", r"`\1`", doc)
     text = re.sub(r":(?:class|func|meth|mod):`(.+?)`", r"`\1`", text)
     return "\n".join(_paragraph(part) for part in text.split("\n\n"))
 
 
 def _paragraph(text: str) -> str:
-    """A paragraph, or a list of arguments or errors, as Markdown."""
+    """Returns a part of a docstring (a paragraph, or a list of arguments or errors) as Markdown."""
     first, _, rest = text.partition("\n")
     if first not in ("Args:", "Raises:", "Returns:", "Attributes:"):
         return f"{text}\n"

@@ -1,12 +1,12 @@
-"""``new NAME``: writes a first kernel, its test against NumPy, and its check for hazards."""
+"""The command ``new NAME``, which writes a first kernel, a test that compares it with NumPy, and a check for hazards."""
 
 from __future__ import annotations
 
 import argparse
 import keyword
 from pathlib import Path
-from typing import Any
 
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.errors import TileError
 
 __all__ = ["add_to", "new"]
@@ -65,26 +65,30 @@ def test_{name}_has_every_wait():
 '''
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``new`` to the parser."""
     parser = commands.add_parser(
         "new", help="write a first kernel, its test and its check",
         description="Writes NAME.py, which runs as a script, and test_NAME.py, which pytest runs; existing files are not"
                     " overwritten.")
-    parser.add_argument("name", metavar="NAME", help="name of the kernel, as in Python")
-    parser.add_argument("--dir", metavar="DIR", default=".", help="where (default: here)")
+    parser.add_argument("name", metavar="NAME", help="the name of the kernel, a Python identifier")
+    parser.add_argument("--dir", metavar="DIR", default=".", help="the folder of the new files (default: the current folder)")
     parser.set_defaults(command=new)
 
 
 def new(args: argparse.Namespace) -> int:
-    """Writes both files."""
+    """Writes the file with the kernel and the file with the test, and returns the exit code.
+
+    Raises:
+        TileError: T417, the name is not a Python name; T801, a file of that name exists.
+    """
     if not args.name.isidentifier() or keyword.iskeyword(args.name):
         raise TileError(f"{args.name!r} is not a Python name", code="T417", help="letters, digits and _, such as row_softmax")
     folder = Path(args.dir)
     files = {folder / f"{args.name}.py": _KERNEL, folder / f"test_{args.name}.py": _TEST}
     for path in files:
         if path.exists():
-            raise TileError(f"{path} exists", code="T801", help="take another name, or --dir for another folder")
+            raise TileError(f"{path} exists", code="T801", help="use another name, or --dir for another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         path.write_text(text.replace("{name}", args.name), encoding="utf-8")

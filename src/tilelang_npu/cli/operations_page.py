@@ -1,4 +1,4 @@
-"""``ops --markdown``: the page docs/ops.md, made from the op table."""
+"""The output of ``ops --markdown``: the page docs/ops.md, which is generated from the op table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tilelang_npu import language, target
 from tilelang_npu.language.unsupported import Unsupported
-from tilelang_npu.ops import Composite, Elementwise, Operation, Reduce, Structured, operations
+from tilelang_npu.ops import Composite, Elementwise, MemoryMove, Operation, Reduce, Structured, operations, rate_of
 
 __all__ = ["names", "page"]
 
@@ -26,11 +26,11 @@ for buffers and for a scalar operand.
 
 
 def names(entry: Operation) -> list[str]:
-    """The names in ``T`` by which an operation is called on buffers; none where there is no function."""
+    """Returns the names of the functions of ``T`` that apply an operation to buffers; empty if there is none."""
     if isinstance(entry, Reduce):
         return [entry.name]
-    given = entry.aliases if entry.hivm == "custom" else (entry.name, *entry.aliases)
-    return [name for name in given if _is_tile_function(name)]
+    given = entry.aliases if entry.is_custom else (entry.name, *entry.aliases)
+    return [name for name in dict.fromkeys(given) if _is_tile_function(name)]
 
 
 def _is_tile_function(name: str) -> bool:
@@ -40,7 +40,7 @@ def _is_tile_function(name: str) -> bool:
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Returns the page docs/ops.md as Markdown."""
     every = operations().values()
     parts = [_HEAD]
     parts += _section(
@@ -80,12 +80,14 @@ def _types(entry: Operation) -> str:
 
 
 def _rate(row: str) -> str:
-    rate = target.chip(target.DEFAULT).vector[row]
+    rate = rate_of(target.chip(target.DEFAULT), row)
     slopes = f"{rate.slope16:g} R" if rate.slope16 == rate.slope32 else f"({rate.slope16:g} or {rate.slope32:g}) R"
     return f"`{row}` {rate.fixed:g} + {slopes}"
 
 
 def _cost(entry: Operation) -> str:
+    if isinstance(entry, MemoryMove):
+        return f"path `{entry.path}`"
     scalar = entry.cost + "s"
     both = isinstance(entry, Elementwise) and entry.scalar and scalar in target.chip(target.DEFAULT).vector
     return ", ".join(map(_rate, [entry.cost, scalar] if both else [entry.cost]))

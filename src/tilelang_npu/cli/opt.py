@@ -1,4 +1,4 @@
-"""``opt``: runs passes over an .mlir file."""
+"""The command ``opt``, which runs passes over an .mlir file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import read_text, write_text
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.errors import TileError, render
 
 if TYPE_CHECKING:
@@ -21,33 +21,36 @@ __all__ = ["add_to", "opt"]
 _DIVIDER = re.compile(r"^// -----.*\n?", re.MULTILINE)
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``opt`` to the parser."""
     parser = commands.add_parser(
         "opt", help="run passes over an .mlir file",
-        description="Parse a module, run passes over it, verify it after each, print it. Standard input for -.",
+        description="Parse a module, run passes over the module, verify the module after each pass, and print the result. The"
+                    " file - is standard input.",
     )
     parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-")
-    parser.add_argument("-p", "--passes", metavar="P,Q{option=1}", default="", help="passes in order; `opt --list` names them")
+    parser.add_argument("-p", "--passes", metavar="P,Q{option=1}", default="", help="the passes to run, in order; see --list")
     parser.add_argument("--list", action="store_true", help="list the passes with their options")
     parser.add_argument("--print-op-generic", action="store_true", help="print every operation in the generic form")
     parser.add_argument("--print-locations", action="store_true", help="print the source line of every operation")
     parser.add_argument("--print-between-passes", action="store_true", help="print the module after each pass but the last")
-    parser.add_argument("--split-input-file", action="store_true", help="process the parts between // ----- separately")
-    parser.add_argument("--verify-diagnostics", action="store_true", help="print an error instead of failing with it")
+    parser.add_argument("--split-input-file", action="store_true",
+                        help="process the parts of the file between lines // ----- separately")
+    parser.add_argument("--verify-diagnostics", action="store_true",
+                        help="print errors to the output, and succeed in spite of them")
     parser.add_argument("--timing", action="store_true", help="print the time of each pass to standard error")
     parser.add_argument("--allow-unregistered-dialect", action="store_true",
-                        help="take operations, attributes and types of dialects that are not known, in the generic form")
-    parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
+                        help="accept operations, attributes and types of unknown dialects, in the generic form")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write to (default: standard output)")
     parser.set_defaults(command=opt)
 
 
 def opt(args: argparse.Namespace) -> int:
-    """Runs the passes."""
+    """Runs the passes that the arguments name over the modules of the file, prints the modules, and returns the exit code."""
     if args.list:
         _list()
         return 0
-    passes = _passes(args.passes)
+    passes = _read_passes(args.passes)
     text = read_text(args.file)
     chunks = _DIVIDER.split(text) if args.split_input_file else [text]
     printed: list[str] = []
@@ -97,39 +100,22 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], firs
     return [*printed, show()]
 
 
-def _passes(spec: str) -> list[ModulePass]:
-    """The passes that a pipeline text names.
+def _read_passes(text: str) -> list[ModulePass]:
+    if not text.strip():
+        return []
+    from tilelang_npu.transforms.pipeline import passes_of_text
 
-    Raises:
-        TileError: T805, an unknown pass, an unknown option, or a text that is not a list of passes.
-    """
-    from xdsl.utils.arg_spec import parse_pipeline
-    from xdsl.utils.exceptions import ArgSpecParseError
-
-    from tilelang_npu.transforms import pipeline
-
-    known = pipeline.passes()
-    made: list[ModulePass] = []
-    try:
-        for part in parse_pipeline(spec) if spec else ():
-            found = known.get(part.name)
-            if found is None:
-                near = get_close_matches(part.name, known, n=1)
-                raise TileError(f"there is no pass {part.name!r}", code="T805", notes=["the passes are " + ", ".join(known)],
-                                help=f"did you mean {near[0]}?" if near else "opt --list shows them with their options")
-            made.append(found.from_spec(part))
-    except (ArgSpecParseError, ValueError, TypeError) as error:
-        raise TileError(f"the passes {spec!r} cannot be read: {error}", code="T805",
-                        help="write them as first,second{option=1}") from None
-    return made
+    return passes_of_text(text)
 
 
 def _list() -> None:
-    from xdsl.passes import get_pass_option_infos
-
     from tilelang_npu.transforms import pipeline
+    from tilelang_npu.transforms.infra.pass_options import options_of, summary_of
 
-    for name, made in pipeline.passes().items():
-        options = [f"{o.name}={o.default_value}" if o.default_value else o.name for o in get_pass_option_infos(made)]
-        print(name + (f"{{{' '.join(options)}}}" if options else ""))
-        print("    " + (made.__doc__ or "").strip().splitlines()[0])
+    for name, pass_type in pipeline.passes().items():
+        options = options_of(pass_type)
+        defaults = " ".join(f"{option.name}={option.default}" for option in options)
+        print(name + (f"{{{defaults}}}" if defaults else ""))
+        print("    " + summary_of(pass_type))
+        for option in options:
+            print(f"      {option.name} ({option.kind}): {option.doc}")

@@ -1,11 +1,11 @@
-"""The parser of the command line: each command's help ends with examples, and an error suggests the word that was meant."""
+"""The parser of the command line; each command's help ends with examples, and errors suggest similar words."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 __all__ = ["Parser", "commands_of", "parse"]
 
@@ -17,6 +17,7 @@ EXAMPLES = {
     "opt": ("opt kernel.mlir -p insert-sync", "opt kernel.mlir -p plan-memory,insert-sync"),
     "survey": ("survey examples --jobs 2", "survey tests --timeout 60 --json report.json"),
     "tune": ("tune gemm.py --arg M=512 N=512 K=512 --space tile_M=64,128 stages=1..2",),
+    "improve": ("improve gemm.py", "improve gemm.py --arg M=4096 N=4096 K=4096 --budget 2min --jobs 2 --write faster.py"),
     "chips": ("chips",),
     "ops": ("ops", "ops reduce"),
     "stages": ("stages", "stages gemm.py --html gemm.html", "stages gemm.py:gemm#2 --html second.html"),
@@ -25,7 +26,8 @@ EXAMPLES = {
     "new": ("new softmax", "new softmax --dir kernels"),
     "completion": ("completion bash", "completion fish"),
 }
-"""The examples in each command's help. A test checks that each command has one, and that each example can be parsed."""
+"""The examples at the end of each command's help. A test checks that each command has one, and that each example can be parsed.
+"""
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -36,7 +38,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest a similar word."""
+    """An argument parser whose error messages suggest a similar word for an invalid one."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("formatter_class", _Formatter)
@@ -46,22 +48,26 @@ class Parser(argparse.ArgumentParser):
             self.epilog = "\n".join(["examples:", *(f"  tilelang-npu {line}" for line in shown)])
 
     def error(self, message: str) -> NoReturn:
-        """Exits with code 2, and suggests a similar word."""
+        """Prints an error message with a suggested word, and exits with code 2."""
         found = re.search(r"invalid choice: '([^']*)'", message)
         known = [word for action in self._actions for word in action.choices or ()]
         near = guess(found[1], map(str, known)) if found else None
         super().error(message + (f"\ndid you mean {near}?" if near else ""))
 
 
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+"""The commands of a parser, to which each command's module adds its own."""
+
+
 def guess(word: str, known: Iterable[str]) -> str | None:
-    """The most similar known word; None where none is similar."""
+    """Returns the known word that is most similar to ``word``; None if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, [*known], n=1)), None)
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command."""
+    """Returns the parser of each command, by the command's name."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
@@ -69,7 +75,14 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """Returns the arguments. An argument that the command does not know is an error of the command, with its usage."""
+    """Returns the parsed arguments.
+
+    If there is an unknown argument, prints an error with the usage of the command and exits with code 2.
+
+    Args:
+        parser: the parser with all commands.
+        words: the words of the command line.
+    """
     args, left = parser.parse_known_args(words)
     if left:
         commands = commands_of(parser)

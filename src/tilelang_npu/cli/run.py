@@ -1,4 +1,4 @@
-"""``run``: executes a script unmodified and prints a summary of each kernel after the script's output."""
+"""The command ``run``, which executes a script unmodified and then prints a summary of each kernel."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.kernel_labels import labelled
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import Outcome, add_interpreter, add_numbers, add_schedule, add_without, chosen, execute
+from tilelang_npu.cli.script import (
+    Outcome,
+    add_as,
+    add_gpu,
+    add_interpreter,
+    add_l2,
+    add_numbers,
+    add_schedule,
+    add_without,
+    chosen,
+    execute,
+    gpu_of,
+)
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.settings.file_writing import file_names
 
@@ -22,31 +35,37 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED = ("--chip", "--html", "--json", "--mlir", "--schedule", "--trace", "--without", *VALUED)
-_FLAGS = ("--against-interpreter", "--all-stages", "--interpret", "--numbers", "--profile", *FLAGS)
+_VALUED = ("--as", "--chip", "--gpu-capability", "--html", "--json", "--l2", "--load", "--mlir", "--schedule", "--trace",
+           "--without", *VALUED)
+_FLAGS = ("--against-interpreter", "--all-stages", "--gpu", "--interpret", "--numbers", "--profile", *FLAGS)
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``run`` to the parser."""
     parser = commands.add_parser(
         "run", help="run a script and time its kernels", usage="tilelang-npu run FILE [ARGS ...] [options]",
-        description="Run a Python script as __main__, with `import tilelang` meaning tilelang_npu. Its output comes first,"
-                    " then a summary of every kernel it ran. The options below may be anywhere; all other arguments, and"
-                    " all after --, are the script's.",
+        description="Run a Python script as __main__, with `import tilelang` meaning tilelang_npu. The output of the script"
+                    " comes first, then a summary of every kernel that the script ran. The options below may be anywhere; all"
+                    " other arguments, and all arguments after --, are passed to the script.",
     )
     parser.add_argument("file", metavar="FILE", help="the script")
-    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none; `chips` lists them")
+    parser.add_argument("--chip", metavar="NAME",
+                        help="the chip, or a file that describes chips, for kernels that name no chip; see `chips`")
     parser.add_argument("--json", metavar="OUT",
-                        help="write what ran and the times (with --profile: where they go) as data; docs/accuracy.md")
+                        help="write the kernels that ran and their times (with --profile also the profiles) as JSON; see"
+                             " docs/accuracy.md")
     parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
     parser.add_argument("--profile", action="store_true",
-                        help="print for every kernel where its time goes, and which changes would save time")
+                        help="print for every kernel what its time is spent on, and which changes would save time")
     parser.add_argument("--html", metavar="FILE",
-                        help="write the profiles as one page: timelines, rooflines, the time of each line")
+                        help="write the profiles as one HTML page: timelines, rooflines, and the time of each source line")
+    add_gpu(parser)
     add_sanitizer(parser)
     add_schedule(parser)
+    add_l2(parser)
+    add_as(parser)
     add_numbers(parser)
     add_without(parser)
     add_interpreter(parser)
@@ -54,7 +73,7 @@ def add_to(commands: Any) -> None:
 
 
 def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Splits the words after ``run`` into those of this command and those of the script."""
+    """Splits the words after ``run`` into the arguments of this command and the arguments of the script."""
     own: list[str] = []
     script: list[str] = []
     words = iter(argv)
@@ -75,11 +94,15 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the script. The exit code is the script's, or 1 where the script succeeded and the sanitizer found something."""
+    """Runs the script, prints and writes what the options request, and returns the exit code.
+
+    The exit code is that of the script, or 1 if the script succeeded and the sanitizer found a hazard.
+    """
     session = sanitizer_of(args)
     _refuse_beside_interpreter(args)
-    with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without, interpret=args.interpret,
-                against=args.against_interpreter):
+    with chosen(chip=args.chip, schedule=args.schedule, l2=args.l2, numbers=args.numbers, without=args.without,
+                interpret=args.interpret, against=args.against_interpreter, compiler=args.compiler,
+                gpu=gpu_of(args)):
         outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
     sys.stdout.flush()
     labels = labelled(outcome.record.tallies)
@@ -88,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
         show(tally.findings)
         for number in tally.numbers.values():
             print(f"\n{number}")
+    if args.compiler is not None:
+        _show_comparisons(outcome.record)
     profiles = _profiles(outcome.record) if args.profile or args.html is not None else []
     for profile in profiles if args.profile else ():
         print(f"\n{profile}")
@@ -106,32 +131,42 @@ def run(args: argparse.Namespace) -> int:
     return outcome.code or found
 
 
-_OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedule", "numbers", "without")
-"""Options that concern compiled kernels."""
+_OF_COMPILED = ("sanitize", "json", "mlir", "trace", "profile", "html", "schedule", "l2", "numbers", "without", "compiler")
+"""The options that only affect compiled kernels, not interpreted ones."""
 
 
 def _refuse_beside_interpreter(args: argparse.Namespace) -> None:
     """Checks that ``--interpret`` is not combined with an option that would have no effect.
 
     Raises:
-        TileError: T417, it is.
+        TileError: T417, ``--interpret`` is combined with such an option.
     """
     idle = next((name for name in _OF_COMPILED if getattr(args, name)), None)
+    idle = "as" if idle == "compiler" else idle
     if args.interpret and idle is not None:
         raise TileError(f"--{idle} has no effect with --interpret, which compiles no kernel", code="T417",
                         help=f"remove one of the two; --against-interpreter takes --{idle}")
 
 
 def _summary(tally: Tally, label: str) -> str:
-    """The summary of a kernel's last run, and the number and time of all its runs."""
+    """Returns the summary of a kernel's last run, and the number and total time of all its runs."""
     text = tally.last.summary(label)
     if tally.count > 1:
         text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
     return text
 
 
+def _show_comparisons(record: Record) -> None:
+    """Prints a comparison of the times of each kernel as TileLang-Ascend's compiler and as this compiler compile it."""
+    from tilelang_npu.runtime.reports.upstream_comparison import compare_with_own
+
+    for tally in record.tallies:
+        found = compare_with_own(tally.kernel, tally.last)
+        print(f"\n{found or f'{tally.kernel.name}: sizes or data decide its time, so there is nothing to compare with'}")
+
+
 def _profiles(record: Record) -> list[Profile]:
-    """The profile of each kernel's last run."""
+    """Returns the profile of each kernel's last run."""
     from tilelang_npu.runtime.reports.launches import profile_of
 
     return [profile_of(tally.kernel, tally.last) for tally in record.tallies]
@@ -145,8 +180,9 @@ def _write_page(args: argparse.Namespace, profiles: Sequence[Profile]) -> None:
     write_text(args.html, page(profiles))
 
 
-def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str], profiles: Sequence[Profile]) -> dict[str, Any]:
-    """The data that ``--json`` writes; ``version`` grows when a key changes its meaning."""
+def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str],
+             profiles: Sequence[Profile]) -> dict[str, object]:
+    """Returns the data that ``--json`` writes. The number ``version`` increases when the meaning of a key changes."""
     kernels = [
         {"name": tally.kernel.name, "label": label, "runs": tally.count, "total_us": tally.total_us, "error": tally.last.error,
          "findings": [str(finding) for finding in tally.findings], "last_launch": tally.last.to_dict()}
@@ -164,8 +200,8 @@ def _write_mlir(directory: str, kernels: Sequence[JITKernel], all_stages: bool) 
                 write_text(f"{directory}/{name}/{number:02}-{stage}.mlir", kernel.mlir(stage))
 
 
-def _timeline(record: Record) -> Iterator[dict[str, Any]]:
-    """The last run of each kernel, one after another."""
+def _timeline(record: Record) -> Iterator[dict[str, object]]:
+    """Yields the trace events of the last run of each kernel, one kernel after the other."""
     from tilelang_npu.simulator.result.call_launches import in_a_row
 
     return in_a_row((part, f"{part.name} ") for tally in record.tallies for part in tally.last.parts)

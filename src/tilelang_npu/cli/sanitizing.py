@@ -1,4 +1,4 @@
-"""The options and the output of commands with a sanitizer."""
+"""The sanitizer's command line options, and the output of its findings."""
 
 from __future__ import annotations
 
@@ -15,31 +15,36 @@ from tilelang_npu.simulator.sanitizer.findings import Finding
 __all__ = ["FLAGS", "VALUED", "add_sanitizer", "conclude", "sanitizer_of", "show"]
 
 VALUED, FLAGS = ("--allow", "--report"), ("--sanitize",)
-"""The options with a value, and those without."""
+"""The sanitizer's options with a value, and its options without a value."""
 
 
 def add_sanitizer(parser: argparse.ArgumentParser, *, always: bool = False) -> None:
-    """Adds the options.
+    """Adds the sanitizer's options to the parser of a command.
 
     Args:
         parser: the command's parser.
-        always: whether the command always sanitizes, and has no ``--sanitize``.
+        always: whether the command always sanitizes, so that it has no option ``--sanitize``.
     """
     if not always:
         parser.add_argument("--sanitize", action="store_true",
-                            help="look for races, broken flags and results of unwritten bytes; exit code 1 if there are any")
+                            help="check every launch for races, broken flags and results of unwritten bytes; the exit code is 1"
+                                 " if something is found")
     parser.add_argument("--allow", metavar="CODE:FILE:LINE=REASON", action="append", default=[],
-                        help="allow a hazard at that line, for that reason; may be given more than once. In the source,"
+                        help="allow the hazard CODE at a source line, for a reason; may be given several times. The comment"
                         " `# tilelang: allow CODE -- REASON` at the end of the line does the same")
-    parser.add_argument("--report", metavar="FILE", help="write what is found to FILE.json, or to FILE.sarif as SARIF 2.1.0")
+    parser.add_argument("--report", metavar="FILE", help="write the findings to FILE.json, or to FILE.sarif as SARIF 2.1.0")
 
 
 def sanitizer_of(args: argparse.Namespace, *, always: bool = False) -> Sanitizer | None:
-    """The session that the options ask for; None where they ask for none.
+    """Returns a sanitizer with the settings of the command line; None if the command line does not request a sanitizer.
+
+    Args:
+        args: the arguments of the command.
+        always: whether the command always sanitizes.
 
     Raises:
-        TileError: T414, an allowance cannot be read or has no reason; T416, the report's name has no known format; T417, an
-            option that has no effect without ``--sanitize``.
+        TileError: T414, an ``--allow`` cannot be read or has no reason; T416, the format of the report is unknown; T417, an
+            option has no effect without ``--sanitize``.
     """
     if not always and not args.sanitize:
         idle = next((name for name in VALUED if getattr(args, name[2:])), None)
@@ -54,7 +59,7 @@ def sanitizer_of(args: argparse.Namespace, *, always: bool = False) -> Sanitizer
 
 
 def show(findings: Sequence[Finding]) -> None:
-    """Prints findings; an allowed one takes one line."""
+    """Prints findings. A finding that the user has allowed is printed as one line."""
     for finding in findings:
         if finding.allowed is None:
             print(painted(f"\n{finding}", sys.stdout))
@@ -63,13 +68,16 @@ def show(findings: Sequence[Finding]) -> None:
 
 
 def conclude(session: Sanitizer, report: str | None, ended: BaseException | Sequence[TileError] | None = None) -> int:
-    """Ends a session: prints allowances that were not used, writes the report, and returns the exit code.
+    """Ends the use of a sanitizer: writes the report, prints each ``--allow`` that matched no finding, and returns the exit
+    code.
+
+    The exit code is 1 if there is a finding that is not allowed, or an ``--allow`` that matched no finding, otherwise 0.
 
     Args:
-        session: the session.
-        report: the file to write, or None.
-        ended: the exception that ended the run, or errors besides the findings. They are in the report. As a part of the kernel
-            may not have run, unused allowances are then not reported.
+        session: the sanitizer.
+        report: the file of the report; None for no report.
+        ended: the exception that ended the run, or other errors, which are added to the report. Then possibly not all of the
+            kernel has run, so an ``--allow`` without a finding is not reported.
     """
     errors = [ended] if isinstance(ended, TileError) else list(ended) if isinstance(ended, Sequence) else []
     idle = [] if ended else session.idle()

@@ -1,9 +1,10 @@
 """Runs one script of a survey in its own process: ``python -m tilelang_npu.cli.script_case FILE REPORT ROOT``.
 
-The script runs as by ``run``. Its assertions are counted: after each ``assert``, and after each call of a function whose name
-begins with ``assert``, a call is inserted that counts it if a kernel has run by then. Text that the script redirects into a log
-with ``contextlib.redirect_stdout`` or ``redirect_stderr`` is recorded too. Of standard error the report has the text that the
-script itself wrote, directly or through the standard library, and not the text of libraries.
+The script is executed as by the command ``run``. Its assertions are counted: after each ``assert``, and after each call of a
+function whose name begins with ``assert``, a call is inserted that counts the assertion if a kernel has run before. Text that
+the script redirects into a log with ``contextlib.redirect_stdout`` or ``redirect_stderr`` is recorded too. Of the text on
+standard error, the report contains the part that the script itself wrote, directly or through the standard library, and not the
+text of libraries.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from tilelang_npu.cli.script import execute
 from tilelang_npu.compat.outcomes import of_error
@@ -52,7 +53,9 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _is_own(root: Path) -> bool:
-    """Whether the code that is writing belongs to a file below ``root``: the innermost frame outside of the standard library.
+    """Whether the code that is currently writing text is in a file below ``root``.
+
+    The innermost stack frame outside of the standard library decides.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -66,38 +69,43 @@ def _is_own(root: Path) -> bool:
 
 
 class _Tee:
-    """A stream that passes its text on, and also to ``hear``."""
+    """A stream that writes its text to another stream, and also passes the text to a function ``hear``."""
 
-    def __init__(self, target: Any, hear: Callable[[str], object]) -> None:
+    def __init__(self, target: TextIO, hear: Callable[[str], object]) -> None:
         self._target, self._hear = target, hear
 
     def write(self, text: str) -> int:
-        """Writes to both."""
+        """Writes a text to the stream, and passes it to ``hear``."""
         self._hear(text)
-        return int(self._target.write(text))
+        return self._target.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Writes one line after another."""
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._target, name)
 
 
-def _hearing(redirect: type[Any], hear: Callable[[str], object]) -> type[Any]:
-    class Hearing(redirect):  # type: ignore[misc]  # a class that is an argument
-        def __init__(self, new_target: Any) -> None:
-            super().__init__(_Tee(new_target, hear))
+def _hear_redirected(name: str, hear: Callable[[str], object]) -> None:
+    """Replaces ``contextlib.redirect_stdout`` or ``redirect_stderr`` by a subclass whose target passes each text to ``hear``
+    too."""
+    redirect: Any = getattr(contextlib, name)
 
-    return Hearing
+    def begin(self: object, new_target: TextIO) -> None:
+        redirect.__init__(self, _Tee(new_target, hear))
+
+    setattr(contextlib, name, type(name, (redirect,), {"__init__": begin}))
 
 
 def main(file: Path, report: Path, root: Path) -> int:
-    """Runs the script and writes the report.
+    """Runs the script, writes the report, and returns the script's exit code.
 
-    Returns:
-        The script's exit code.
+    Args:
+        file: the script.
+        report: the JSON file to write.
+        root: the folder of the survey.
     """
     held = 0
 
@@ -112,14 +120,14 @@ def main(file: Path, report: Path, root: Path) -> int:
             said.append(text)
 
     assert sys.__stdout__ is not None
-    contextlib.redirect_stdout = _hearing(contextlib.redirect_stdout, sys.__stdout__.write)  # type: ignore[misc]
-    contextlib.redirect_stderr = _hearing(contextlib.redirect_stderr, hear)  # type: ignore[misc]
+    _hear_redirected("redirect_stdout", sys.__stdout__.write)
+    _hear_redirected("redirect_stderr", hear)
     sys.stderr = _Tee(sys.stderr, hear)
-    names: dict[str, Any] = {_COUNT: count}
+    names: dict[str, object] = {_COUNT: count}
     started = time.monotonic()
     outcome = execute(file, [], "__main__", names=names, transform=_AssertionCounter().visit)
     ran = listeners.clock_us() > 0
-    found: dict[str, Any] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code,
+    found: dict[str, object] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code,
                              "said": "".join(said)}
     if outcome.code and outcome.error is not None:
         found["outcome"], found["reason"], found["line"] = of_error(outcome.error, root, ran)

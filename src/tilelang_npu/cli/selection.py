@@ -1,4 +1,6 @@
-"""Selects kernels of a script: ``FILE``, ``FILE:KERNEL``, ``FILE:KERNEL#N`` or ``FILE:KERNEL[SIZES]``."""
+"""Selects kernels of a script by a command line argument ``FILE``, ``FILE:KERNEL``, ``FILE:KERNEL#N`` or
+``FILE:KERNEL[SIZES]``.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +21,24 @@ if TYPE_CHECKING:
 
 __all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "parameters"]
 
-HELP = ("FILE runs as __main__, and stands for every kernel it compiles. FILE:KERNEL is a kernel or a @T.prim_func at the"
-        " top level of the script, which is imported; or else the kernel that the script compiles under that name, or under"
-        " its factory's, when it runs. FILE:KERNEL#2 is the second kernel with that name, 'FILE:KERNEL[1024x512]' the one with"
-        " a parameter of these sizes; also 'KERNEL[A 64x64, B 64x32]', as `run` prints it, and 'KERNEL[rows=64]', by an"
-        " argument of its factory.")
+HELP = ("FILE is run as __main__ and selects every kernel that the script compiles. FILE:KERNEL selects a kernel or a"
+        " @T.prim_func at the top level of the script, which is then only imported; if there is none, the script is run, and"
+        " the kernel that it compiles with that name, or with that name of the factory, is selected. FILE:KERNEL#2 selects the"
+        " second kernel with that name, and 'FILE:KERNEL[1024x512]' the kernel with a parameter of these sizes. Brackets can"
+        " also contain sizes by parameter, 'KERNEL[A 64x64, B 64x32]', as `run` prints them, or an argument of the factory,"
+        " 'KERNEL[rows=64]'.")
 _SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+)|\[(?P<sizes>[^\[\]]+)\])?")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The kernels that the command line names.
+    """A parsed argument that names a script and optionally one of the script's kernels.
 
     Attributes:
-        file: the script.
-        name: the name of a kernel; None for all that the script compiles.
-        number: which of the kernels with that name, from 1; None where no number is given.
-        sizes: the text in brackets, see ``kernel_labels.fits``; empty where there is none.
+        file: the path of the script.
+        name: the name of the kernel; None for all kernels that the script compiles.
+        number: the number of the kernel among the kernels with that name, counted from 1; None if the argument has no number.
+        sizes: the text in brackets (see ``kernel_labels.fits``); empty if the argument has no brackets.
     """
 
     file: str
@@ -45,8 +48,9 @@ class Asked:
 
 
 def asked(spec: str) -> Asked:
-    """The file and the kernel of ``FILE[:KERNEL]``, with ``#N`` or ``[SIZES]`` after it. A colon in a path that exists belongs
-    to the path.
+    """Parses an argument ``FILE[:KERNEL]``, where ``#N`` or ``[SIZES]`` can follow ``KERNEL``.
+
+    If a file with the whole argument as its path exists, a colon in the argument belongs to the path.
     """
     file, colon, kernel = spec.rpartition(":")
     match = _SPELLED.fullmatch(kernel.strip())
@@ -56,14 +60,16 @@ def asked(spec: str) -> Asked:
 
 
 def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outcome, list[JITKernel]]:
-    """The outcome of the script, and the kernels that are named; none where the script failed before it compiled them.
+    """Runs a script, and returns its outcome and the selected kernels.
+
+    The list of kernels is empty if the script failed before it compiled them.
 
     Args:
-        wanted: the kernels that are named.
-        run: runs the script as the module with a name.
+        wanted: the parsed argument.
+        run: a function that runs the script, given the path and the ``__name__`` of the module.
 
     Raises:
-        TileError: T803, the script compiles no kernel, none with the name or number, or several with the name.
+        TileError: T803, the script compiles no kernel, no kernel that the argument selects, or several.
     """
     path = existing(wanted.file)
     if wanted.name is not None and wanted.number is None and not wanted.sizes:
@@ -84,7 +90,7 @@ def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outc
 
 
 def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
-    """The kernels of a script that match, in the order in which they were compiled."""
+    """Returns the kernels of ``compiled`` that an argument selects, in the order in which they were compiled."""
     if wanted.name is None:
         return list(compiled)
     named = [kernel for kernel in compiled if wanted.name in (kernel.name, _factory(kernel))]
@@ -96,12 +102,15 @@ def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
 
 
 def _factory(kernel: JITKernel) -> str:
-    """The name of the function at the top level that made the kernel, or of the kernel itself where it is at the top level."""
+    """Returns the name of the top-level function of the script that made a kernel.
+
+    For a kernel that is defined at the top level itself, this is the name of the kernel.
+    """
     return kernel.prim_func.function.__qualname__.partition(".")[0]
 
 
 def _bound(outcome: Outcome, name: str) -> JITKernel | None:
-    """The kernel with that name at the top level of a script."""
+    """Returns the kernel that a top-level name of a script refers to; None if the name refers to no kernel."""
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.jit import factory
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
@@ -124,7 +133,7 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
         fitting = [line for line, kernel in zip(listed, alike, strict=True) if kernel in kernels]
         return TileError(f"{len(kernels) or 'none'} of the {len(alike)} kernels {name} in {file} fit{'s' * (not kernels)} "
                          f"[{wanted.sizes}]", code="T803", notes=fitting or listed,
-                         help="give more of its sizes, or its number" if kernels else
+                         help="state more sizes of the kernel, or its number" if kernels else
                               f"name one by a size that it has, or by its number: {file}:{name}#1")
     if alike:
         count = f"{len(alike)} kernels" if len(alike) > 1 else "one kernel"
@@ -135,19 +144,19 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
     bound = [key for key, value in outcome.names.items() if isinstance(value, (JITKernel, PrimFunc))]
     notes = [f"at its top level: {', '.join(bound)}"] if bound else []
     notes += _listed(file, compiled)
-    if isinstance(outcome.names.get(name), Factory):
-        factory = outcome.names[name]
+    factory = outcome.names.get(name)
+    if isinstance(factory, Factory):
         call = name if factory.eager is None else f"{name}.compile"
         return TileError(f"{name} in {file} is a factory that the script does not call; the sizes to compile it for are not"
                          " known", code="T803", notes=notes,
                          help=f"bind its kernel at the top level, such as kernel = {call}(...), and name that")
     near = get_close_matches(name, [*bound, *(kernel.name for kernel in compiled)], n=1)
-    return TileError(f"{file} has no kernel {name!r}", code="T803", notes=notes or ["there is none"],
-                     help=f"did you mean {near[0]}?" if near else f"take {file} as a whole")
+    return TileError(f"{file} has no kernel {name!r}", code="T803", notes=notes or ["the script compiles no kernel"],
+                     help=f"did you mean {near[0]}?" if near else f"name only the file: {file}")
 
 
 def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) -> Iterator[str]:
-    """The text that names each kernel on the command line, and its parameters."""
+    """Yields for each kernel the text by which the command line selects the kernel, with the kernel's parameters."""
     typed = [f"{file}:{label}" for label in labels(kernels, name)]
     width = max(map(len, typed), default=0)
     for argument, kernel, differing in zip(typed, kernels, differing_arguments(kernels), strict=True):
@@ -155,11 +164,11 @@ def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) ->
 
 
 def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
-    """``KERNEL``, or ``KERNEL#N`` where several kernels have that name.
+    """Returns a label for each kernel: ``KERNEL``, or ``KERNEL#N`` if several kernels have the same name.
 
     Args:
-        kernels: all that a script compiles, or all that ``name`` stands for.
-        name: a name that replaces their own.
+        kernels: all kernels that a script compiles, or all kernels that ``name`` selects.
+        name: a name to use instead of the kernels' own names; None for their own names.
     """
     names = [name or kernel.name for kernel in kernels]
     return [one + (f"#{names[:position + 1].count(one)}" if names.count(one) > 1 else "")
@@ -167,7 +176,7 @@ def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
 
 
 def parameters(kernel: JITKernel) -> str:
-    """The parameters of a kernel with their sizes, in one line."""
+    """Returns the names, element types and sizes of a kernel's parameters, as one line of text."""
     return ", ".join(f"{one.name} {one.dtype}" + ("" if one.shape is None else f" {'x'.join(map(_size, one.shape))}")
                      for one in kernel.params)
 

@@ -1,4 +1,4 @@
-"""``sim``: runs an .mlir file of HIVM on the simulated chip."""
+"""The command ``sim``, which runs the kernels of an .mlir file of HIVM on the simulated chip."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.cli.files import existing, read_text, write_text
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import add_numbers, add_schedule
+from tilelang_npu.cli.script import add_l2, add_numbers, add_schedule
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.reports.profiler import TensorSupplyType, make_array
 from tilelang_npu.runtime.settings.environment import jobs, most_ops
@@ -32,42 +33,45 @@ if TYPE_CHECKING:
 __all__ = ["add_choice", "add_to", "blocks_of", "filled", "parameters_of", "programs_of", "sim", "size_of"]
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``sim`` to the parser."""
     parser = commands.add_parser(
         "sim", help="run an .mlir file of HIVM",
-        description="Run the kernels of an .mlir file, in the order of the text, and print their times; they take the same"
-                    " arguments. These come from .npy files in order, from an .npz file by name (or arr_0, arr_1, ... in"
-                    " order), or are generated from a seed. A module without addresses and waits, or on tensors, goes"
-                    " through the passes first.",
+        description="Run the kernels of an .mlir file, in the order of the text, and print their times. All kernels get the"
+                    " same arguments. The arguments come from .npy files in order, from an .npz file by name (or arr_0, arr_1,"
+                    " ... in order), or are generated from a seed. If the module has no addresses and waits, or works on"
+                    " tensors, the passes of the compiler run first.",
     )
     parser.add_argument("file", metavar="FILE.mlir")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--args", metavar="A.npy", nargs="+", default=None, help="one file, or one number, per argument")
-    source.add_argument("--npz", metavar="F.npz", help="the arguments in one file")
-    source.add_argument("--seed", metavar="N", type=int, default=0, help="generate the arguments; default seed 0")
+    source.add_argument("--args", metavar="A.npy", nargs="+", default=None,
+                        help="one .npy file or one number for each argument")
+    source.add_argument("--npz", metavar="F.npz", help="an .npz file with all arguments")
+    source.add_argument("--seed", metavar="N", type=int, default=0, help="generate the arguments from this seed (default: 0)")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
-                        help="for generated arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
+                        help="for generated arguments: the value of a number argument, or of a dynamic size; the size of axis 0"
+                             " of argument A has the name A_0")
     add_choice(parser)
-    parser.add_argument("--chip", metavar="NAME", help="the chip, or a TOML file; default: the module's, or the usual one")
+    parser.add_argument("--chip", metavar="NAME", help="the chip, or a file that describes chips (default: the module's chip)")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
     add_sanitizer(parser)
     add_schedule(parser)
+    add_l2(parser)
     add_numbers(parser)
     parser.set_defaults(command=sim)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that choose what is launched of an .mlir file."""
+    """Adds the options ``--kernel`` and ``--blocks``, which select the launched kernels of an .mlir file, to a parser."""
     parser.add_argument("--kernel", metavar="NAME", help="the only kernel of the .mlir file to launch")
     parser.add_argument("--blocks", metavar="N", type=int, action="append", default=[],
-                        help="blocks to launch, once for each kernel of the .mlir file; default: its hacc.block_dim, or 1 where"
-                        " no op reads the block id")
+                        help="the number of blocks to launch; once for each kernel of the .mlir file (default: the kernel's"
+                        " hacc.block_dim, or 1 if no op reads the block id)")
 
 
 def sim(args: argparse.Namespace) -> int:
-    """Runs the file."""
+    """Runs the kernels of the file, prints their times, and returns the exit code."""
     from tilelang_npu.simulator import Launch, Numbers
     from tilelang_npu.simulator.result.call_launches import joined
 
@@ -82,7 +86,7 @@ def sim(args: argparse.Namespace) -> int:
             recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch, most_ops=most_ops(),
                                    jobs=jobs())
             parts.append(Launch(recorded, hazards=session is not None and len(programs) > 1,
-                                numbers=watch.findings if watch is not None else ()))
+                                numbers=watch.findings if watch is not None else (), l2_state=args.l2 or "warm"))
     except TileError as error:
         if session is not None:
             conclude(session, args.report, error)
@@ -108,16 +112,18 @@ def sim(args: argparse.Namespace) -> int:
 
 
 def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program]:
-    """The kernels of an .mlir file in order, in the form that runs: passes add missing addresses and waits.
+    """Returns the kernels of an .mlir file as executable programs, in the order of the file.
+
+    If the module has no addresses and waits, passes add them.
 
     Args:
-        file: the file.
-        chip: the chip's name, or None for the file's.
-        kernel: the name of the only kernel to take, or None for all.
+        file: the path of the file; ``-`` for standard input.
+        chip: the name of the chip; None for the chip that the module names.
+        kernel: the name of the only kernel to return; None for all kernels.
 
     Raises:
-        TileError: the text is not a module, or cannot be run; T508, there is no such kernel, or the kernels take different
-            arguments.
+        TileError: the text is not a valid module, or the module cannot be run; T508, there is no kernel with this name, or the
+            kernels have different parameters.
     """
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.kernel.foreign_modules import runnable
@@ -139,15 +145,16 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
 
 
 def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> list[int]:
-    """The number of blocks to launch of each kernel of a file.
+    """Returns the number of blocks to launch for each kernel of a file.
 
     Args:
         programs: the kernels.
-        file: the file.
-        given: the numbers on the command line: none, or one for each kernel.
+        file: the name of the file, for errors.
+        given: the values of ``--blocks``: none, or one for each kernel.
 
     Raises:
-        TileError: T807, the number is not known; T419, there are more or fewer numbers than kernels.
+        TileError: T807, ``--blocks`` is missing, and the kernel does not declare the number of blocks; T419, the number of
+            values differs from the number of kernels.
     """
     if not given:
         return [_declared_blocks(program.device_functions[0], file) for program in programs]
@@ -159,7 +166,11 @@ def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> l
 
 
 def _declared_blocks(entry: FuncOp, file: str) -> int:
-    """The number of blocks that a kernel declares; 1 where it does not, and no op reads the block id."""
+    """Returns the number of blocks that a kernel declares, or 1 if it declares none and no op reads the block id.
+
+    Raises:
+        TileError: T807, the kernel declares no number of blocks, and an op reads the block id.
+    """
     from xdsl.dialects.builtin import IntegerAttr
 
     from tilelang_npu.dialects import hivm
@@ -174,7 +185,7 @@ def _declared_blocks(entry: FuncOp, file: str) -> int:
 
 
 def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
-    """The arguments that a caller passes, without those that the toolchain adds."""
+    """Returns the parameters of a kernel that a caller passes, without those that the toolchain adds."""
     from tilelang_npu.simulator.run.arguments import GRID
     from tilelang_npu.simulator.run.compile_functions import has_grid, parameters
 
@@ -184,16 +195,16 @@ def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
 
 
 def filled(parameter: FunctionParameter, shape: Sequence[int], chip: Chip, fill: Callable[[], Array]) -> Array:
-    """An array for an argument that the command line does not give.
+    """Returns a generated array for a parameter for which the command line has no array.
 
     Args:
-        parameter: the argument.
-        shape: its sizes.
-        chip: the chip, whose memory it has to fit into.
-        fill: makes it.
+        parameter: the parameter.
+        shape: the shape of the array.
+        chip: the chip; the array must fit into the chip's memory.
+        fill: a function that creates the array.
 
     Raises:
-        TileError: T808, it does not fit into the chip's memory, or into this machine's.
+        TileError: T808, the array does not fit into the chip's memory, or into the memory of this machine.
     """
     help_text = "declare the sizes that a launch has, or leave them open"
     nbytes = math.prod(shape) * parameter.element.nbytes
@@ -206,10 +217,10 @@ def filled(parameter: FunctionParameter, shape: Sequence[int], chip: Chip, fill:
 
 
 def size_of(text: str) -> tuple[str, int]:
-    """The name and the number of ``NAME=N``.
+    """Parses ``NAME=N`` and returns the name and the number.
 
     Raises:
-        TileError: T419, the text has another form.
+        TileError: T419, the text does not have this form.
     """
     name, _, value = text.partition("=")
     if not name.isidentifier() or not value.lstrip("-").isdigit():
@@ -217,9 +228,10 @@ def size_of(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
-def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip: Chip) -> list[Any]:
+def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip: Chip) -> list[Array | np.generic]:
     if args.size and (args.args is not None or args.npz is not None):
-        raise TileError("--size is for arguments that are generated", code="T419", help="the files have sizes: remove it")
+        raise TileError("--size has an effect on generated arguments only", code="T419",
+                        help="remove --size: the files determine the sizes")
     if args.args is not None:
         _check_count(len(args.args), parameters)
         return [_read(text, parameter) for text, parameter in zip(args.args, parameters, strict=True)]
@@ -236,8 +248,9 @@ def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip:
     rng = np.random.default_rng(args.seed)
     sizes, used = dict(map(size_of, args.size)), set[str]()
     values = [_generated(parameter, rng, sizes, used, chip) for parameter in parameters]
-    for name in sizes.keys() - used:
-        raise TileError(f"the kernel has no dimension or number {name}", code="T419", help=f"remove --size {name}")
+    for name in (name for name in sizes if name not in used):
+        raise TileError(f"the kernel has no dynamic size and no number parameter with the name {name}", code="T419",
+                        help=f"remove --size {name}; the name of a dynamic size is ARGUMENT_AXIS, such as A_0")
     return values
 
 
@@ -245,16 +258,16 @@ def _check_count(given: int, parameters: list[FunctionParameter]) -> None:
     if given != len(parameters):
         taken = ", ".join(parameter.spelled for parameter in parameters)
         raise TileError(f"the kernel takes {len(parameters)} arguments and got {given}", code="T808", notes=[taken],
-                        help="give one file or number for each, in this order")
+                        help="give one file or number for each argument, in this order")
 
 
-def _read(text: str, parameter: FunctionParameter) -> Any:
+def _read(text: str, parameter: FunctionParameter) -> Array | np.generic:
     if re.fullmatch(r"[-+0-9.eE]+", text):
         return _typed(np.asarray(float(text)), parameter)
     return _typed(_load(text), parameter)
 
 
-def _load(name: str) -> Any:
+def _load(name: str) -> Any:  # an array, or the file of several
     try:
         return np.load(existing(name))
     except (ValueError, EOFError) as error:
@@ -262,11 +275,16 @@ def _load(name: str) -> Any:
                         help="numpy.save and numpy.savez write such files") from None
 
 
-def _typed(array: Array, parameter: FunctionParameter) -> Any:
-    """The array in the argument's element type: .npy files keep the bits of bf16 and float8, but not the names of the types."""
+def _typed(array: Array, parameter: FunctionParameter) -> Array | np.generic:
+    """Returns an array from a file in the element type of its parameter.
+
+    A .npy file contains the bits of bf16 and float8 elements but not the names of these types, so that such arrays must be
+    viewed in the element type of the parameter.
+    """
     dtype = parameter.element.numpy
     if parameter.shape is None:
-        return dtype.type(array)
+        number: np.generic = dtype.type(array)
+        return number
     if array.dtype != dtype and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         array = array.view(dtype)
     if array.dtype != dtype:
@@ -276,7 +294,7 @@ def _typed(array: Array, parameter: FunctionParameter) -> Any:
 
 
 def _generated(parameter: FunctionParameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str],
-               chip: Chip) -> Any:
+               chip: Chip) -> Array | np.generic:
     def size(name: str) -> int:
         if name not in sizes:
             raise TileError(f"{parameter.spelled} has no value or size to generate it from", code="T808",
@@ -285,6 +303,7 @@ def _generated(parameter: FunctionParameter, rng: np.random.Generator, sizes: di
         return sizes[name]
 
     if parameter.shape is None:
-        return parameter.element.numpy.type(size(parameter.name))
+        number: np.generic = parameter.element.numpy.type(size(parameter.name))
+        return number
     shape = [size(f"{parameter.name}_{axis}") if length < 0 else length for axis, length in enumerate(parameter.shape)]
     return filled(parameter, shape, chip, lambda: make_array(parameter.element, shape, TensorSupplyType.Auto, rng))

@@ -1,4 +1,4 @@
-"""The arguments of ``tune``: the factory, the sizes that are fixed, and the values that are tried."""
+"""Parses the arguments of the command ``tune``: the factory, the fixed arguments, and the values to try."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import TileError
 
@@ -22,17 +23,18 @@ SPACE = "NAME=64,128,256, NAME=1..3, NAME=64..256..64 in steps, NAME=16..256*2 b
 _RANGE = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:\.\.(?P<step>\d+)|\*(?P<factor>\d+))?")
 
 
-def factory_of(names: Mapping[str, Any], file: str, module: str, wanted: str | None) -> tuple[str, Factory[..., Any] | Tuned]:
-    """The factory with a name at a script's top level; the only one where no name is given.
+def factory_of(names: Mapping[str, object], file: str, module: str,
+               wanted: str | None) -> tuple[str, Factory[..., object] | Tuned]:
+    """Returns the name and the object of a factory (a function that returns kernels) at a script's top level.
 
     Args:
-        names: the names of the script.
-        file: the file, as it was typed.
-        module: the name under which the script ran.
-        wanted: the name of the factory.
+        names: the global names of the script, with their values.
+        file: the path of the script as the user typed it, for errors.
+        module: the ``__name__`` with which the script ran.
+        wanted: the name of the factory; None for the script's only factory.
 
     Raises:
-        TileError: T810, there is none, or there are several.
+        TileError: T810, there is no such factory, or ``wanted`` is None and the script has several factories.
     """
     from tilelang_npu.runtime.jit.factory import Factory
     from tilelang_npu.runtime.tuning.autotune import Tuned
@@ -47,26 +49,32 @@ def factory_of(names: Mapping[str, Any], file: str, module: str, wanted: str | N
     if wanted is not None:
         near = get_close_matches(wanted, found, n=1)
         raise TileError(f"{file} has no factory {wanted!r} at its top level", code="T810", notes=notes,
-                        help=f"did you mean {near[0]}?" if near else "name a function under @tilelang.jit there")
+                        help=f"did you mean {near[0]}?" if near else "name a function of the file that is under @tilelang.jit")
     raise TileError(f"{file} has {len(own) or 'no'} factories at its top level", code="T810", notes=notes,
                     help=f"name one of them: {file}:{next(iter(own))}" if own else
-                    "write a function that makes the kernel for its parameters, under @tilelang.jit")
+                    "write a function under @tilelang.jit that returns a kernel for its parameters")
 
 
-def fixed_of(factory: Factory[..., Any] | Tuned, given: Sequence[str]) -> dict[str, Any]:
-    """The arguments of ``--arg NAME=VALUE``.
+def fixed_of(factory: Factory[..., object] | Tuned, given: Sequence[str]) -> dict[str, object]:
+    """Returns the arguments of a factory that ``--arg NAME=VALUE`` fixes, by name.
 
     Raises:
-        TileError: T810, one of them has another form, or is not a parameter.
+        TileError: T810, a text does not have this form, or the factory has no parameter of that name.
     """
     return {name: _value(text) for name, text in _pairs(factory, "--arg", given, "--arg M=4096")}
 
 
-def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], given: Sequence[str]) -> list[Mapping[str, Any]]:
-    """All configurations of ``--space``; without it those of the factory's ``autotune``.
+def configs_of(factory: Factory[..., object] | Tuned, fixed: Mapping[str, object],
+               given: Sequence[str]) -> list[Mapping[str, object]]:
+    """Returns all configurations to try: all combinations of the values of ``--space``, or those of the factory's ``autotune``.
+
+    Args:
+        factory: the factory.
+        fixed: the arguments that ``--arg`` fixes, by name.
+        given: the texts of ``--space``; if empty, the configurations of ``autotune`` are used.
 
     Raises:
-        TileError: T810, there are none, a value cannot be read, or a parameter is unknown or has no value.
+        TileError: T810, there are no configurations, a value cannot be read, or a parameter is unknown or has no value.
     """
     from tilelang_npu.runtime.tuning.autotune import Tuned, expand_configs
 
@@ -77,7 +85,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
         both = next((name for name in grid if name in fixed), None)
         if both is not None:
             raise TileError(f"{both} is fixed by --arg and varied by --space", code="T810", help="leave out one of them")
-        configs: list[Mapping[str, Any]]
+        configs: list[Mapping[str, object]]
         configs = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     elif isinstance(factory, Tuned):
         every = expand_configs(factory.configs, ((), tuple(sorted(fixed.items()))))
@@ -85,7 +93,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
         configs = [one for place, one in enumerate(kept) if one not in kept[:place]]
     else:
         example = " ".join(f"{name}={parameters[name].default}" for name in open_ones) or "NAME=64,128"
-        raise TileError("there is nothing to choose from: no --space, and no configurations above the factory", code="T810",
+        raise TileError("there is nothing to choose from: no --space, and no @autotune above the factory", code="T810",
                         help=f"give values of its parameters, such as --space {example},...")
     if _eager(factory) is None:
         needed = [name for name, one in parameters.items() if one.default is one.empty
@@ -97,18 +105,19 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
     return configs
 
 
-def _function(factory: Factory[..., Any] | Tuned) -> Any:
-    return factory.__wrapped__  # type: ignore[union-attr]  # functools.wraps sets it on both
+def _function(factory: Factory[..., object] | Tuned) -> FunctionType:
+    function: FunctionType = vars(factory)["__wrapped__"]  # set by functools.wraps
+    return function
 
 
-def _eager(factory: Factory[..., Any] | Tuned) -> object:
+def _eager(factory: Factory[..., object] | Tuned) -> object:
     from tilelang_npu.runtime.tuning.autotune import Tuned
 
     return (factory.factory if isinstance(factory, Tuned) else factory).eager
 
 
-def _pairs(factory: Factory[..., Any] | Tuned, option: str, given: Sequence[str], example: str) -> Iterator[tuple[str, str]]:
-    """The names and the texts of their values."""
+def _pairs(factory: Factory[..., object] | Tuned, option: str, given: Sequence[str], example: str) -> Iterator[tuple[str, str]]:
+    """Yields the name and the text of the value of each ``NAME=VALUE`` on the command line."""
     parameters = list(inspect.signature(_function(factory)).parameters)
     seen: set[str] = set()
     for text in given:
@@ -126,8 +135,8 @@ def _pairs(factory: Factory[..., Any] | Tuned, option: str, given: Sequence[str]
         yield name, value
 
 
-def _values(name: str, text: str) -> Iterator[Any]:
-    """The values between commas, with ranges expanded."""
+def _values(name: str, text: str) -> Iterator[object]:
+    """Yields the values of a text in which values and ranges of integers are separated by commas."""
     seen = set()
     for part in text.split(","):
         for value in _range(name, part.strip()):
@@ -136,7 +145,7 @@ def _values(name: str, text: str) -> Iterator[Any]:
                 yield value
 
 
-def _range(name: str, part: str) -> list[Any]:
+def _range(name: str, part: str) -> Sequence[object]:
     match = _RANGE.fullmatch(part)
     if match is None:
         if not part or ".." in part:
@@ -156,8 +165,8 @@ def _range(name: str, part: str) -> list[Any]:
     return found
 
 
-def _value(text: str) -> Any:
-    """A number, True, False, None or another literal; else the text itself."""
+def _value(text: str) -> object:
+    """Returns the value of a text that is a Python literal, such as a number, True or None; otherwise the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

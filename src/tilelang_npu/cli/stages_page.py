@@ -1,4 +1,4 @@
-"""The page of ``stages FILE --html``: what each pass did to a script's kernels, in words and as diffs, next to the Python
+"""The page of ``stages FILE --html``, which shows the changes that each pass made to a script's kernels next to the Python
 source.
 """
 
@@ -39,11 +39,11 @@ summary span { color: var(--dim); margin-left: 8px }
 """
 
 def page(kernels: Sequence[JITKernel], source: Path) -> str:
-    """A self-contained HTML page.
+    """Returns the self-contained HTML page.
 
     Args:
-        kernels: one kernel, or several, each in a section of which the first is open.
-        source: the file with their Python.
+        kernels: the kernels. If there are several, each has a section, of which the first is expanded.
+        source: the Python file with the kernels.
     """
     parts = [_kernel(kernel, source) for kernel in kernels]
     title = kernels[0].name if len(kernels) == 1 else source.name
@@ -60,7 +60,7 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
 
 
 def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
-    """The summary of a kernel in one line, and its stages."""
+    """Returns the HTML of a kernel's summary line and of its stages."""
     stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
     shown = [_first(*stages[0])]
     remarks = [one for one in dict.fromkeys(kernel.explain().remarks) if one.text]
@@ -71,7 +71,7 @@ def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
 
 
 def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
-    """The lines of a text without their locations, each with its Python line."""
+    """Yields the lines of an MLIR text without the locations, each with the number of its line in the Python source."""
     for line in text.splitlines():
         match = _LOCATION.search(line)
         if match is None:
@@ -82,7 +82,7 @@ def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
 
 
 def _said(one: Remark, source: Path) -> str:
-    """A remark of a pass, at the line that it concerns."""
+    """Returns the HTML of a remark of a pass, linked to the source line that the remark is about."""
     own = one.place is not None and Path(one.place.file).name == source.name
     where = f"line {one.place.line}: " if one.place is not None else ""
     edit = f"; to have it: {one.edit}" if one.edit else ""
@@ -103,7 +103,7 @@ def _first(name: str, lines: list[tuple[str, int | None]]) -> str:
 
 def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]], remarks: Sequence[Remark],
             source: Path) -> str:
-    """The remarks of a pass, and the lines that it removed and added."""
+    """Returns the HTML with the remarks of a pass, and the lines of the module that the pass removed and added."""
     matcher = difflib.SequenceMatcher(None, [text for text, _ in before], [text for text, _ in after], autojunk=False)
     rows: list[str] = []
     added = removed = end = 0

@@ -1,7 +1,7 @@
-"""``survey``: runs every script and pytest file of a folder in its own process, and reports the outcomes.
+"""The command ``survey``, which runs each script and each pytest file of a folder in its own process, and reports the outcomes.
 
-The report tells a project that considers the package which of its files run unmodified, and why others do not, the most
-frequent reasons first. A survey that was interrupted continues where it stopped.
+The report shows which files of a project run unmodified with this package, and the reasons why others do not, the most frequent
+reason first. A survey that was interrupted continues with the remaining files.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, TypedDict
 
 from tilelang_npu.cli.files import write_text
-from tilelang_npu.compat.outcomes import Case, Outcome, of_output
+from tilelang_npu.cli.parser import Commands
+from tilelang_npu.cli.script import add_gpu, gpu_of
+from tilelang_npu.compat.outcomes import Case, CaseRecord, Outcome, of_output
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
+from tilelang_npu.runtime.kernel.executors import HELP, compute_each, open_executor
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.file_writing import replacing
-from tilelang_npu.runtime.tuning.executors import HELP, compute_each, open_executor
 
 __all__ = ["add_to", "survey"]
 
@@ -37,29 +39,34 @@ _WORDS: dict[Outcome, str] = {"passed": "passed", "wrong": "wrong numbers", "ref
           "unsupported": "not simulated"}
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``survey`` to the parser."""
     parser = commands.add_parser(
         "survey", help="run a folder of scripts and tests, and report what works",
         description="Run every script and every pytest file below DIR, unmodified, each in its own process and in its own"
                     " directory, and print the outcome of each: passed, wrong numbers, refused, timed out, or not simulated."
-                    " The exit code is 0 if nothing was wrong, refused or timed out. A survey that was interrupted continues"
-                    " where it stopped.",
+                    " The exit code is 0 if no file or test had wrong numbers, was refused or timed out. A survey that was"
+                    " interrupted continues with the remaining files.",
     )
     parser.add_argument("folder", metavar="DIR", help="the folder, or one file")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
+    add_gpu(parser)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="the number of processes that run at the same time (default: 1)")
     parser.add_argument("--executor", metavar="NAME",
-                        help=f"where: {HELP} (threads); a cluster sees DIR under the same path")
-    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for a script or a test (300)")
+                        help=f"where the processes are started: {HELP} (default: threads); a cluster must see DIR under the"
+                             " same path")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S",
+                        help="the time limit of a script or a test in seconds (default: 300)")
     parser.add_argument("--json", metavar="FILE", help="write the outcomes to a file")
     parser.add_argument("--against-interpreter", action="store_true",
-                        help="compute every call of a kernel compiled and interpreted; where they differ the numbers are wrong")
+                        help="run every call of a kernel both compiled and interpreted; if the results differ, the outcome is"
+                             " wrong numbers")
     parser.add_argument("--restart", action="store_true", help="discard the results of an interrupted survey")
     parser.set_defaults(command=survey)
 
 
 def survey(args: argparse.Namespace) -> int:
-    """Runs all files and prints the report."""
+    """Runs all files of the folder, prints the report, and returns the exit code."""
     folder = Path(args.folder).resolve()
     if not folder.exists():
         raise TileError(f"{args.folder} does not exist", code="T801", help="give a folder of scripts")
@@ -70,7 +77,7 @@ def survey(args: argparse.Namespace) -> int:
         state.unlink(missing_ok=True)
     state.parent.mkdir(parents=True, exist_ok=True)
     run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)),
-               against=args.against_interpreter)
+               against=args.against_interpreter, gpu=gpu_of(args))
     done = run.known()
     left = [file for file in files if str(file.relative_to(root)) not in done]
     with (open_executor(args.executor or "threads", max(1, args.jobs)) as pool,
@@ -123,7 +130,7 @@ def _is_pytest(file: Path) -> bool:
 
 
 def _is_program(file: Path) -> bool:
-    """Whether the file does something when it is run: it has ``__name__ == "__main__"``, or a call at its top level."""
+    """Whether a file is a script to run: it has ``if __name__ == "__main__"``, or a call at its top level."""
     return bool(re.search(r"__name__\s*==\s*['\"]__main__['\"]|^\w+\(", file.read_text(errors="replace"), re.MULTILINE))
 
 
@@ -133,16 +140,27 @@ def _state_file(json_file: str | None, folder: Path) -> Path:
     return environment.cache_directory() / f"survey-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.part"
 
 
+class _SavedLine(TypedDict):
+    """A line of the file of the saved cases: a script or test file that has finished, and its cases."""
+
+    finished: str
+    cases: list[CaseRecord]
+
+
 @dataclass
 class _Run:
-    """Runs files and saves the cases in a file, one line for each.
+    """Runs the files of a survey, and saves the outcomes.
+
+    A case is the outcome of one script or of one test. The cases are saved in a file, one line for each case, from which an
+    interrupted survey continues.
 
     Attributes:
         root: the folder that paths are relative to.
-        timeout: seconds for a script or a test.
-        state: the file of the cases.
-        threads: threads of the arithmetic libraries in each process.
-        against: whether every call is compared with the interpreter.
+        timeout: the time limit of a script or a test, in seconds.
+        state: the file in which the cases are saved.
+        threads: the number of threads of the arithmetic libraries in each process.
+        against: whether every call of a kernel is compared with the interpreter.
+        gpu: the value of ``TILELANG_NPU_GPU``, for files that were written for a GPU; empty for other files.
     """
 
     root: Path
@@ -150,11 +168,12 @@ class _Run:
     state: Path
     threads: int
     against: bool = False
+    gpu: str = ""
 
     def __post_init__(self) -> None:
         self.stopped = False
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _lines(self) -> list[_SavedLine]:
         if not self.state.exists():
             return []
         found = []
@@ -164,51 +183,54 @@ class _Run:
         return found
 
     def known(self) -> set[str]:
-        """The files whose cases are complete. A line that is not complete is removed from the file."""
+        """Returns the files whose cases are all saved. An incomplete last line is removed from the file of the cases."""
         lines = self._lines()
         with replacing(self.state) as state:
             state.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         return {line["finished"] for line in lines}
 
     def cases(self) -> list[Case]:
-        """All cases of the finished files."""
+        """Returns the saved cases (the outcomes of scripts and tests) of all files that have finished."""
         return [Case(**case) for line in self._lines() for case in line.get("cases", [])]
 
     def finish(self, file: Path, cases: Sequence[Case]) -> None:
-        """Saves a file's cases."""
-        line = {"finished": str(file.relative_to(self.root)), "cases": [case.record() for case in cases]}
+        """Saves the cases of a script or test file, which has then finished."""
+        line = _SavedLine(finished=str(file.relative_to(self.root)), cases=[case.record() for case in cases])
         with self.state.open("a", encoding="utf-8") as state:
             state.write(json.dumps(line) + "\n")
 
     def cases_of(self, file: Path) -> list[Case]:
-        """Runs a file."""
+        """Runs a script or test file and returns its cases: one for a script, one for each test of a test file."""
         return self.tests(file) if _is_pytest(file) else self.script(file)
 
     def lost(self, file: Path, error: BaseException) -> list[Case]:
-        """The case of a file whose task the executor lost."""
+        """Returns the case of a file whose task failed on the executor, for example because its process died."""
         return [Case(str(file.relative_to(self.root)), "refused", f"{type(error).__name__}: {error}", None, 0.0)]
 
     def stop(self) -> None:
-        """Starts no further process, and ends running ones."""
+        """Ends the running processes, and prevents the start of further ones."""
         self.stopped = True
 
     def _environment(self, **more: str) -> dict[str, str]:
         count = str(self.threads)
         path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
         return {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "PYTHONUNBUFFERED": "1",
-                "PYTHONPATH": path, "MPLBACKEND": "Agg", **({environment.AGAINST.name: "1"} if self.against else {}), **more}
+                "PYTHONPATH": path, "MPLBACKEND": "Agg", **({environment.AGAINST.name: "1"} if self.against else {}),
+                **({environment.GPU.name: self.gpu} if self.gpu else {}), **more}
 
-    def _process(self, words: Sequence[str], output: Any, errors: Any, cwd: Path, alive: Callable[[], float],
+    def _process(self, words: Sequence[str], output: BinaryIO | int, errors: BinaryIO | int, cwd: Path,
+                 alive: Callable[[], float],
                  **more: str) -> int | None:
-        """Runs a process and returns its exit code; None where it took too long and was ended.
+        """Runs a Python process and returns its exit code; None if it exceeded the time limit and was ended.
 
         Args:
             words: the arguments of the Python interpreter.
-            output: the file of its standard output.
-            errors: the file of its standard error.
-            cwd: its working directory.
-            alive: the monotonic time of its last sign of life.
-            more: environment variables.
+            output: the file for the standard output of the process.
+            errors: the file for the standard error of the process.
+            cwd: the working directory of the process.
+            alive: returns the time (``time.monotonic()``) at which the process last reported progress, from which the time
+                limit is counted.
+            more: additional environment variables.
         """
         process = subprocess.Popen([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=errors, cwd=cwd, env=self._environment(**more))
@@ -224,7 +246,7 @@ class _Run:
             process.wait()
 
     def script(self, file: Path) -> list[Case]:
-        """The case of a script."""
+        """Runs a script and returns its case."""
         name = str(file.relative_to(self.root))
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
@@ -248,7 +270,7 @@ class _Run:
         return [Case(name, outcome, reason, None, seconds)]
 
     def tests(self, file: Path) -> list[Case]:
-        """One case for each test of a pytest file."""
+        """Runs a pytest file and returns one case for each test."""
         name = str(file.relative_to(self.root))
         with tempfile.TemporaryDirectory() as place:
             report, output = Path(place, "report.jsonl"), Path(place, "output.txt")
@@ -326,5 +348,5 @@ def _print_report(cases: Sequence[Case]) -> None:
 
 
 def _pattern(reason: str) -> str:
-    """The reason without its numbers, which differ from case to case."""
+    """Returns the reason of a failure without its numbers, so that equal reasons of different cases are counted together."""
     return re.sub(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?", "#", reason)

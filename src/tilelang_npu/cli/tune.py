@@ -1,4 +1,4 @@
-"""``tune``: finds the parameters of a factory that give the fastest kernel, by modelled time."""
+"""The command ``tune``, which finds the arguments of a factory that give the kernel with the lowest modelled time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.script import chosen, execute
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
-from tilelang_npu.runtime.tuning.executors import HELP
+from tilelang_npu.runtime.kernel.executors import HELP
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.tuning.autotune import AutotuneResult
@@ -20,37 +21,39 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "tune"]
 
 
-def add_to(commands: Any) -> None:
-    """Adds the command."""
+def add_to(commands: Commands) -> None:
+    """Adds the command ``tune`` to the parser."""
     parser = commands.add_parser(
         "tune", help="find the fastest parameters of a kernel's factory, by modelled time",
-        description="Time a factory's kernel for every configuration of a space, without values, and print the table, fastest"
-                    " first. The winner is run once and compared with the configuration of the factory's defaults."
-                    " Configurations that do not fit the chip are listed with the reason. FILE is imported, not run as"
-                    " __main__.",
+        description="Model the time of a factory's kernel for every configuration of a space, without computing values, and"
+                    " print a table, fastest first. The fastest configuration is then run once, and its results are compared"
+                    " with those of the factory's default parameters. Configurations that cannot be compiled for the chip are"
+                    " listed with the reason. FILE is imported, not run as __main__.",
     )
     parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; a script with one factory needs no name")
     parser.add_argument("--space", metavar="VALUES", nargs="+", action="extend", default=[],
-                        help=f"values of parameters: {SPACE}; without it, the configurations of the factory's autotune")
+                        help=f"the values of parameters to try: {SPACE}; without --space, the configurations of the factory's"
+                             " autotune")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
-                        help="arguments that are fixed, such as M=4096")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="workers at a time (1)")
-    parser.add_argument("--executor", metavar="NAME", help=f"{HELP} (processes)")
+                        help="arguments of the factory that are the same in all configurations, such as M=4096")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="the number of workers (default: 1)")
+    parser.add_argument("--executor", metavar="NAME", help=f"where configurations are compiled: {HELP} (default: processes)")
     parser.add_argument("--trials", type=int, metavar="N",
-                        help="the number of configurations that an optimiser tries (pip install 'tilelang-npu[optuna]')")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the optimiser's seed (0)")
-    parser.add_argument("--timeout", type=float, default=100, metavar="S", help="seconds for a configuration (100)")
+                        help="try only N configurations, which an optimiser chooses (pip install 'tilelang-npu[optuna]')")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the seed of the optimiser (default: 0)")
+    parser.add_argument("--timeout", type=float, default=100, metavar="S",
+                        help="the time limit of a configuration in seconds (default: 100)")
     parser.add_argument("--table", metavar="FILE", help="write each row to the file as a line of JSON; a tuning that was"
                                                         " interrupted continues with it")
-    parser.add_argument("--picture", metavar="FILE.svg", help="draw the times of the configurations")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="rows to print; 0 for all (10)")
-    parser.add_argument("--no-check", action="store_true", help="do not run the winner to compare its values")
-    parser.add_argument("--chip", metavar="NAME", help="chip of kernels that name none; `chips` lists them")
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw the times of the configurations to this file")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="the number of rows to print; 0 for all (default: 10)")
+    parser.add_argument("--no-check", action="store_true", help="do not run the fastest configuration to compare its results")
+    parser.add_argument("--chip", metavar="NAME", help="the chip for kernels that name no chip; see `chips`")
     parser.set_defaults(command=tune)
 
 
 def tune(args: argparse.Namespace) -> int:
-    """Tunes, and prints the table."""
+    """Times the kernel for each configuration, prints the table, and returns the exit code."""
     from tilelang_npu.runtime.tuning.autotune import AutoTuner, Tuned
 
     wanted = asked(args.file)
@@ -88,7 +91,7 @@ def tune(args: argparse.Namespace) -> int:
 
 
 def _table(result: AutotuneResult, most: int) -> list[str]:
-    """The fastest configurations, one in each row."""
+    """Returns the rows of a table of the fastest configurations."""
     shown = result.tried[:most] if most > 0 else result.tried
     names = list(dict.fromkeys(name for _, config in shown for name in config))
     rows = [["us", "slower", *names]]
@@ -106,7 +109,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _left_out(result: AutotuneResult) -> list[str]:
-    """The reasons for which configurations were rejected, the most frequent first, each with an example."""
+    """Returns lines with the reasons for which configurations were rejected, the most frequent first, each with an example."""
     groups: dict[str, list[int]] = {}
     for place, one in enumerate(result.rejected):
         groups.setdefault(one.code or one.reason.partition(":")[0], []).append(place)
@@ -117,5 +120,5 @@ def _left_out(result: AutotuneResult) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _spelled(config: Mapping[str, Any]) -> str:
+def _spelled(config: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in config.items()) or "the only one"

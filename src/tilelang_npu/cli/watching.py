@@ -1,4 +1,4 @@
-"""``check --watch``: runs the same command again when a file in the folder of a checked file changes."""
+"""The option ``check --watch``, which runs the command again whenever a file in the folder of a checked file changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PAUSE = 0.2
 
 
 def watch(files: Sequence[str], words: Sequence[str]) -> NoReturn:
-    """Runs the command in its own process, now and after each change, until the user interrupts it.
+    """Runs the command in its own process, now and after each change, until the user interrupts the command.
 
     Args:
-        files: the files that the command names; scripts and .mlir files in their folders are watched.
-        words: the command line, whose ``--watch`` is left out.
+        files: the files that the command checks; all scripts and .mlir files in their folders are watched.
+        words: the words of the command line; ``--watch`` is removed.
     """
     command = [sys.executable, "-m", "tilelang_npu",
                *(word for word in words if len(word) < 3 or not "--watch".startswith(word))]
@@ -36,7 +36,7 @@ def watch(files: Sequence[str], words: Sequence[str]) -> NoReturn:
 
 
 def _state(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """The time of the last change of each file, and its length."""
+    """Returns the time of the last change and the size of each watched file."""
     found = {}
     for folder in folders:
         for path in folder.iterdir():

@@ -1,22 +1,31 @@
-"""Runs scripts that were written for TileLang-Ascend unmodified.
+"""Makes scripts that were written for TileLang-Ascend, or for TileLang on GPUs, run unmodified.
 
-``install()`` makes ``import tilelang`` and its submodules mean this package, and ``npu`` a device of torch, if the script uses
-torch; ``tilelang-npu run`` does so for its script. Importing ``tilelang_npu`` installs nothing.
+After ``install()``, ``import tilelang`` and imports of its submodules import this package, and ``npu`` is a device of torch if
+the script uses torch. While ``TILELANG_NPU_GPU`` is set, ``cuda`` is a name of that device too. ``tilelang-npu run`` calls
+``install()`` for its script, and ``--gpu`` sets the variable. Importing ``tilelang_npu`` does not.
 """
 
 from tilelang_npu.compat import alias, torch_npu
 from tilelang_npu.compat.alias import installed_elsewhere
 
-__all__ = ["install", "installed_elsewhere", "uninstall"]
+__all__ = ["install", "installed_elsewhere", "uninstall", "uninstall_gpu"]
 
 
 def install() -> None:
-    """Makes ``import tilelang`` mean this package, and torch's device ``npu`` the CPU, in the whole process. Idempotent."""
+    """Makes ``import tilelang`` import this package, and maps torch's device ``npu`` to the CPU, in the whole process.
+
+    While ``TILELANG_NPU_GPU`` is set, torch's device ``cuda`` is mapped too. Calling it again has no effect.
+    """
     alias.install()
     torch_npu.install()
 
 
 def uninstall() -> None:
-    """Undoes :func:`install`; modules that scripts have imported through the alias stay in them."""
+    """Undoes :func:`install`. Scripts keep the modules that they have already imported under the name ``tilelang``."""
     alias.uninstall()
     torch_npu.uninstall()
+
+
+def uninstall_gpu() -> None:
+    """Undoes what :func:`install` did for torch's device ``cuda``."""
+    torch_npu.uninstall_gpu()

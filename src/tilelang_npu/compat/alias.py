@@ -1,8 +1,8 @@
-"""``import tilelang`` as another name of this package, by a finder that comes before all others.
+"""Makes ``import tilelang`` import this package, by an import finder that precedes all others.
 
-``tilelang.x.y`` is the module ``tilelang_npu.x.y`` itself, not a copy: a name set in one is visible in the other. Two tables
-have the modules with another name here, and those whose names are in several modules here. An installed TileLang is hidden
-while the alias is installed.
+``tilelang.x.y`` is the module object ``tilelang_npu.x.y`` itself, not a copy, so an attribute that is set in one is visible in
+the other. Two tables list the exceptions: modules that have another name in this package, and modules whose attributes are
+defined in several modules of this package. An installed TileLang cannot be imported while the alias is installed.
 """
 
 from __future__ import annotations
@@ -17,43 +17,79 @@ from types import ModuleType
 from typing import NoReturn
 
 from tilelang_npu.module_aliases import AliasLoader
+from tilelang_npu.runtime.settings import environment
 
-__all__ = ["gathers", "install", "installed_elsewhere", "uninstall"]
+__all__ = ["gathers", "install", "installed_elsewhere", "is_own_module", "uninstall"]
 
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
 _MOVED: Mapping[str, str] = {
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
+    "tilelang.carver.arch.driver": "tilelang_npu.compat.carver.driver",
+    "tilelang.contrib.nvcc": "tilelang_npu.compat.nvcc",
     "tvm": "tilelang_npu.compat.tvm",
 }
-"""Modules with another name here, except those that this package has under both names."""
+"""For each module of TileLang that has another name in this package, that name; without modules that exist under both names."""
 _CARVER = "tilelang_npu.compat.carver"
+_GPU = "tilelang_npu.compat.gpu_host"
+_PROFILER = "tilelang_npu.runtime.reports.profiler"
 _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.carver.anneal": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
     "tilelang.carver.anneal.policy": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
-    "tilelang.carver.arch": {"Ascend": f"{_CARVER}.arch", "AscendArch": f"{_CARVER}.arch"},
+    "tilelang.autotuner.tuner": {"AutoTuner": "tilelang_npu.runtime.tuning.autotune"},
+    "tilelang.carver.arch": {"Ascend": f"{_CARVER}.arch", "AscendArch": f"{_CARVER}.arch", "CDNA": f"{_CARVER}.arch",
+                             "CUDA": f"{_CARVER}.arch"},
+    "tilelang.carver.roller": {"NoRasterization": f"{_CARVER}.templates"},
+    "tilelang.carver.roller.rasterization": {"NoRasterization": f"{_CARVER}.templates"},
+    "tilelang.backend": {}, "tilelang.contrib": {}, "tilelang.cuda": {}, "tilelang.tileop": {},
+    "tilelang.cuda.intrinsics": {"make_mma_swizzle_layout": "tilelang_npu.language.layouts"},
+    "tilelang.backend.target": {"determine_target": _GPU},
+    "tilelang.engine.callback": {"register_cuda_postproc_callback": _GPU},
+    "tilelang.profiler.bench": {"do_bench": _PROFILER, "suppress_stdout_stderr": _GPU},
+    "tilelang.tileop.base": {"GemmWarpPolicy": "tilelang_npu.language.matrix"},
+    "tilelang.utils.device": {"get_current_device": _GPU},
     "tilelang.carver.arch.ascend": {"Ascend": f"{_CARVER}.arch"},
     "tilelang.carver.template": dict.fromkeys(("MatmulTemplate", "ElementwiseTemplate", "GEMVTemplate"), _CARVER),
     "tilelang.carver.template.base": {"auto_infer_current_arch": f"{_CARVER}.arch"},
     "tilelang.engine": {"lower": "tilelang_npu.runtime.jit.factory"},
     "tilelang.language.fp8": {"determine_fp8_type": "tilelang_npu.compat.torch_types",
                               "determine_torch_fp8_type": "tilelang_npu.compat.torch_types"},
-    "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.settings.pass_config_keys"},
+    "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.settings.pass_config_keys", "simplify_prim_func": _GPU},
     "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.reports.profiler", "NPUUtils": f"{_CARVER}.arch",
                        "map_torch_type": "tilelang_npu.compat.torch_types"},
     "tilelang.utils.npu_arch": {"AscendArch": f"{_CARVER}.arch"},
     "tilelang.utils.npu_utils": {"NPUUtils": f"{_CARVER}.arch"},
-    "tilelang.utils.target": {"determine_platform": "tilelang_npu.compat.torch_types"},
+    "tilelang.utils.target": {"determine_platform": "tilelang_npu.compat.torch_types", "check_cuda_availability": _GPU,
+                              "check_hip_availability": _GPU, "determine_target": _GPU},
     "tilelang.utils.tensor": {"TensorSupplyType": "tilelang_npu.runtime.reports.profiler",
                               "get_tensor_supply": "tilelang_npu.runtime.reports.profiler",
                               "map_torch_type": "tilelang_npu.compat.torch_types",
                               "torch_assert_close": "tilelang_npu.compat.testing"},
 }
-"""Modules that exist only to import from: their names, and the module that defines each name."""
+"""For each module that scripts import names from and that has no counterpart in this package: the names, and the modules that
+define them."""
+
+
+_REFERENCES = dict.fromkeys(("flash_attn", "flash_attn_interface"), "tilelang_npu.compat.flash_attn")
+"""Packages with which GPU scripts compare their results, and the modules that stand for them if they are not installed, while
+``TILELANG_NPU_GPU`` is set."""
 
 
 def _target(name: str) -> str:
     return _MOVED.get(name, _PACKAGE + name[len(_ALIAS) :])
+
+
+class _PackageAliasLoader(AliasLoader):
+    """Returns another module, in which a module of TileLang can be found that is not below it in this package."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        vars(module).setdefault("__path__", [])
+
+
+def _is_package(name: str) -> bool:
+    """Whether TileLang has modules below the named one that this package finds by its tables."""
+    return name == "tvm" or any(known.startswith(f"{name}.") for known in (*_MOVED, *_GATHERED))
 
 
 class _Gather(Loader):
@@ -65,6 +101,23 @@ class _Gather(Loader):
     def exec_module(self, module: ModuleType) -> None:
         for name, home in _GATHERED[module.__name__].items():
             setattr(module, name, getattr(import_module(home), name))
+
+
+class _TvmPart(Loader):
+    """Makes a module of a part of ``tvm``, such as ``tvm.tirx``, which has the attributes of that part."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: the import system makes the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        part = import_module("tvm")
+        for name in module.__name__.split(".")[1:]:
+            part = getattr(part, name)
+
+        def find(name: str) -> object:
+            return getattr(part, name)
+
+        module.__getattr__ = find  # type: ignore[method-assign]  # Python calls a module's __getattr__, which the type does not declare
 
 
 class _Absent:
@@ -86,6 +139,11 @@ class _AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname in _REFERENCES:
+            wanted = environment.GPU.is_on() and PathFinder.find_spec(fullname, path) is None
+            return ModuleSpec(fullname, AliasLoader(_REFERENCES[fullname])) if wanted else None
+        if fullname.startswith("tvm."):
+            return ModuleSpec(fullname, _TvmPart(), is_package=True)
         if fullname not in (_ALIAS, "tvm") and not fullname.startswith(_ALIAS + "."):
             return None
         if fullname in _GATHERED:
@@ -95,7 +153,8 @@ class _AliasFinder(MetaPathFinder):
         except ModuleNotFoundError:
             exists = False
         if exists:
-            return ModuleSpec(fullname, AliasLoader(_target(fullname)))
+            loader = _PackageAliasLoader if _is_package(fullname) else AliasLoader
+            return ModuleSpec(fullname, loader(_target(fullname)))
         if fullname == f"{_ALIAS}.jit":  # a package there, a function here: an import below it raises a clear error
             vars(import_module(_PACKAGE).jit)["adapter"] = _Absent(
                 "tilelang.jit.adapter", f"{_PACKAGE} generates no AscendC or PTO text, and no library")
@@ -107,30 +166,38 @@ _FINDER = _AliasFinder()
 
 
 def install() -> None:
-    """Makes ``import tilelang`` mean this package, in the whole process. Idempotent."""
+    """Makes ``import tilelang`` import this package, in the whole process. Calling it again has no effect."""
     if _FINDER not in sys.meta_path:
         _forget()
         sys.meta_path.insert(0, _FINDER)
 
 
 def uninstall() -> None:
-    """Undoes :func:`install`; modules that scripts have imported through the alias stay in them."""
+    """Undoes :func:`install`. Scripts keep the modules that they have already imported under the name ``tilelang``."""
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
         _forget()
 
 
+def is_own_module(name: str) -> bool:
+    """Whether a module's name is one of TileLang's or TVM's, which this package provides where it can."""
+    return name.partition(".")[0] in (_ALIAS, _PACKAGE, "tvm")
+
+
 def gathers(name: str) -> bool:
-    """Whether the alias is installed and ``tilelang.<name>`` is a module that exists only to import from."""
+    """Whether the alias is installed and ``tilelang.<name>`` is a module that only collects names from other modules."""
     return _FINDER in sys.meta_path and f"{_ALIAS}.{name}" in _GATHERED
 
 
 def _forget() -> None:
-    for name in [name for name in sys.modules if name in (_ALIAS, "tvm") or name.startswith(_ALIAS + ".")]:
+    ours = sys.modules.get("tilelang_npu.compat.flash_attn")
+    for name in [name for name, module in sys.modules.items() if name.partition(".")[0] in (_ALIAS, "tvm")
+                 or (name in _REFERENCES and module is ours)]:
         del sys.modules[name]
 
 
 def installed_elsewhere() -> str | None:
-    """The path of an installed TileLang that the alias hides; None where there is none."""
+    """Returns the path of an installed TileLang, which cannot be imported while the alias is installed; None if there is none.
+    """
     spec = PathFinder.find_spec(_ALIAS)
     return None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)

@@ -1,21 +1,21 @@
-"""The outcome of a script or a test: one of five words, a reason of one line, and the user's line.
+"""Classifies how a script or a test ended: an outcome (one of five words), a reason in one line, and the user's source line.
 
-A script without output has not passed. A script has passed if it ended with exit code 0, a kernel ran, it printed no word for
-failure, and it reported success: by printing a verdict, or by an assertion that held after a kernel had run. Warnings of
-libraries are not verdicts.
+A script has passed if all of these hold: it ended with exit code 0, a kernel ran, it printed no word for failure, and it
+reported success, either by printing a verdict such as ``test passed!`` or by an assertion that held after a kernel had run.
+Warnings of libraries are not verdicts.
 """
 
 from __future__ import annotations
 
 import linecache
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from tilelang_npu.errors import Location, TileError
 
-__all__ = ["FAILED", "PASSED", "Case", "Outcome", "of_error", "of_output"]
+__all__ = ["FAILED", "PASSED", "Case", "Outcome", "asks_for_gpu", "of_error", "of_output"]
 
 Outcome = Literal["passed", "wrong", "refused", "timeout", "unsupported"]
 
@@ -25,20 +25,34 @@ FAILED = re.compile(r"^.*(\bFAIL(ED|URE)?\b|\bMISMATCH(ED)?\b|\b(does|do) not ma
 RAISED = re.compile(r"^Traceback \(most recent call last\):$(?:\n.*)*?\n(\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$",
                     re.MULTILINE)
 _FOREIGN = re.compile(r"CUDA|cuDNN|NVIDIA|HIP GPU", re.IGNORECASE)
+_NO_GPU = re.compile("|".join((
+    "Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available", "CUDA is not available",
+    "arguments from the 'CUDA' backend", "deserialize object on a CUDA device")))
+"""The messages of torch for a script that asks for CUDA on a machine without it."""
 _LONGEST = 200  # characters of a reason
+
+
+class CaseRecord(TypedDict):
+    """A :class:`Case` as an object for a JSON file."""
+
+    path: str
+    outcome: Outcome
+    reason: str
+    line: str | None
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Case:
-    """One script, or one test of a pytest file.
+    """The outcome of one script, or of one test of a pytest file.
 
     Attributes:
-        path: the file, relative to the surveyed folder; a test's name follows ``::``.
-        outcome: ``passed``; ``wrong``: numbers differ; ``refused``: an error; ``timeout``; ``unsupported``: it needs something
-            that is not simulated, or checks nothing.
-        reason: the reason in one line; empty where it passed.
-        line: the user's line as ``file:line: text``, or None.
-        seconds: its duration.
+        path: the path of the file, relative to the surveyed folder; for a test followed by ``::`` and the test's name.
+        outcome: ``passed``; ``wrong``: results differ from the expected ones; ``refused``: an error; ``timeout``;
+            ``unsupported``: the script needs something that is not simulated, or checks nothing.
+        reason: the reason for the outcome in one line; empty for ``passed``.
+        line: the user's source line that caused the outcome, as ``file:line: text``; None if there is none.
+        seconds: the duration in seconds.
     """
 
     path: str
@@ -47,9 +61,10 @@ class Case:
     line: str | None = None
     seconds: float = 0.0
 
-    def record(self) -> dict[str, Any]:
-        """The case as in the JSON file."""
-        return {**asdict(self), "seconds": round(self.seconds, 2)}
+    def record(self) -> CaseRecord:
+        """Returns the case as an object for the JSON file."""
+        return CaseRecord(path=self.path, outcome=self.outcome, reason=self.reason, line=self.line,
+                          seconds=round(self.seconds, 2))
 
 
 def _short(text: str) -> str:
@@ -76,19 +91,26 @@ def _user_line(error: BaseException, root: Path) -> Location | None:
     return found
 
 
+def asks_for_gpu(error: BaseException) -> bool:
+    """Whether an exception is torch's for a script that asks for CUDA on a machine without it."""
+    return not isinstance(error, TileError) and _NO_GPU.search(str(error)) is not None
+
+
 def of_error(error: BaseException, root: Path, kernels_ran: bool) -> tuple[Outcome, str, str | None]:
-    """The outcome, the reason and the line of a run that ended with an exception.
+    """Returns the outcome, the reason and the user's source line of a run that ended with an exception.
 
     Args:
         error: the exception.
-        root: the folder of the user's files.
-        kernels_ran: whether a kernel had run before.
+        root: the folder of the user's files; only lines in files below it are reported.
+        kernels_ran: whether a kernel had run before the exception.
     """
     if isinstance(error, TileError):
         outcome: Outcome = "unsupported" if error.code == "T702" else "wrong" if error.code == "S501" else "refused"
         return outcome, _short(f"{error.code}: {error.message}"), _spelled(error.location or _user_line(error, root), root)
     line = _spelled(_user_line(error, root), root)
     text = _short(f"{type(error).__name__}: {str(error).strip()}")
+    if asks_for_gpu(error):
+        return "unsupported", "it asks for CUDA; `tilelang-npu survey --gpu` runs it on the simulated NPU", line
     if isinstance(error, AssertionError):
         return ("wrong" if kernels_ran else "refused"), _numbers(error) or text, line
     if isinstance(error, (ImportError, FileNotFoundError, MemoryError)) or _FOREIGN.search(str(error)):
@@ -105,14 +127,14 @@ def _numbers(error: AssertionError) -> str:
 
 
 def of_output(said: str, complained: str, kernels_ran: bool, held: int, is_program: bool) -> tuple[Outcome, str]:
-    """The outcome and the reason of a script that ended with exit code 0.
+    """Returns the outcome and the reason of a script that ended with exit code 0.
 
     Args:
-        said: its output, and the text that it wrote itself to standard error.
-        complained: all of standard error. Libraries write warnings there, so only a traceback counts.
+        said: the script's standard output, and the text that the script itself wrote to standard error.
+        complained: everything that was written to standard error. Libraries write warnings there, so only a traceback counts.
         kernels_ran: whether a kernel ran.
-        held: the number of its assertions that held after a kernel had run.
-        is_program: whether it has a part that runs it as a program.
+        held: the number of the script's assertions that held after a kernel had run.
+        is_program: whether the script has a part under ``if __name__ == "__main__"``.
     """
     raised = RAISED.search(said) or RAISED.search(complained)
     if raised:

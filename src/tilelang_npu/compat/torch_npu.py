@@ -1,11 +1,13 @@
-"""Scripts written for ``torch_npu``, with a torch that has only the CPU.
+"""Makes scripts that use ``torch_npu`` run with a torch that supports only the CPU.
 
-While installed, ``import torch_npu`` works, ``torch.npu`` exists, and every device called ``npu`` is the CPU's memory.
-Installing does not import torch: torch is changed when the script imports it, so that kernels on NumPy arrays do not need it.
+After ``install()``, ``import torch_npu`` works, ``torch.npu`` exists, and every device named ``npu`` is mapped to the CPU's
+memory. ``install()`` does not import torch. torch is changed when the script imports it, so scripts that use NumPy arrays do
+not need torch.
 
-The parts: :mod:`.torch_npu_placement` maps devices, :mod:`.torch_npu_device` is ``torch.npu``, :mod:`.torch_npu_profiler` is
-``torch_npu.profiler``, :mod:`.torch_npu_operators` has the vendor's operators that scripts use as references, and
-:mod:`.torch_npu_arithmetic` makes half-precision products of references as fast as those of single precision.
+The parts: :mod:`.torch_npu_placement` maps devices; :mod:`.torch_npu_device` is ``torch.npu``; :mod:`.torch_npu_profiler` is
+``torch_npu.profiler``; :mod:`.torch_npu_operators` contains the vendor's operators that scripts use as references;
+:mod:`.torch_npu_arithmetic` replaces operations that torch computes differently on a card; and :mod:`.torch_cuda` makes
+``cuda`` a further name of the device while ``TILELANG_NPU_GPU`` is set.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-__all__ = ["install", "uninstall"]
+from tilelang_npu.runtime.settings import environment
+
+__all__ = ["install", "uninstall", "uninstall_gpu"]
 
 _VENDOR = "torch_npu"
-_PARTS = ("placement", "arithmetic")
-"""The modules that change torch, in order: the second wraps methods that the first has replaced."""
+_PARTS = ("torch_npu_placement", "torch_npu_arithmetic")
+"""The modules that change torch, in the order of installation: the second wraps methods that the first has replaced."""
+_GPU_PART = "torch_cuda"
+"""The module that changes torch for scripts that were written for a GPU, after the other ones."""
 
 
 class _Prepared(Loader):
@@ -85,27 +91,38 @@ def _forget() -> None:
 
 
 def _prepare() -> None:
-    for part in _PARTS:
-        import_module(f"tilelang_npu.compat.torch_npu_{part}").install()
+    """Changes torch; parts that have changed it already do nothing."""
+    for part in (*_PARTS, *([_GPU_PART] if environment.GPU.is_on() else [])):
+        import_module(f"{__package__}.{part}").install()
 
 
 def install() -> None:
-    """Makes devices called ``npu`` work, now or when torch is imported. Idempotent."""
-    if _FINDER in sys.meta_path:
-        return
-    _forget()
-    sys.meta_path.insert(0, _FINDER)
+    """Maps devices named ``npu``, and ``cuda`` while ``TILELANG_NPU_GPU`` is set, to the CPU: at once if torch is imported,
+    otherwise when it is. Calling it again has no effect.
+    """
+    if _FINDER not in sys.meta_path:
+        _forget()
+        sys.meta_path.insert(0, _FINDER)
     if "torch" in sys.modules:
         _prepare()
 
 
+def uninstall_gpu() -> None:
+    """Undoes what :func:`install` did for devices named ``cuda``."""
+    _uninstall_part(_GPU_PART)
+
+
+def _uninstall_part(part: str) -> None:
+    loaded = sys.modules.get(f"{__package__}.{part}")
+    if loaded is not None:
+        loaded.uninstall()
+
+
 def uninstall() -> None:
-    """Undoes :func:`install`. torch still parses the device's name, which cannot be removed."""
+    """Undoes :func:`install`, except that torch still accepts ``npu`` as a device name, which cannot be removed again."""
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)
     _forget()
-    for part in reversed(_PARTS):
-        loaded = sys.modules.get(f"tilelang_npu.compat.torch_npu_{part}")
-        if loaded is not None:
-            loaded.uninstall()
+    for part in (_GPU_PART, *reversed(_PARTS)):
+        _uninstall_part(part)

@@ -1,59 +1,58 @@
-"""Operations that torch computes otherwise on a card than on the CPU.
+"""Replaces operations that torch computes differently on an NPU card than on the CPU.
 
-Products of half-precision matrices: the CPU's results agree to within a rounding, but are two orders of magnitude slower where
-the processor has no half-precision arithmetic. Here they are accumulated in float32 in the order of the Cube core, as the
-simulator does for kernels, and rounded once; the exponential is that of the simulator's Vector core. A kernel and the library
-then agree to the bit where they do on a card.
+Products of half-precision matrices are accumulated in float32 in the order of the Cube core, as the simulator does for kernels,
+and rounded once. (torch's own CPU products have the same results except for rounding, but are 100 times slower on processors
+without half-precision arithmetic.) The exponential is that of the simulator's Vector core. So a kernel and the reference agree
+in each bit if they do on a card.
 
-On a card, losses take class numbers of int32, and an assignment between tensors that share memory is made; the CPU refuses
-both. A card does not check the indices of a gather: references mark hidden elements by an index past the end. The element that
-a card reads there is unspecified; here it is the last element, with a warning.
+Losses accept class numbers of type int32, and an assignment between tensors that share memory copies the source first; on the
+CPU, torch raises errors in both cases. A card does not check the indices of a gather, and some references mark hidden elements
+by an index past the end. A card then reads an unspecified element; here the last element is read, with a warning.
 """
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 
+from tilelang_npu.compat.replacements import Replacements
 from tilelang_npu.compat.torch_npu_placement import is_on_host
 from tilelang_npu.ops.products import product
 from tilelang_npu.runtime.settings.log import TileWarning
 
 __all__ = ["install", "uninstall"]
 
-torch: Any = import_module("torch")
 _COUNTS = (torch.int64, torch.int32)
 
 
+_replaced = Replacements()
+
+
 class _LibraryState:
-    library: Any = None
-    losses: dict[str, Any] = {}
-    replaced: dict[str, Any] = {}
-    """Methods of tensors that were replaced, with the class's own former method; None where it was inherited."""
+    library: torch.library.Library | None = None
 
 
 _LOW = ("float16", "bfloat16")
 _FLOATS = (*_LOW, "float32", "float64")
 
 
-def _named(kinds: tuple[str, ...], *tensors: Any) -> bool:
+def _named(kinds: tuple[str, ...], *tensors: torch.Tensor) -> bool:
     return all(str(tensor.dtype).removeprefix("torch.") in kinds for tensor in tensors)
 
 
-def _by_steps(left: Any, right: Any) -> Any:
+def _by_steps(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     found = product(left.detach().float().numpy(), right.detach().float().numpy())
     return torch.from_numpy(found).to(left.dtype)
 
 
-def _product_of(rank: int, operator: Callable[..., Any]) -> Callable[..., Any]:
+def _product_of(rank: int, operator: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The kernel of a product of matrices, or of batches of them. torch refuses operands that do not fit."""
 
-    def multiplied(left: Any, right: Any) -> Any:
+    def multiplied(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         fits = (left.dim() == right.dim() == rank and left.shape[:-2] == right.shape[:-2]
                 and left.shape[-1] == right.shape[-2])
         if fits and left.dtype is right.dtype and _named(_LOW, left, right) and left.numel() and right.numel():
@@ -67,7 +66,7 @@ def _product_of(rank: int, operator: Callable[..., Any]) -> Callable[..., Any]:
     return multiplied
 
 
-def _exp(values: Any) -> Any:
+def _exp(values: torch.Tensor) -> torch.Tensor:
     if values.dtype is not torch.float32 or not values.numel():
         inexact = values.dtype.is_floating_point or values.dtype.is_complex
         kind = values.dtype if inexact else torch.get_default_dtype()
@@ -77,20 +76,20 @@ def _exp(values: Any) -> Any:
     return found if values.is_contiguous() else torch.empty_like(values).copy_(found)  # with the strides that torch gives
 
 
-def _below_subclasses(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _below_subclasses(kernel: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """A kernel in which subclasses of tensors are plain tensors: torch has called their ``__torch_function__`` before."""
 
     @functools.wraps(kernel)
-    def computed(*args: Any) -> Any:
+    def computed(*args: object) -> torch.Tensor:
         with torch._C.DisableTorchFunctionSubclass():
             return kernel(*args)
 
     return computed
 
 
-def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
+def _loss(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     @functools.wraps(original)
-    def loss(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002  (torch's name)
+    def loss(input: torch.Tensor, target: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:  # noqa: A002  (torch's name)
         if target.dtype is torch.int32:
             target = target.long()
         return original(input, target, *args, **kwargs)
@@ -98,11 +97,11 @@ def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
     return loss
 
 
-def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
+def _assignment(original: Callable[..., None]) -> Callable[..., None]:
     """``x[i] = y``, also where ``y`` shares memory with ``x``, which the CPU refuses and a card copies."""
 
     @functools.wraps(original)
-    def assign(self: Any, key: Any, value: Any) -> None:
+    def assign(self: torch.Tensor, key: object, value: object) -> None:
         try:
             original(self, key, value)
         except RuntimeError as error:
@@ -113,7 +112,7 @@ def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
     return assign
 
 
-def _index(tensor: Any, indices: Any) -> Any:
+def _index(tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch.Tensor:
     """``tensor[indices]`` with index tensors.
 
     It replaces the operator that ``__getitem__`` calls, not ``__getitem__`` itself: a class with its own ``__getitem__`` is a
@@ -130,44 +129,34 @@ def _index(tensor: Any, indices: Any) -> Any:
         inside = [None if index is None else index.clamp(-size, size - 1)
                   for index, size in zip(indices, tensor.shape, strict=False)]
         found = _gather(tensor, inside)
-        warnings.warn(f"{error}: a card reads undefined memory there, here it is the last element", TileWarning, stacklevel=3)
+        warnings.warn(f"{error}: a card would read undefined memory, here the last element is read", TileWarning, stacklevel=3)
         return found
 
 
-def _gather(tensor: Any, indices: Any) -> Any:
-    return torch.ops.aten.index.Tensor_out(tensor, indices, out=torch.empty(0, dtype=tensor.dtype, device="cpu"))
+def _gather(tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    found: torch.Tensor = torch.ops.aten.index.Tensor_out(tensor, indices, out=torch.empty(0, dtype=tensor.dtype, device="cpu"))
+    return found
 
 
 def install() -> None:
-    """Replaces products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
-    if "__setitem__" not in _LibraryState.replaced:
-        _LibraryState.replaced["__setitem__"] = vars(torch.Tensor).get("__setitem__")
-        torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
-    for name in ("cross_entropy", "nll_loss"):
-        if name not in _LibraryState.losses:
-            _LibraryState.losses[name] = getattr(torch.nn.functional, name)
-            setattr(torch.nn.functional, name, _loss(_LibraryState.losses[name]))
+    """Replaces torch's matrix products, exponential, cross-entropy losses, gathers and assignments by those of this module."""
+    if not _replaced:
+        _replaced.replace(torch.Tensor, "__setitem__", _assignment(torch.Tensor.__setitem__))
+        for name in ("cross_entropy", "nll_loss"):
+            _replaced.replace(torch.nn.functional, name, _loss(getattr(torch.nn.functional, name)))
     if _LibraryState.library is None:
         _LibraryState.library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns that its own kernel is replaced, which is intended
-            kernels: dict[str, Callable[..., Any]] = {
+            kernels: dict[str, Callable[..., torch.Tensor]] = {
                 "mm": _product_of(2, torch.mm), "bmm": _product_of(3, torch.bmm), "exp": _exp, "index.Tensor": _index}
             for operator, kernel in kernels.items():
                 _LibraryState.library.impl(operator, _below_subclasses(kernel), "CPU")
 
 
 def uninstall() -> None:
-    """Restores torch's own functions."""
-    while _LibraryState.replaced:
-        name, own = _LibraryState.replaced.popitem()
-        if own is None:  # it was inherited: a copy of it in the class behaves differently in C
-            delattr(torch.Tensor, name)
-        else:
-            setattr(torch.Tensor, name, own)
-    while _LibraryState.losses:
-        name, original = _LibraryState.losses.popitem()
-        setattr(torch.nn.functional, name, original)
+    """Restores torch's own functions that :func:`install` has replaced."""
+    _replaced.undo()
     if _LibraryState.library is not None:
         _LibraryState.library._destroy()
         _LibraryState.library = None

@@ -1,24 +1,23 @@
-"""``torch.npu``: the chip that kernels are compiled for, as torch describes a device.
+"""The module ``torch.npu``, which describes the chip that kernels are compiled for as a device of torch.
 
-Calls are synchronous, so streams need no order and waits do nothing. Events measure modelled time: the time on the chip of the
-kernels between two events.
+All calls are synchronous, so streams and waits have no effect. Two events measure the modelled time that the kernels launched
+between them take on the chip.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+
+import torch
 
 from tilelang_npu.compat import torch_npu_profiler as profiler
+from tilelang_npu.compat.torch_npu_placement import card
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.settings import targets
-
-torch: Any = import_module("torch")
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "Event", "ExternalEvent", "FloatTensor",
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 _DEVICES = 16  # scripts choose among the cards of a server; all of them are the same model
-_MEMORY = 64 << 30  # bytes of HBM of an Ascend910B card
 config = SimpleNamespace(allow_internal_format=False)
 amp = torch.amp
 matmul = SimpleNamespace(allow_hf32=False)
@@ -47,7 +45,7 @@ class _DeviceState:
 
 @dataclass(frozen=True)
 class Properties:
-    """The result of ``get_device_properties``.
+    """The properties of a chip, as ``get_device_properties`` returns them.
 
     Attributes:
         name: the chip's name.
@@ -67,7 +65,7 @@ class Properties:
 
 
 def is_available() -> bool:
-    """True: the modelled NPU is always available."""
+    """Returns True: the modelled NPU is always available."""
     return True
 
 
@@ -91,7 +89,7 @@ ipc_collect = empty_cache
 
 
 def memory_allocated(device: object = None) -> int:
-    """0: device memory is the host's, and is not counted."""
+    """Returns 0: device memory is host memory, whose use is not counted."""
     return 0
 
 
@@ -100,37 +98,38 @@ utilization = memory_allocated
 
 
 def memory_stats(device: object = None) -> dict[str, int]:
-    """Empty: memory is not counted."""
+    """Returns an empty dictionary: the use of memory is not counted."""
     return {}
 
 
-def memory_snapshot() -> list[dict[str, Any]]:
-    """Empty: memory is not counted."""
+def memory_snapshot() -> list[dict[str, object]]:
+    """Returns an empty list: the use of memory is not counted."""
     return []
 
 
 def memory_summary(device: object = None, abbreviated: bool = False) -> str:
-    """One line that says that memory is not counted."""
+    """Returns a line of text which says that the use of memory is not counted."""
     return "device memory is the host's: none of it is counted"
 
 
 def mem_get_info(device: object = None) -> tuple[int, int]:
-    """The free and the total bytes of device memory."""
-    return _MEMORY, _MEMORY
+    """Returns the size of the chip's memory in bytes twice, as the free and as the total memory."""
+    memory = get_device_properties().total_memory
+    return memory, memory
 
 
 def device_count() -> int:
-    """The number of devices that a script may choose from."""
+    """Returns the number of devices."""
     return _DEVICES
 
 
 def current_device() -> int:
-    """The device that was set last."""
+    """Returns the index of the current device."""
     return _DeviceState.device
 
 
-def set_device(device: object) -> None:
-    """Chooses a device; all devices are the same model."""
+def set_device(device: int | str | torch.device) -> None:
+    """Sets the current device. All devices are the same modelled chip."""
     if isinstance(device, int):
         _DeviceState.device = device
     else:
@@ -138,14 +137,14 @@ def set_device(device: object) -> None:
 
 
 def can_device_access_peer(device: object, peer: object) -> bool:
-    """True: all devices are the host's memory."""
+    """Returns True: the memory of all devices is host memory."""
     return True
 
 
 class device:
-    """Chooses a device for the body of a ``with``."""
+    """A context manager that sets the current device."""
 
-    def __init__(self, device: object) -> None:
+    def __init__(self, device: int | str | torch.device) -> None:
         self.chosen = device
         self.before = 0
 
@@ -158,43 +157,43 @@ class device:
 
 
 class device_of(device):
-    """Chooses the device of a tensor for the body of a ``with``."""
+    """A context manager that sets the current device to the device of a tensor."""
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: torch.Tensor) -> None:
         super().__init__(max(obj.get_device(), 0))
 
 
 def get_device_properties(device: object = None) -> Properties:
-    """The chip of kernels that name none."""
+    """Returns the properties of the chip for which kernels are compiled by default."""
     chip = targets.select_chip(None, "auto", None)
-    return Properties(chip.name, chip.aic, chip.aiv, _MEMORY, chip.l2, chip.aic)
+    return Properties(chip.name, chip.aic, chip.aiv, chip.hbm, chip.l2, chip.aic)
 
 
 def get_device_name(device: object = None) -> str:
-    """The chip's name."""
+    """Returns the name of the chip for which kernels are compiled by default."""
     return get_device_properties().name
 
 
 def get_device_capability(device: object = None) -> None:
-    """None, with a warning, as in torch_npu: NPUs have no such number."""
+    """Returns None and issues a warning, as torch_npu does: NPUs have no compute capability."""
     warnings.warn("torch.npu.get_device_capability isn't implemented!", stacklevel=2)  # torch_npu's words
 
 
 def is_bf16_supported() -> bool:
-    """True: all modelled chips have bfloat16."""
+    """Returns True: all modelled chips support bfloat16."""
     return True
 
 
 def set_compile_mode(jit_compile: bool = False) -> None:
-    """Does nothing: it is for the vendor's operators, which are not compiled here."""
+    """Does nothing: the option is for the vendor's operators, which are not compiled here."""
 
 
 def set_option(option: object) -> None:
-    """Does nothing: it is for the vendor's operator compiler."""
+    """Does nothing: the option is for the vendor's operator compiler."""
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the device's random numbers, which come from the host's generator."""
+    """Seeds the device's random number generator, which is the host's generator."""
     torch.default_generator.manual_seed(seed)
 
 
@@ -202,47 +201,48 @@ manual_seed_all = manual_seed
 
 
 def seed() -> int:
-    """Seeds the device's random numbers with a random number, and returns it."""
+    """Seeds the device's random number generator with a random number, and returns that number."""
     return int(torch.default_generator.seed())
 
 
 def seed_all() -> None:
-    """Seeds the random numbers of all devices with a random number."""
+    """Seeds the random number generators of all devices with a random number."""
     seed()
 
 
 def initial_seed() -> int:
-    """The seed of the device's random numbers."""
+    """Returns the seed of the device's random number generator."""
     return int(torch.default_generator.initial_seed())
 
 
-def get_rng_state(device: object = "npu") -> Any:
-    """The state of the device's random numbers."""
+def get_rng_state(device: object = "npu") -> torch.Tensor:
+    """Returns the state of the device's random number generator."""
     return torch.default_generator.get_state()
 
 
-def set_rng_state(new_state: Any, device: object = "npu") -> None:
-    """Sets the state of the device's random numbers."""
+def set_rng_state(new_state: torch.Tensor, device: object = "npu") -> None:
+    """Sets the state of the device's random number generator."""
     torch.default_generator.set_state(new_state)
 
 
-def get_rng_state_all() -> list[Any]:
-    """The states of all devices' random numbers, which share one state."""
+def get_rng_state_all() -> list[torch.Tensor]:
+    """Returns the state of the random number generator of each device; all devices share one generator."""
     return [get_rng_state()]
 
 
-def set_rng_state_all(new_states: Any) -> None:
-    """Sets the states of all devices' random numbers, which share one state."""
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Sets the state of the random number generator that all devices share, to the last of the given states."""
     for state in new_states:
         set_rng_state(state)
 
 
-def _typed(name: str) -> Any:
-    def make(*args: Any, **kwargs: Any) -> Any:
-        return getattr(torch, name)(*args, **kwargs).to("npu")
+def _typed(name: str) -> Callable[..., torch.Tensor]:
+    def make(*args: object, **kwargs: object) -> torch.Tensor:
+        made: torch.Tensor = getattr(torch, name)(*args, **kwargs).to("npu")
+        return made
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"A tensor on the device, as ``torch.{name}`` makes one on the CPU."
+    make.__doc__ = f"Returns a tensor on the device, with the arguments of ``torch.{name}``."
     return make
 
 
@@ -257,31 +257,31 @@ def _is_in_bad_fork() -> bool:
 
 
 class Stream:
-    """A queue of work, which is always empty: work is executed at once."""
+    """A stream of torch. It is always empty, because all operations are executed immediately."""
 
     npu_stream = 0
     _as_parameter_ = 0
 
     def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
-        self.device = torch.device("npu", 0)
+        self.device = card()
 
     def synchronize(self) -> None:
-        """Does nothing: the work is finished."""
+        """Does nothing: all operations are finished."""
 
     def wait_stream(self, stream: object) -> None:
-        """Does nothing: the other stream's work is finished."""
+        """Does nothing: all operations of the other stream are finished."""
 
     def wait_event(self, event: object) -> None:
         """Does nothing: the event has happened."""
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Records an event, and returns it."""
+        """Records an event (a new one if none is given), and returns the event."""
         event = event or Event()
         event.record()
         return event
 
     def query(self) -> bool:
-        """Whether all work is finished."""
+        """Returns True: all operations are finished."""
         return True
 
 
@@ -289,7 +289,7 @@ _STREAM = Stream()
 
 
 def current_stream(device: object = None) -> Stream:
-    """The current stream."""
+    """Returns the current stream."""
     return _STREAM
 
 
@@ -297,12 +297,12 @@ default_stream = current_stream
 
 
 def set_stream(stream: object) -> None:
-    """Does nothing: all streams keep the program's order."""
+    """Does nothing: operations of all streams are executed in program order."""
 
 
 @contextmanager
 def stream(stream: object) -> Iterator[None]:
-    """A ``with`` that does nothing: all streams keep the program's order."""
+    """A context manager that does nothing: operations of all streams are executed in program order."""
     yield
 
 
@@ -310,17 +310,19 @@ StreamContext = stream
 
 
 class Event:
-    """A point in time on the device. Two of them give the modelled time of the kernels between them."""
+    """A point in time on the device; two events measure the modelled time of the kernels launched between them."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._at: float | None = None
 
     def record(self, stream: object = None) -> None:
-        """Records the current time."""
+        """Records the current modelled time."""
         self._at = listeners.clock_us()
 
     def elapsed_time(self, end: Event) -> float:
-        """The milliseconds to another event: the modelled time of the kernels between them; torch's own operators take none.
+        """Returns the time to another event in milliseconds.
+
+        This is the modelled time of the kernels that were launched between the two events. torch's own operators take no time.
 
         Raises:
             RuntimeError: one of the events was not recorded.
@@ -336,7 +338,7 @@ class Event:
     wait = synchronize
 
     def query(self) -> bool:
-        """Whether the event has happened."""
+        """Returns True: all operations are finished."""
         return True
 
 
@@ -344,30 +346,30 @@ ExternalEvent = Event
 
 
 class NPUGraph:
-    """A captured sequence. It is executed while it is captured, so its results exist before the first replay."""
+    """A captured sequence of operations, which is executed only once, while it is captured."""
 
     def replay(self) -> None:
-        """Does nothing: the results are those of the capture; inputs that changed since then are not read."""
+        """Does nothing: the results remain those of the capture, even if inputs have changed since then."""
 
     def reset(self) -> None:
         """Does nothing."""
 
     def pool(self) -> tuple[int, int]:
-        """The identity of a memory pool; graphs share no memory."""
+        """Returns the identifier of a memory pool, which has no effect."""
         return (0, 0)
 
 
 @contextmanager
 def graph(npu_graph: NPUGraph, *_: object, **__: object) -> Iterator[None]:
-    """Captures a sequence, by executing it."""
+    """A context manager that captures the operations in its body as a graph, by executing them."""
     yield
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """The identity of a memory pool; graphs share no memory."""
+    """Returns the identifier of a memory pool, which has no effect."""
     return (0, 0)
 
 
-def make_graphed_callables(callables: Any, *_: object, **__: object) -> Any:
-    """The callables themselves."""
+def make_graphed_callables(callables: object, *_: object, **__: object) -> object:
+    """Returns ``callables`` unchanged: they are executed without graphs."""
     return callables

@@ -1,34 +1,39 @@
-"""The operators of ``torch_npu`` that scripts use as references, written with torch's own operators.
+"""The operators of ``torch_npu`` that scripts use as references, implemented with torch's own operators.
 
-They compute in float32 and round once to the type of the result, as the vendor's do, and torch can differentiate them. An
-operator that is not here raises an error that names it when it is called.
+The operators compute in float32 and round once to the type of the result, as the vendor's operators do, and torch can
+differentiate them. A call of an operator of ``torch_npu`` that is not implemented raises an error that names the operator.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import torch
+from torch import Tensor
 
 from tilelang_npu.errors import TileError
-
-torch: Any = import_module("torch")
 
 __all__ = ["OPERATORS", "missing"]
 
 _ALL = (1 << 31) - 1
-"""The number of tokens that stands for all of them."""
+"""The default of ``pre_tockens`` and ``next_tockens``, which includes all tokens."""
 
 
-def npu_swiglu(x: Any, dim: int = -1) -> Any:
-    """``silu(a) * b``, where a and b are the halves of ``x`` along ``dim``."""
+def npu_swiglu(x: Tensor, dim: int = -1) -> Tensor:
+    """Returns ``silu(a) * b``, where ``a`` and ``b`` are the first and the second half of ``x`` along ``dim``."""
     a, b = x.float().chunk(2, dim)
     return (torch.nn.functional.silu(a) * b).to(x.dtype)
 
 
-def npu_swiglu_backward(grad: Any, x: Any, dim: int = -1) -> Any:
-    """The gradient of :func:`npu_swiglu` with respect to ``x``.
+def npu_swiglu_backward(grad: Tensor, x: Tensor, dim: int = -1) -> Tensor:
+    """Returns the gradient of :func:`npu_swiglu` with respect to ``x``.
 
-    ``grad`` has half the elements of ``x``; of a larger one the first elements are read, as the card reads its memory.
+    Args:
+        grad: the gradient of the result, with half as many elements as ``x``. If it has more elements, the first ones in memory
+            are used, as on a card.
+        x: the input of :func:`npu_swiglu`.
+        dim: the axis that is halved.
     """
     a, b = x.float().chunk(2, dim)
     if grad.numel() > a.numel():
@@ -37,35 +42,47 @@ def npu_swiglu_backward(grad: Any, x: Any, dim: int = -1) -> Any:
     return torch.cat((up * b * gate * (1 + a * (1 - gate)), up * a * gate), dim).to(x.dtype)
 
 
-def npu_gelu(x: Any, approximate: str = "none") -> Any:
-    """``gelu``; ``approximate`` is ``"none"`` or ``"tanh"``."""
+def npu_gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Returns the GELU of ``x``: exact if ``approximate`` is ``"none"``, or by the approximation ``"tanh"``."""
     return torch.nn.functional.gelu(x.float(), approximate=approximate).to(x.dtype)
 
 
-def npu_gelu_backward(dy: Any, x: Any, *, approximate: str = "none") -> Any:
-    """The gradient of :func:`npu_gelu`."""
-    return torch.ops.aten.gelu_backward(dy.float(), x.float(), approximate=approximate).to(x.dtype)
+def npu_gelu_backward(dy: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
+    """Returns the gradient of :func:`npu_gelu` with respect to ``x``, given the gradient ``dy`` of the result."""
+    made: Tensor = torch.ops.aten.gelu_backward(dy.float(), x.float(), approximate=approximate).to(x.dtype)
+    return made
 
 
-def npu_fast_gelu(x: Any) -> Any:
-    """``x * sigmoid(1.702 |x|) * exp(0.851 (x - |x|))``, the vendor's approximation."""
+def npu_fast_gelu(x: Tensor) -> Tensor:
+    """Returns the vendor's approximation of GELU: ``x * sigmoid(1.702 |x|) * exp(0.851 (x - |x|))``."""
     wide = x.float()
     size = wide.abs()
     return (wide / (1 + torch.exp(-1.702 * size)) * torch.exp(0.851 * (wide - size))).to(x.dtype)
 
 
-def npu_rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Any, Any]:
-    """``x / rms(x) * gamma`` over the last axis, and the reciprocal of the root mean square."""
+def npu_rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
+    """Returns ``x / rms(x) * gamma`` and ``1 / rms(x)``, where ``rms`` is the root mean square over the last axis."""
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
     return (wide * scale * gamma.float()).to(x.dtype), scale
 
 
 def npu_cross_entropy_loss(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,  # noqa: A002  (torch_npu's name)
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", ignore_index: int = -100,  # noqa: A002  (torch_npu's name)
     label_smoothing: float = 0.0, lse_square_scale_for_zloss: float = 0.0, return_zloss: bool = False,
-) -> tuple[Any, Any, Any, Any]:
-    """Cross entropy: the loss, the logarithms of the probabilities, the z-loss and the log-sum-exp for it."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Returns the cross entropy, the logarithms of the probabilities, the z-loss, and the log-sum-exp of each row.
+
+    Args:
+        input: the logits, [rows, classes].
+        target: the class of each row.
+        weight: the weight of each class; None for equal weights.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        ignore_index: the class number of rows that are ignored.
+        label_smoothing: the amount of label smoothing, from 0 to 1.
+        lse_square_scale_for_zloss: the factor of the squared log-sum-exp in the z-loss.
+        return_zloss: has no effect; the z-loss is always returned.
+    """
     wide = input.float()
     loss = torch.nn.functional.cross_entropy(wide, target.long(), weight, ignore_index=ignore_index, reduction=reduction,
                                              label_smoothing=label_smoothing)
@@ -74,8 +91,12 @@ def npu_cross_entropy_loss(
     return loss.to(input.dtype), torch.log_softmax(wide, -1).to(input.dtype), zloss.to(input.dtype), lse.to(input.dtype)
 
 
-def npu_rotary_mul(x: Any, r1: Any, r2: Any, rotary_mode: str = "half") -> Any:
-    """``x * r1 + rotated(x) * r2``: the halves swapped, or the pairs with ``"interleave"``; the first of the two is negated."""
+def npu_rotary_mul(x: Tensor, r1: Tensor, r2: Tensor, rotary_mode: str = "half") -> Tensor:
+    """Returns ``x * r1 + rotated(x) * r2``, the rotary position embedding.
+
+    For ``rotary_mode="half"``, ``rotated`` maps the halves ``(a, b)`` of the last axis to ``(-b, a)``; for ``"interleave"``, it
+    does so for each pair of neighbouring elements.
+    """
     wide = x.float()
     _only("npu_rotary_mul", rotary_mode=rotary_mode in ("half", "interleave"))
     if rotary_mode == "interleave":
@@ -87,14 +108,15 @@ def npu_rotary_mul(x: Any, r1: Any, r2: Any, rotary_mode: str = "half") -> Any:
     return (wide * r1.float() + rotated * r2.float()).to(x.dtype)
 
 
-def npu_moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None = None, padded_mode: bool = False) -> Any:
-    """Tokens sorted by their experts, and for each (token, choice) its row among the sorted tokens.
+def npu_moe_token_permute(tokens: Tensor, indices: Tensor, num_out_tokens: int | None = None, padded_mode: bool = False
+                          ) -> tuple[Tensor, Tensor]:
+    """Returns the tokens sorted by expert, and for each pair of token and expert the row in the sorted tokens.
 
     Args:
-        tokens: [tokens, hidden].
+        tokens: the tokens, [tokens, hidden].
         indices: the experts of each token, [tokens, k] or [tokens].
-        num_out_tokens: the number of rows to keep; all where None or 0.
-        padded_mode: False, as for the vendor's operator.
+        num_out_tokens: the number of sorted rows to return; None or 0 for all.
+        padded_mode: must be False, as for the vendor's operator.
     """
     _only("npu_moe_token_permute", padded_mode=not padded_mode)
     flat = indices.reshape(-1)
@@ -105,9 +127,18 @@ def npu_moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None 
 
 
 def npu_moe_token_unpermute(
-    permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
-) -> Any:
-    """The inverse of :func:`npu_moe_token_permute`; with ``probs`` [tokens, k] the weighted sum of a token's rows."""
+    permuted_tokens: Tensor, sorted_indices: Tensor, probs: Tensor | None = None, padded_mode: bool = False,
+    restore_shape: object = None
+) -> Tensor:
+    """Reverses :func:`npu_moe_token_permute`; with ``probs``, returns the weighted sum of the rows of each token.
+
+    Args:
+        permuted_tokens: the sorted rows, [tokens * k, hidden].
+        sorted_indices: the row of each pair of token and expert.
+        probs: the weight of each pair, [tokens, k]; None for one expert per token with weight 1.
+        padded_mode: must be False.
+        restore_shape: must be None.
+    """
     _only("npu_moe_token_unpermute", padded_mode=not padded_mode, restore_shape=restore_shape is None)
     choices = 1 if probs is None else probs.shape[1]
     rows = permuted_tokens.index_select(0, sorted_indices.long()).float()
@@ -117,8 +148,8 @@ def npu_moe_token_unpermute(
     return rows.sum(1).to(permuted_tokens.dtype)
 
 
-def npu_dynamic_quant(x: Any, *, smooth_scales: Any = None, dst_type: Any = None) -> tuple[Any, Any]:
-    """Each row as int8, and its scale: the largest absolute value of a row becomes 127."""
+def npu_dynamic_quant(x: Tensor, *, smooth_scales: Tensor | None = None, dst_type: object = None) -> tuple[Tensor, Tensor]:
+    """Returns each row of ``x`` quantised to int8, and the scale of each row; a row's largest absolute value becomes 127."""
     _only("npu_dynamic_quant", dst_type=dst_type in (None, torch.int8))
     wide = x.float() if smooth_scales is None else x.float() * smooth_scales.float()
     scale = wide.abs().amax(-1) / 127.0
@@ -126,13 +157,18 @@ def npu_dynamic_quant(x: Any, *, smooth_scales: Any = None, dst_type: Any = None
 
 
 def npu_fusion_attention(
-    query: Any, key: Any, value: Any, head_num: int, input_layout: str, *, scale: float = 1.0, atten_mask: Any = None,
-    keep_prob: float = 1.0, sparse_mode: int = 0, inner_precise: int = 0, pre_tockens: int = _ALL, next_tockens: int = _ALL,
+    query: Tensor, key: Tensor, value: Tensor, head_num: int, input_layout: str, *, scale: float = 1.0,
+    atten_mask: Tensor | None = None, keep_prob: float = 1.0, sparse_mode: int = 0, inner_precise: int = 0,
+    pre_tockens: int = _ALL, next_tockens: int = _ALL,
     **others: object,
-) -> tuple[Any, ...]:
-    """Attention; ``atten_mask`` is true for hidden elements. Layouts are ``BNSD``, ``BSND`` and ``BSH``.
+) -> tuple[Tensor | int | None, ...]:
+    """Returns the attention of the queries, the softmax's maxima, the softmax's sums, and four placeholders.
 
-    Without a mask nothing is hidden, whatever ``pre_tockens`` and ``next_tockens`` are; ``inner_precise`` has no effect.
+    ``input_layout`` must be ``BNSD``, ``BSND`` or ``BSH``. Elements for which ``atten_mask`` is true are hidden. Without a
+    mask, nothing is hidden, whatever the values of ``pre_tockens`` and ``next_tockens``; ``inner_precise`` has no effect.
+
+    Raises:
+        TileError: T190, an argument has a value that is not modelled.
     """
     _only("npu_fusion_attention", sparse_mode=sparse_mode == 0, **{name: value is None for name, value in others.items()})
     if atten_mask is not None:
@@ -162,15 +198,21 @@ def npu_fusion_attention(
 
 
 def npu_sparse_flash_attention(
-    query: Any, key: Any, value: Any, sparse_indices: Any, scale_value: float, sparse_block_size: int = 1,
-    actual_seq_lengths_query: Any = None, actual_seq_lengths_kv: Any = None, query_rope: Any = None, key_rope: Any = None,
-    layout_query: str = "BSND", layout_kv: str = "BSND", sparse_mode: int = 3, block_table: Any = None,
+    query: Tensor, key: Tensor, value: Tensor, sparse_indices: Tensor, scale_value: float, sparse_block_size: int = 1,
+    actual_seq_lengths_query: Tensor | Sequence[int] | None = None,
+    actual_seq_lengths_kv: Tensor | Sequence[int] | None = None, query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    layout_query: str = "BSND", layout_kv: str = "BSND", sparse_mode: int = 3, block_table: Tensor | None = None,
     attention_mode: int | None = None, **others: object,
-) -> tuple[Any, Any, Any]:
-    """Attention of each query over the rows that its indices choose: the result, and the softmax's maxima and sums.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the attention of each query over the rows that its sparse indices select, and the softmax's maxima and sums.
 
-    Queries are ``TND`` (with cumulative lengths of the batches) or ``BSND``; keys and values ``PA_BSND`` (pages, which
-    ``block_table`` lists) or ``BSND``, with one head. ``sparse_mode`` 3 hides the rows after the query.
+    The layout of queries must be ``TND`` (with cumulative lengths of the batches) or ``BSND``. The layout of keys and values,
+    which must have one head, must be ``PA_BSND`` (pages, which ``block_table`` lists) or ``BSND``. ``sparse_mode`` 3 hides the
+    rows after the query.
+
+    Raises:
+        TileError: T190, an argument has a value that is not modelled.
     """
     _only("npu_sparse_flash_attention", sparse_mode=sparse_mode in (0, 3), attention_mode=attention_mode in (None, 0, 2),
           **{name: value is None for name, value in others.items()})
@@ -180,6 +222,7 @@ def npu_sparse_flash_attention(
     queries = query if query_rope is None else torch.cat((query, query_rope), -1)
     batches = [slice(0, queries.shape[0])]
     if layout_query == "TND":
+        assert actual_seq_lengths_query is not None
         ends = [int(end) for end in actual_seq_lengths_query]
         batches = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
     else:
@@ -187,9 +230,11 @@ def npu_sparse_flash_attention(
         queries, sparse_indices = queries.flatten(0, 1), sparse_indices.flatten(0, 1)
     outs, highs, sums = [], [], []
     for number, rows in enumerate(batches):
-        paged = layout_kv == "PA_BSND"
-        own = keys[block_table[number].long()].flatten(0, 1) if paged else keys[number]
-        seen = value[block_table[number].long()].flatten(0, 1) if paged else value[number]
+        if layout_kv == "PA_BSND":
+            assert block_table is not None
+            own, seen = (pages[block_table[number].long()].flatten(0, 1) for pages in (keys, value))
+        else:
+            own, seen = keys[number], value[number]
         length = int(actual_seq_lengths_kv[number]) if actual_seq_lengths_kv is not None else own.shape[0]
         count = rows.stop - rows.start
         for place in range(rows.start, rows.stop):
@@ -223,13 +268,17 @@ def _refused(name: str, what: str) -> TileError:
                      help="compute the reference with torch's own operators")
 
 
-def missing(name: str) -> Any:
-    """A function that refuses the call of an operator which is not here; other names do not exist."""
+def missing(name: str) -> Callable[..., NoReturn]:
+    """Returns a function for an operator of ``torch_npu`` that is not implemented; calling the function raises T190.
+
+    Raises:
+        AttributeError: the name does not begin with ``npu_``, so it is no operator.
+    """
     if not name.startswith("npu_"):
         msg = f"module 'torch_npu' has no attribute {name!r}"
         raise AttributeError(msg, name=name)
 
-    def refuse(*_: object, **__: object) -> Any:
+    def refuse(*_: object, **__: object) -> NoReturn:
         raise _refused(name, "any arguments")
 
     return refuse

@@ -1,8 +1,8 @@
-"""``torch_npu.profiler``: the kernels that a script launches, with their modelled times, in the vendor's file formats.
+"""The module ``torch_npu.profiler``: records the kernels that a script launches, and writes the vendor's profile files.
 
-A profile has one row for each launch of a kernel of this package; torch's own operators take no time and have none. Its trace
-handler writes the files that scripts read: ``kernel_details.csv``, ``op_statistic.csv`` and ``trace_view.json`` in
-``*_ascend_pt/ASCEND_PROFILER_OUTPUT``.
+A profile has one row with the modelled time for each launch of a kernel of this package. torch's own operators take no time and
+have no rows. ``tensorboard_trace_handler`` writes the files that scripts read: ``kernel_details.csv``, ``op_statistic.csv`` and
+``trace_view.json`` in ``*_ascend_pt/ASCEND_PROFILER_OUTPUT``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
+
+from torch.profiler import ProfilerAction
 
 from tilelang_npu.runtime.jit import recording
 from tilelang_npu.runtime.kernel import listeners
@@ -30,28 +31,25 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.jit_kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch
 
-torch: Any = import_module("torch")
-
 __all__ = [
     "AiCMetrics", "ExportType", "ProfilerAction", "ProfilerActivity", "ProfilerLevel", "profile", "schedule",
     "supported_activities", "supported_ai_core_metrics", "supported_profiler_level", "tensorboard_trace_handler",
 ]
 
-ProfilerAction = torch.profiler.ProfilerAction
 _ACCELERATORS = {"AIV": "AI_VECTOR_CORE", "AIC": "AI_CORE", "MIX": "MIX_AIC"}
 _NUMBERS = count(1)
-"""The numbers of the directories that handlers write in this process."""
+"""The counter that makes the names of the written directories unique in this process."""
 
 
 class ProfilerActivity(Enum):
-    """The activities to profile; kernels are always profiled."""
+    """The kinds of activities that can be profiled. The choice has no effect: kernels are always profiled."""
 
     CPU = 0
     NPU = 1
 
 
 class ProfilerLevel(Enum):
-    """The level of detail of the vendor's profiler."""
+    """The levels of detail of the vendor's profiler. The choice has no effect."""
 
     Level_none = "Level_none"
     Level0 = "Level0"
@@ -60,7 +58,7 @@ class ProfilerLevel(Enum):
 
 
 class AiCMetrics(Enum):
-    """The counters of the vendor's profiler."""
+    """The groups of hardware counters of the vendor's profiler. The choice has no effect."""
 
     AiCoreNone = "ACL_AICORE_NONE"
     PipeUtilization = "ACL_AICORE_PIPE_UTILIZATION"
@@ -74,7 +72,7 @@ class AiCMetrics(Enum):
 
 
 class ExportType(Enum):
-    """The file formats of the vendor's profiler; text is written in any case."""
+    """The file formats of the vendor's profiler. The choice has no effect: text files are always written."""
 
     Text = "text"
     Db = "db"
@@ -88,29 +86,34 @@ class _ExperimentalConfig:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """All activities."""
+    """Returns all kinds of activities."""
     return set(ProfilerActivity)
 
 
 def supported_profiler_level() -> set[ProfilerLevel]:
-    """All levels."""
+    """Returns all levels of detail."""
     return set(ProfilerLevel)
 
 
 def supported_ai_core_metrics() -> set[AiCMetrics]:
-    """All kinds of counters."""
+    """Returns all groups of hardware counters."""
     return set(AiCMetrics)
 
 
-def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Callable[[int], Any]:
-    """The steps that are recorded: ``active`` of every ``wait + warmup + active``, after the first ``skip_first``.
+def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Callable[[int], ProfilerAction]:
+    """Returns a function that maps the number of a step to the profiler's action in that step.
+
+    Steps are grouped into cycles of ``wait + warmup + active`` steps, of which only the last ``active`` steps are recorded.
 
     Args:
-        wait: the first steps of a cycle, which are not recorded.
-        active: the last steps of a cycle, which are recorded.
-        warmup: the steps of a cycle between them, which are not recorded.
-        repeat: the number of cycles; 0 for all.
-        skip_first: the steps before the first cycle.
+        wait: the number of steps at the start of a cycle that are not recorded.
+        active: the number of steps at the end of a cycle that are recorded.
+        warmup: the number of steps in between, which are not recorded either.
+        repeat: the number of cycles with recorded steps; 0 for no limit.
+        skip_first: the number of steps before the first cycle.
+
+    Raises:
+        ValueError: ``active`` is not positive, or another number is negative.
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         msg = (f"wait={wait}, warmup={warmup}, repeat={repeat} and skip_first={skip_first} must not be negative,"
@@ -118,7 +121,7 @@ def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_firs
         raise ValueError(msg)
     length = wait + warmup + active
 
-    def action(step: int) -> Any:
+    def action(step: int) -> ProfilerAction:
         cycle, place = divmod(step - skip_first, length)
         if step < skip_first or (repeat and cycle >= repeat) or place < wait:
             return ProfilerAction.NONE
@@ -129,22 +132,22 @@ def schedule(wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_firs
     return action
 
 
-def _always(_: int) -> Any:
+def _always(_: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """One launch of a kernel.
+    """A recorded launch of a kernel.
 
     Attributes:
         name: the kernel's name.
-        step: the number of the step; None where the profile has no schedule.
-        start_us: the modelled time at which it began.
-        duration_us: the modelled time that it took.
-        cores: ``AIV``, ``AIC`` or ``MIX``.
+        step: the number of the step in which the kernel was launched; None if the profile has no schedule.
+        start_us: the modelled start time in microseconds.
+        duration_us: the modelled duration in microseconds.
+        cores: the cores that execute the kernel: ``AIV``, ``AIC`` or ``MIX``.
         blocks: the number of blocks.
-        mixed_blocks: in a kernel of both cores, the number of Vector cores that its blocks run on; else 0.
+        mixed_blocks: the number of Vector cores of all blocks if the kernel uses both cores, otherwise 0.
     """
 
     name: str
@@ -156,11 +159,30 @@ class LaunchedKernel:
     mixed_blocks: int
 
 
-class Averages(list[dict[str, Any]]):
-    """A row for each kernel: ``key``, ``count``, ``total_us``, ``mean_us``."""
+class KernelStatistics(TypedDict):
+    """The times of a kernel's launches: its name, its cores, and the number of launches."""
+
+    key: str
+    cores: str
+    count: int
+    total_us: float
+    mean_us: float
+    min_us: float
+    max_us: float
+
+
+class Averages(list[KernelStatistics]):
+    """A list with a dictionary for each kernel: name (``key``), number of launches (``count``), ``total_us``, ``mean_us``, and
+    more.
+    """
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **_: object) -> str:
-        """The rows as text, sorted by total time."""
+        """Returns the rows as a text table, sorted by total time.
+
+        Args:
+            sort_by: has no effect.
+            row_limit: the largest number of rows; a negative number for all.
+        """
         rows = sorted(self, key=lambda row: -row["total_us"])
         if row_limit >= 0:
             rows = rows[:row_limit]
@@ -176,16 +198,17 @@ class Averages(list[dict[str, Any]]):
 
 
 class profile:
-    """Records the kernels that run in its ``with``, or between ``start()`` and ``stop()``.
+    """A profile, which records the kernels that are launched in its ``with`` block, or between ``start()`` and ``stop()``.
 
     Args:
-        activities: the vendor's activities; kernels are recorded in any case.
-        schedule: the steps that are recorded; all where None. ``step()`` ends a step.
-        on_trace_ready: called with the profile after the last recorded step of a cycle, and at the end.
-        settings: settings of the vendor's profiler, which have no effect.
+        activities: the activities to profile; kernels are recorded in any case.
+        schedule: the result of :func:`schedule`, which selects the recorded steps; None to record all. ``step()`` ends a step.
+        on_trace_ready: a function that is called with the profile after the last recorded step of each cycle, and by ``stop()``
+            if the current step is a recorded one.
+        settings: other settings of the vendor's profiler, which have no effect.
     """
 
-    def __init__(self, *, activities: Iterable[object] | None = None, schedule: Callable[[int], Any] | None = None,
+    def __init__(self, *, activities: Iterable[object] | None = None, schedule: Callable[[int], ProfilerAction] | None = None,
                  on_trace_ready: Callable[[profile], object] | None = None, **settings: object) -> None:
         self.activities = set(activities) if activities else supported_activities()
         self.schedule = schedule or _always
@@ -194,7 +217,7 @@ class profile:
         self.current_action = self.schedule(0)
         self._stepped = schedule is not None
         self._kernels: list[LaunchedKernel] = []
-        self._metadata: dict[str, Any] = {}
+        self._metadata: dict[str, object] = {}
         self._open: AbstractContextManager[object] | None = None
 
     def __enter__(self) -> profile:
@@ -211,7 +234,7 @@ class profile:
             self._open.__enter__()
 
     def stop(self) -> None:
-        """Stops recording, and calls ``on_trace_ready`` for launches that it was not called for."""
+        """Stops recording, and calls ``on_trace_ready`` if the current step is a recorded one."""
         if self._open is None:
             return
         self._open.__exit__(None, None, None)
@@ -220,7 +243,7 @@ class profile:
             self._ready()
 
     def step(self) -> None:
-        """Ends a step."""
+        """Ends a step. After the last recorded step of a cycle, calls ``on_trace_ready`` and discards the recorded launches."""
         ended = self.current_action
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
@@ -249,27 +272,28 @@ class profile:
             start += part.time_us
 
     def events(self) -> list[LaunchedKernel]:
-        """The recorded launches."""
+        """Returns the recorded launches."""
         return list(self._kernels)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
-        """A row for each kernel."""
+        """Returns the number of launches and the times of each kernel; the arguments have no effect."""
         return Averages(_statistics(self._kernels))
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds a text to the trace."""
+        """Adds a text under ``key`` to the file ``profiler_metadata.json`` that is written with the trace."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Adds data, given as JSON, to the trace."""
+        """Adds data, given as JSON text, under ``key`` to the file ``profiler_metadata.json`` that is written with the trace.
+        """
         self._metadata[key] = json.loads(value)
 
     def export_chrome_trace(self, output_path: str | Path) -> None:
-        """Writes the launches for Perfetto or chrome://tracing."""
+        """Writes the recorded launches to a file that Perfetto and chrome://tracing can show."""
         write_whole(output_path, json.dumps(_trace(self._kernels)))
 
     def write(self, directory: Path) -> None:
-        """Writes the vendor's files into a directory."""
+        """Writes the vendor's profile files to the subdirectory ``ASCEND_PROFILER_OUTPUT`` of a directory."""
         output = directory / "ASCEND_PROFILER_OUTPUT"
         write_whole(output / "kernel_details.csv", _details(self._kernels))
         write_whole(output / "op_statistic.csv", _statistic_table(self._kernels))
@@ -280,13 +304,14 @@ class profile:
 
 def tensorboard_trace_handler(dir_name: str | os.PathLike[str] | None = None, worker_name: str | None = None,
                               analyse_flag: bool = True, async_mode: bool = False) -> Callable[[profile], None]:
-    """A function that writes the files of a profile.
+    """Returns a function for ``on_trace_ready``, which writes the files of a profile to a new directory.
 
     Args:
-        dir_name: the directory; ``ASCEND_WORK_PATH`` or the working directory where None.
-        worker_name: the beginning of the name of the new directory in it; the host's name and the process where None.
-        analyse_flag: whether the files are written.
-        async_mode: has no effect; files are written at once.
+        dir_name: the parent directory; None for that of the environment variable ``ASCEND_WORK_PATH``, or the working
+            directory.
+        worker_name: the first part of the new directory's name; None for the host's name and the process id.
+        analyse_flag: whether the files are written; otherwise the function does nothing.
+        async_mode: has no effect; files are written immediately.
     """
     def write(made: profile) -> None:
         if analyse_flag:
@@ -298,7 +323,7 @@ def tensorboard_trace_handler(dir_name: str | os.PathLike[str] | None = None, wo
     return write
 
 
-def _statistics(kernels: Sequence[LaunchedKernel]) -> list[dict[str, Any]]:
+def _statistics(kernels: Sequence[LaunchedKernel]) -> list[KernelStatistics]:
     rows: dict[str, list[LaunchedKernel]] = {}
     for one in kernels:
         rows.setdefault(one.name, []).append(one)
@@ -339,7 +364,7 @@ def _statistic_table(kernels: Sequence[LaunchedKernel]) -> str:
         for row in sorted(_statistics(kernels), key=lambda row: -row["total_us"]))])
 
 
-def _trace(kernels: Sequence[LaunchedKernel]) -> list[dict[str, Any]]:
+def _trace(kernels: Sequence[LaunchedKernel]) -> list[dict[str, object]]:
     names = [{"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "Ascend Hardware"}}]
     return [*names, *({"name": one.name, "ph": "X", "pid": 0, "tid": 0, "ts": one.start_us, "dur": one.duration_us,
                        "args": {"Task Type": _ACCELERATORS[one.cores], "Block Dim": one.blocks}} for one in kernels)]

@@ -1,28 +1,34 @@
-"""TileLang's host functions that use torch: types by name, and the platform of the chip that torch reports."""
+"""Host functions of TileLang that use torch: they return torch's types by name, and the platform of the chip."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tilelang_npu.runtime.settings import targets
+from tilelang_npu.target import family_of
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["determine_fp8_type", "determine_platform", "determine_torch_fp8_type", "map_torch_type"]
 
 
-def map_torch_type(name: str) -> Any:
-    """The type of torch with that name."""
+def map_torch_type(name: str) -> torch.dtype:
+    """Returns torch's type with the given name, such as ``float16``; TileLang's names of float8 types are accepted too."""
     import torch
 
     spelled = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn"}
-    return getattr(torch, spelled.get(str(name), str(name)))
+    found: torch.dtype = getattr(torch, spelled.get(str(name), str(name)))
+    return found
 
 
 def determine_fp8_type(fp8_format: str = "e4m3") -> str:
-    """The element type of a float8 format, ``"e4m3"`` or ``"e5m2"``.
+    """Returns the name of the element type for a float8 format, which must be ``"e4m3"`` or ``"e5m2"``.
 
     Raises:
-        ValueError: there is no such format.
+        ValueError: the format is unknown.
     """
     formats = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
     if fp8_format not in formats:
@@ -31,25 +37,25 @@ def determine_fp8_type(fp8_format: str = "e4m3") -> str:
     return formats[fp8_format]
 
 
-def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
-    """The type of torch of a float8 format; see ``determine_fp8_type``."""
+def determine_torch_fp8_type(fp8_format: str = "e4m3") -> torch.dtype:
+    """Returns torch's type for a float8 format, which must be ``"e4m3"`` or ``"e5m2"``."""
     return map_torch_type(determine_fp8_type(fp8_format))
 
 
 def determine_platform(platform: str = "auto") -> str:
-    """``A2``, ``A3`` or ``A5``. ``"auto"`` gives that of the chip that torch reports, ``A3`` where torch reports none.
+    """Returns the platform of a chip: ``A2``, ``A3`` or ``A5``.
 
-    Without torch it is that of the chip that kernels are compiled for.
+    Args:
+        platform: the platform itself, or ``"auto"`` for the platform of the chip that torch reports. If torch reports no chip,
+            the result is ``A3``. If torch is not loaded, it is the platform of the chip for which kernels are compiled by
+            default.
 
     Raises:
-        TileError: T706, there is no such platform.
+        TileError: T706, the platform is unknown.
     """
-    npu: Any = getattr(sys.modules.get("torch"), "npu", None)
+    npu: ModuleType | None = getattr(sys.modules.get("torch"), "npu", None)
     if platform != "auto" or npu is None:
         return targets.determine_platform(platform)
     if not npu.is_available():
         return "A3"
-    name = str(npu.get_device_properties(0).name)
-    if "910_95" in name or "950" in name:
-        return "A5"
-    return "A2" if "910B" in name else "A3"
+    return family_of(str(npu.get_device_properties(0).name)) or "A3"

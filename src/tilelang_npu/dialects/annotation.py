@@ -1,4 +1,4 @@
-"""annotation: marks with facts about a value, from which later passes read them."""
+"""annotation: an op that attaches attributes or named values to a value, for later passes to read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, fail, opera
 
 WRITES = ArrayAttr([StringAttr("write")])
 MAX_SLOTS = 1024
-"""The largest number of slots of a multi-buffer that is accepted: UB has this many rows of 192 bytes."""
+"""The largest accepted number of slots of a multi-buffer. UB has 1024 rows of 192 bytes."""
 STRINGS = OfClass((ArrayAttr,), "an array of strings")
 
 
 class EffectModeAttr(EnumAttr, name="annotation.effect_mode", cases={"write": 0, "read": 1}):
-    """The effect that a mark is treated to have on its value."""
+    """The memory effect, read or write, that passes must assume of an ``annotation.mark`` on its operand."""
 
 
 @irdl_attr_definition
 class FilterPassesAttr(TextAttr):
-    """The passes that may run on an op: ``#annotation.filter_passes<"canonicalize,cse">``."""
+    """The names of the passes that may run on an op, separated by commas: ``#annotation.filter_passes<"canonicalize,cse">``."""
 
     name = "annotation.filter_passes"
 
@@ -43,13 +43,13 @@ class MarkOp(DialectOp):
 
     def __init__(self, src: SSAValue | Operation, attributes: Mapping[str, Attribute] | None = None, *,
                  values: Mapping[str, SSAValue | Operation] | None = None, effects: Sequence[str] = ("write",)) -> None:
-        """Makes the mark.
+        """Builds the op.
 
         Args:
-            src: the value that is marked.
-            attributes: facts that are constants.
-            values: facts that are values of the program, by name.
-            effects: ``write``, ``read`` or both, which keep passes from moving the mark.
+            src: the value to which attributes and values are attached.
+            attributes: the attached attributes, by name.
+            values: the attached SSA values, by name.
+            effects: the memory effects that passes must assume, so that they do not move the op: ``write``, ``read`` or both.
         """
         named = dict(values or {})
         IRDLOperation.__init__(
@@ -58,10 +58,10 @@ class MarkOp(DialectOp):
                         "keys": ArrayAttr([StringAttr(key) for key in named]) if named else None})
 
     def verify_(self) -> None:
-        """Rule: the number of slots is possible."""
+        """Verifies that ``hivm.multi_buffer``, if present, is an integer from 1 to ``MAX_SLOTS``."""
         slots = self.attributes.get("hivm.multi_buffer")
         if slots is not None and not (isinstance(slots, IntegerAttr) and 1 <= slots.value.data <= MAX_SLOTS):
-            fail(f"hivm.multi_buffer is a number from 1 to {MAX_SLOTS}")
+            fail(f"hivm.multi_buffer must be an integer from 1 to {MAX_SLOTS}")
 
 
 Annotation = Dialect("annotation", [MarkOp], [EffectModeAttr, FilterPassesAttr])

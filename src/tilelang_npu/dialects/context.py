@@ -9,6 +9,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Dialect
 
+from tilelang_npu.plugin_loading import load_plugins
+
 _DIALECTS = {
     "func": "tilelang_npu.dialects.mlir.func:Func",
     "arith": "tilelang_npu.dialects.mlir.arith:Arith",
@@ -47,11 +49,13 @@ def _factory(place: str) -> Callable[[], Dialect]:
 def make_context(*, allow_unregistered: bool = False) -> Context:
     """Returns a context that knows every dialect that this package prints or parses.
 
-    A dialect's module is imported when text first names one of its ops or attributes.
+    A dialect's module is imported when the parsed text first names an op or an attribute of the dialect. The function loads
+    the plug-ins first, because they may add ops.
 
     Args:
         allow_unregistered: whether ops and attributes of other dialects are accepted in generic form.
     """
+    load_plugins()
     context = Context(allow_unregistered=allow_unregistered)
     context.load_dialect(Builtin)
     for name, place in _DIALECTS.items():

@@ -1,7 +1,7 @@
 """HACC: attributes of functions and modules on an NPU, such as kernel or host code, roles of arguments, the target chip.
 
-AscendNPU-IR has rules on which functions may carry which of the attributes, but never verifies them, because the check is
-attached to ``func.func`` from outside and does not run. So they are not verified here either.
+AscendNPU-IR defines which functions may carry which of these attributes, but never verifies this: it attaches the check to
+``func.func``, where the check does not run. So this module does not verify it either.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from tilelang_npu import target
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr, define_attributes
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.mlir.dlti import DataLayoutEntryAttr
+from tilelang_npu.target import Features
 
 
 class FunctionKindAttr(EnumAttr, name="hacc.function_kind", cases={"HOST": 1, "DEVICE": 2}):
-    """Whether a function runs on the host or on the device; required on kernels."""
+    """Whether a function runs on the host or on the device. Every kernel must have this attribute."""
 
 
 class ArgTypeAttr(EnumAttr, name="hacc.arg_type",
                   cases="ffts_base_address input output input_and_output workspace sync_block_lock tiling_key tiling_data "
                         "tiling_struct mesh_arg sanitizer_addr gm_addr sub_workspace"):
-    """The role of a kernel argument."""
+    """The role of a kernel argument, such as input, output, workspace or tiling data."""
 
 
 class HostFuncTypeAttr(EnumAttr, name="hacc.host_func_type", start=1,
                        cases="host_entry tiling_function infer_output_shape_function infer_workspace_shape_function "
                              "infer_sync_block_lock_num_function infer_sync_block_lock_init_function "
                              "get_tiling_struct_size_function infer_task_type_function infer_vf_mode_function"):
-    """The value that a host function computes for a kernel."""
+    """The purpose of a host function: the entry point, or the value that the function computes for a kernel."""
 
 
 HOST_FUNCTION_REFERENCES = define_attributes(
     SymbolAttr, "hacc", [case for case in HostFuncTypeAttr.CASES if case != "host_entry"],
-    "The host function of a kernel: ``#{}<@f>``.")
+    "The symbol of the host function that computes this value for a kernel: ``#{}<@f>``.")
 (RenameFuncAttr,) = define_attributes(SymbolAttr, "hacc", ["rename_func"], "The new name for a function: ``#{}<@f>``.")
 MARKERS = define_attributes(MarkerAttr, "hacc", (
     "hivmc_compatible_print", "export_as_dag", "dummy_func", "external_function_path", "cached_io", "no_io_alias",
-    "block_dim", "simt_module"), "``#{}``: a marker without contents.")
+    "block_dim", "simt_module"), "``#{}``: an attribute without contents, of which only the presence counts.")
 
 
 @irdl_attr_definition
@@ -59,14 +61,14 @@ class HIVMCVersionAttr(TextAttr):
 
 @irdl_attr_definition
 class InputIdxAttr(NumberAttr):
-    """The number of a kernel input among the inputs."""
+    """The index of a kernel argument among the inputs of the kernel, from 0: ``#hacc.input_idx<0>``."""
 
     name = "hacc.input_idx"
 
 
 @irdl_attr_definition
 class OutputIdxAttr(NumberAttr):
-    """The number of a kernel output among the outputs."""
+    """The index of a kernel argument among the outputs of the kernel, from 0: ``#hacc.output_idx<0>``."""
 
     name = "hacc.output_idx"
 
@@ -74,12 +76,15 @@ class OutputIdxAttr(NumberAttr):
 DEVICE_SPEC_KEYS: dict[str, int] = {key: number for number, key in enumerate(
     ("AI_CORE_COUNT", "CUBE_CORE_COUNT", "VECTOR_CORE_COUNT", "UB_SIZE", "L1_SIZE", "L0A_SIZE", "L0B_SIZE", "L0C_SIZE",
      "UB_ALIGN_SIZE", "L1_ALIGN_SIZE", "L0C_ALIGN_SIZE", "MINIMAL_D_CACHE_SIZE", "MAXIMUM_D_CACHE_SIZE", "ARCH"))}
-"""The keys of a device specification. All sizes are in bits."""
+"""The keys of a ``#hacc.target_device_spec``, each with its integer in the toolchain. All sizes are in bits."""
 
 
 @irdl_attr_definition
 class TargetDeviceSpecAttr(ParametrizedAttribute):
-    """The sizes of a chip: ``#hacc.target_device_spec<#dlti.dl_entry<"UB_SIZE", 1572864 : i32>, ...>``, sizes in bits."""
+    """The numbers of cores and the sizes of the memories of a chip, sizes in bits.
+
+    An example is ``#hacc.target_device_spec<#dlti.dl_entry<"UB_SIZE", 1572864 : i32>, ...>``.
+    """
 
     name = "hacc.target_device_spec"
     entries: ArrayAttr[DataLayoutEntryAttr]
@@ -120,24 +125,22 @@ def _spec_fault(entries: list[Attribute]) -> str:
 
 
 def target_of(op: Operation) -> str:
-    """The name of the chip in the ``hacc.target`` of the op's module; empty where the module has none."""
+    """Returns the chip's name in the attribute ``hacc.target`` of the module around an op.
+
+    Returns an empty string if the op is in no module or the module has no such attribute.
+    """
     parent: Operation | None = op
     while parent is not None and not isinstance(parent, ModuleOp):
         parent = parent.parent_op()
     if parent is None:
         return ""
-    target = parent.attributes.get("hacc.target")
-    return target.data if isinstance(target, (TargetAttr, StringAttr)) else ""
+    named = parent.attributes.get("hacc.target")
+    return named.data if isinstance(named, (TargetAttr, StringAttr)) else ""
 
 
-def is_ascend950(target: str) -> bool:
-    """Whether the chip is of the 950 series (also named 910_95)."""
-    return target.startswith(("Ascend950", "Ascend910_95"))
-
-
-def is_register_based(target: str) -> bool:
-    """Whether the chip's vector unit works on registers (310B and 950) rather than on memory (910B, 910_93)."""
-    return is_ascend950(target) or target.startswith("Ascend310B")
+def features_of(op: Operation) -> Features:
+    """Returns the features of the chip that the module around an op names; those of A2 if the module names no chip."""
+    return target.features_of(target_of(op))
 
 
 ATTRIBUTES: tuple[type[Attribute], ...] = (
@@ -149,5 +152,5 @@ Hacc = Dialect("hacc", [], [*ATTRIBUTES])
 __all__ = [
     "ATTRIBUTES", "DEVICE_SPEC_KEYS", "HOST_FUNCTION_REFERENCES", "MARKERS", "ArgTypeAttr", "FunctionKindAttr",
     "HIVMCVersionAttr", "Hacc", "HostFuncTypeAttr", "InputIdxAttr", "OutputIdxAttr", "RenameFuncAttr", "TargetAttr",
-    "TargetDeviceSpecAttr", "is_ascend950", "is_register_based", "target_of",
+    "TargetDeviceSpecAttr", "features_of", "target_of",
 ]

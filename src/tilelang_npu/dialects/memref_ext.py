@@ -1,4 +1,4 @@
-"""memref_ext: buffers in the workspace that the launch provides."""
+"""memref_ext: buffers in the workspace, a part of GM that the launch allocates for the kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMREF = OfClass((MemRefType,), "memref of any type values")
 
 @operation(untouched=("workspaceArg",))
 class AllocWorkspaceOp(DialectOp):
-    """A buffer in the kernel's workspace; several offsets are the slots of a multi-buffer."""
+    """Allocates a buffer in the kernel's workspace; several offsets are the slots of a multi-buffer."""
 
     name = "memref_ext.alloc_workspace"
     workspaceArg = opt_operand_def(MEMREF)
@@ -32,13 +32,13 @@ class AllocWorkspaceOp(DialectOp):
 
     def __init__(self, type_: MemRefType, *, workspace: SSAValue | Operation | None = None,
                  dynamic_sizes: Sequence[SSAValue | Operation] = (), offsets: Sequence[SSAValue | Operation] = ()) -> None:
-        """Makes the buffer.
+        """Builds the op.
 
         Args:
             type_: the type of the buffer.
             workspace: the kernel argument that is the workspace.
-            dynamic_sizes: one index value per dynamic axis.
-            offsets: byte offsets in the workspace, as index values; given once the workspace is planned.
+            dynamic_sizes: one index value per dynamic axis of the buffer.
+            offsets: the byte offsets of the buffer in the workspace, as index values; empty until a pass has assigned offsets.
         """
         IRDLOperation.__init__(self, operands=[workspace, list(dynamic_sizes), list(offsets)], result_types=[type_])
 

@@ -1,10 +1,10 @@
-"""scope: a region of one block, such as the work of one core."""
+"""scope: an op whose region of one block groups ops, such as the ops that one core executes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from typing_extensions import Self
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, lazy_traits_def, opt_prop_def, region_def, traits_def, var_operand_def, var_result_def
@@ -17,7 +17,7 @@ from tilelang_npu.dialects.ir.declaration import DialectOp, fail, operation
 
 @operation(untouched=("arguments",))
 class ReturnOp(DialectOp):
-    """Returns the results of the enclosing scope."""
+    """Terminates the region of a ``scope.scope`` with the values that become the results of the scope."""
 
     name = "scope.return"
     arguments = var_operand_def()
@@ -30,7 +30,7 @@ class ReturnOp(DialectOp):
 
 @operation()
 class ScopeOp(DialectOp):
-    """A region of one block: ``%r = scope.scope : () -> (i32) { ... scope.return %x : i32 } {attributes}``."""
+    """Executes a region of one block once: ``%r = scope.scope : () -> (i32) { ... scope.return %x : i32 } {attributes}``."""
 
     name = "scope.scope"
     no_inline = opt_prop_def(UnitAttr)
@@ -40,7 +40,14 @@ class ScopeOp(DialectOp):
 
     def __init__(self, body: Region | Block | Sequence[Operation], result_types: Sequence[Attribute] = (), *,
                  no_inline: bool = False, attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Makes the scope; a body without a ``scope.return`` gets one."""
+        """Builds the op; appends a ``scope.return`` to a body that has none.
+
+        Args:
+            body: the region, the block, or the ops of the body.
+            result_types: the types of the results.
+            no_inline: whether passes must keep the scope separate from the ops around it.
+            attributes: further attributes.
+        """
         region = body if isinstance(body, Region) else Region(body if isinstance(body, Block) else Block(body))
         IRDLOperation.__init__(self, result_types=[list(result_types)], regions=[region],
                                properties={"no_inline": UnitAttr() if no_inline else None},
@@ -48,8 +55,8 @@ class ScopeOp(DialectOp):
         ensure_terminator(self, SingleBlockImplicitTerminator(ReturnOp))
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         parser.parse_punctuation(":")
         type_ = parser.parse_function_type()
         region = parser.parse_region()
@@ -60,7 +67,7 @@ class ScopeOp(DialectOp):
         return cls(region, type_.outputs.data, no_inline=no_inline, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         printer.print_string(" : ")
         printer.print_function_type((), self.result_types)
         printer.print_string(" ")

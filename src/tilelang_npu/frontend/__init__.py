@@ -1,7 +1,7 @@
-"""The front end: translates the Python source of a kernel to the tile dialect.
+"""The front end, which translates the Python source of a kernel to the tile dialect.
 
-``trace`` walks the statements of the function, evaluates its expressions in lexical frames and emits one module. The IR
-framework is imported when it is first used.
+``trace`` walks the statements of the kernel's syntax tree, evaluates the expressions with lexical scoping, and emits one
+module. The IR framework is only imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Finds the dialect of TileLang that a kernel is written in, by the operations that it uses.
+"""Determines the dialect of TileLang in which a kernel is written, by the operations that the kernel uses.
 
-The source of a kernel is that of its function and of all functions that its names lead to: macros, plain helpers, methods, and
-functions in containers. Only operations of the language count; an attribute of the author's own objects with the name of an
-operation, such as ``config.tile``, does not.
+Not only the kernel's own function is searched, but also all functions that are reachable through its names: macros, plain
+helpers, methods, and functions in containers. Only operations of the language count. An attribute of the author's own objects
+that has the name of an operation, such as ``config.tile``, does not count.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 from tilelang_npu import language, ops
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
+from tilelang_npu.source_dialects import TracedDialect
 from tilelang_npu.traced import source
-from tilelang_npu.traced.active_trace import Dialect
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
                     "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
 _ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address",
                       "printf", "dump_tensor", "set_deq_scale"})
 _LIBRARIES = frozenset({"tilelang_npu", "numpy", "torch", "scipy", "ml_dtypes", "xdsl", *sys.stdlib_module_names})
-"""Packages whose functions use no operation of the language."""
+"""The packages whose functions are not searched, because they use no operation of the language."""
 _MOST_MEMBERS = 256
-"""The number of members of a container that are looked at."""
+"""The largest number of members of a container that are searched for functions."""
 
 
 class _Unknown:
@@ -41,14 +40,18 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: Mapping[str, object] | None = None) -> Dialect:
-    """Returns ``npuir`` or ``ascendc``. A launch without ``is_npu`` is a kernel for GPUs, which npuir takes; a kernel without
-    any sign is ascendc, the default target.
+def detect(node: ast.FunctionDef, function: FunctionType | None = None,
+           bound: Mapping[str, object] | None = None) -> TracedDialect:
+    """Returns the dialect of a kernel, ``npuir`` or ``ascendc``.
+
+    A kernel with a launch without ``is_npu`` is written for GPUs and has the dialect ``npuir``. A kernel without operations
+    that are specific to a dialect has the dialect ``ascendc``, the default target.
 
     Args:
-        node: the definition of the kernel, or the part of its function that is the kernel.
-        function: its function, by which the names in the definition are resolved; without it only the definition is read.
-        bound: values of names where the definition begins, where it is a part of its function.
+        node: the syntax tree of the kernel: a function's definition, or the part of it that is the kernel.
+        function: the Python function, by which names are resolved. If it is None, names are not resolved, and only ``node`` is
+            searched.
+        bound: if ``node`` is a part of a function, the values of local names at the start of that part.
     """
     named: set[str] = set()
     for part, names in _sources(node, function, bound or {}):
@@ -57,7 +60,9 @@ def detect(node: ast.FunctionDef, function: FunctionType | None = None, bound: M
         named.update(_operations_named(part, names))
     if named & _ASCENDC:
         return "ascendc"
-    destination_last = {alias for op in ops.elementwise() for alias in op.aliases if not alias.startswith("tile.")}
+    # An operation of a plug-in has its plain name as an alias.
+    entries = [*ops.elementwise(), *(op for op in ops.operations().values() if op.name in op.aliases)]
+    destination_last = {alias for op in entries for alias in op.aliases if not alias.startswith("tile.")}
     if named & (_NPUIR | destination_last) or any(name.startswith("npuir_") for name in named):
         return "npuir"
     return "ascendc"
@@ -211,7 +216,7 @@ def _is_gpu_launch(call: ast.Call, names: _NamesRead) -> bool:
     elif function is not launch.Kernel:
         return False
     for keyword in call.keywords:
-        value: Any = names.value(keyword.value)
+        value: object = names.value(keyword.value)
         if keyword.arg is None:  # **options
             if not isinstance(value, Mapping):
                 return False

@@ -1,19 +1,18 @@
-"""Functions under ``jit`` that contain ``with T.Kernel`` themselves: a host part in plain Python, and the kernel below it.
+"""*Eager functions*: functions under ``jit`` that consist of a host part in plain Python and, below it, ``with T.Kernel``.
 
-The host part runs as Python at its own lines, except that ``A: T.Tensor(shape, dtype)`` declares a parameter of the kernel. It
-runs twice. The first time ``T.const`` returns stand-ins; where a declared shape has one of them, the argument's shape gives the
-size.
+The host part is executed as Python code, except that ``A: T.Tensor(shape, dtype)`` declares a parameter of the kernel. It runs
+twice. In the first run, ``T.const`` returns placeholders; if a declared shape contains a placeholder, the shape of the argument
+determines the size. In the second run, ``T.const`` returns the sizes.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
-from typing import Any
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language import eager
@@ -28,20 +27,21 @@ _DECLARE, _LOCALS, _OUTER = "__tilelang_declare__", "__tilelang_locals__", "__ti
 
 @dataclass(frozen=True)
 class HostParameter:
-    """A parameter of the kernel in the host part: its name and its annotation."""
+    """A declaration ``name: annotation`` of a kernel parameter, which the host part has executed."""
 
     name: str
-    annotation: Any
+    annotation: object
 
 
 @dataclass(frozen=True)
 class Made:
-    """A kernel of an eager function.
+    """A kernel that the host part of an eager function has created.
 
     Attributes:
-        kernel: the kernel: declared parameters in the order of the signature, then the tensors that the call allocates.
-        returned: the positions of the parameters that are returned.
-        kept: the positions of tensors that a call allocates and does not return.
+        kernel: the kernel. Its parameters are the declared ones in the order of the function's signature, then the tensors that
+            the call allocates with ``T.empty``.
+        returned: the positions of the kernel's parameters that the function returns.
+        kept: the positions of the tensors that a call allocates but does not return.
     """
 
     kernel: PrimFunc
@@ -50,18 +50,18 @@ class Made:
 
 
 class Eager:
-    """A function that declares its tensors in its body.
+    """An eager function, which declares the kernel's tensors in its body.
 
     Args:
-        function: the function.
-        found: its source.
-        place: the position of the statement ``with T.Kernel`` in the body.
+        function: the Python function.
+        found: the source of the function.
+        place: the index of the statement ``with T.Kernel`` in the function's body.
 
     Attributes:
-        parameters: the names of all parameters.
-        declared: the names of the kernel's parameters, in order.
-        unread: those of them that the host part does not read.
-        annotations: the annotations in the host part, which Python itself does not evaluate.
+        parameters: the names of all parameters of the function.
+        declared: the names of the parameters that are tensors or numbers of the kernel, in order.
+        unread: the names of ``declared`` that the host part does not read.
+        annotations: the syntax trees of the annotations in the host part, which Python itself does not evaluate.
     """
 
     def __init__(self, function: FunctionType, found: source.Source, place: int) -> None:
@@ -92,17 +92,19 @@ class Eager:
                         and node.target.id in self.parameters):
                     yield node.target.id, node
 
-    def sizes(self, arguments: Mapping[str, Any], named: Mapping[str, int]) -> dict[str, int]:
-        """The sizes by name: those that are given, and those that the shapes of arguments determine.
+    def sizes(self, arguments: Mapping[str, object], named: Mapping[str, int]) -> dict[str, int]:
+        """Returns the sizes that ``T.const`` names: the given ones, and those that the shapes of the arguments determine.
 
-        The host part runs as far as it can with stand-ins for unknown sizes, without its assertions.
+        Executes the host part, without assertions, with placeholders for unknown sizes. If the host part raises an exception,
+        the declarations before it are used.
 
         Args:
-            arguments: by parameter; an argument with a shape determines sizes.
-            named: sizes that are known.
+            arguments: the arguments of the call by parameter name; an argument with a shape can determine sizes.
+            named: the sizes that are already known, by name.
 
         Raises:
-            TileError: T403, two arguments contradict each other; T151, the host part raises before it has declared the tensors.
+            TileError: T403, the shapes of two arguments contradict each other; T151, the host part raises an exception before
+                it has declared a tensor that determines an unknown size.
         """
         declared: list[HostParameter] = []
         stopped: Exception | None = None
@@ -121,7 +123,7 @@ class Eager:
                 if isinstance(size, eager.Size) and found.setdefault(size.name, int(length)) != length:
                     raise TileError(f"{size.name} is {found[size.name]} in {told[size.name]} and {length} in axis {axis} of "
                                     f"{one.name}", code="T403", location=self._at(one.name),
-                                    help="pass arrays that fit together")
+                                    help="pass arrays that have the same size in both axes")
                 if isinstance(size, eager.Size):
                     told.setdefault(size.name, f"axis {axis} of {one.name}")
         unknown = [name for name in asked if name not in found]
@@ -132,25 +134,26 @@ class Eager:
                             help=f"declare the tensors first, or compile({unknown[0]}=...)") from stopped
         return found
 
-    def make(self, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> Made:
-        """Runs the host part and returns the kernel.
+    def make(self, arguments: Mapping[str, object], sizes: Mapping[str, int]) -> Made:
+        """Executes the host part and returns the kernel.
 
         Args:
-            arguments: by parameter; a missing one is None in the host part.
-            sizes: the sizes that ``T.const`` returns.
+            arguments: the arguments of the call by parameter name; a missing argument is None in the host part.
+            sizes: the sizes that ``T.const`` returns, by name.
 
         Raises:
-            TileError: T151, a declaration that is neither a tensor nor a number; T708, a returned value that was not made here.
+            TileError: T151, a declaration was not executed, or a tensor has two names; T708, the function returns a value that
+                was not created with ``T.empty`` in the host part.
         """
         function, found = self._function, self._found
         with eager.known(sizes):
             names = self._run(self._code(asserts=True), arguments, [])
-        declared = {name: names[name] for name in self.declared if isinstance(names.get(name), HostParameter)}
+        declared = {name: value for name in self.declared if isinstance(value := names.get(name), HostParameter)}
         missing = [name for name in self.declared if name not in declared
                    and not isinstance(function.__annotations__.get(name), Tensor)]
         if missing:
-            raise TileError(f"the declaration of {missing[0]!r} was not reached", code="T151", location=self._at(missing[0]),
-                            help="declare each tensor on every way to the kernel")
+            raise TileError(f"the declaration of {missing[0]!r} was not executed", code="T151", location=self._at(missing[0]),
+                            help="declare each tensor on every path to `with T.Kernel`")
         self._check_names({name: value for name, value in names.items() if isinstance(value, (HostParameter, eager.Empty))})
         made = {name: value for name, value in names.items() if isinstance(value, eager.Empty)}
         returned = self._returned(made)
@@ -178,7 +181,7 @@ class Eager:
             if other != name:
                 place = self._assignments().get(name, self._found.node)
                 raise TileError(f"{name!r} is a second name of the tensor {other!r}", code="T151",
-                                location=span(place, self._found.file, self._found.lines), help=f"write {other} in its place")
+                                location=span(place, self._found.file, self._found.lines), help=f"use {other} instead")
 
     def _returned(self, made: Mapping[str, eager.Empty]) -> list[str]:
         if self._result is None or self._result.value is None:
@@ -188,9 +191,9 @@ class Eager:
         chosen = []
         for part in parts:
             if not isinstance(part, ast.Name) or part.id not in made or part.id in chosen:
-                raise TileError(f"`{ast.unparse(part)}` is returned, which no T.empty above the kernel made", code="T708",
-                                location=span(part, self._found.file, self._found.lines),
-                                help="make it with T.empty(shape, dtype); arguments are written in place and not returned")
+                raise TileError(f"`{ast.unparse(part)}` is returned, but is no tensor of a T.empty above the kernel",
+                                code="T708", location=span(part, self._found.file, self._found.lines),
+                                help="create it with T.empty(shape, dtype); arguments are written in place and not returned")
             chosen.append(part.id)
         return chosen
 
@@ -201,20 +204,20 @@ class Eager:
     def _at(self, name: str) -> Location:
         return span(self._places[name], self._found.file, self._found.lines)
 
-    def _run(self, code: CodeType, arguments: Mapping[str, Any], declared: list[HostParameter]) -> dict[str, Any]:
+    def _run(self, code: CodeType, arguments: Mapping[str, object], declared: list[HostParameter]) -> dict[str, object]:
         """The names at the end of the host part; its declarations are added to ``declared`` as they are executed."""
         function = self._function
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        given: dict[str, Any] = {name: cell.cell_contents for name, cell in free.items() if _is_full(cell)}
+        given: dict[str, object] = {name: cell.cell_contents for name, cell in free.items() if _is_full(cell)}
 
-        def declare(name: str, annotation: Any) -> HostParameter:
+        def declare(name: str, annotation: object) -> HostParameter:
             declared.append(HostParameter(name, annotation))
             return declared[-1]
 
-        names: dict[str, Any] = {}
+        names: dict[str, Callable[..., Callable[..., dict[str, object]]]] = {}
         exec(code, function.__globals__, names)
         host = names[_OUTER](**{name: given.get(name) for name in free}, **{_DECLARE: declare, _LOCALS: builtins.locals})
-        left: dict[str, Any] = host(**{name: arguments.get(name) for name in self.parameters})
+        left = host(**{name: arguments.get(name) for name in self.parameters})
         return {name: value for name, value in left.items() if name not in free and name not in (_DECLARE, _LOCALS)}
 
     def _code(self, *, asserts: bool) -> CodeType:
@@ -239,7 +242,7 @@ class Eager:
 
 
 def read(function: object) -> Eager | None:
-    """The function as an eager one; None where it does not contain ``with T.Kernel``, or has no source."""
+    """Returns the eager function for a Python function; None if it does not contain ``with T.Kernel``, or has no source."""
     if not isinstance(function, FunctionType):
         return None
     try:

@@ -1,4 +1,5 @@
-"""Calls in a kernel: functions of the language, macros, builtins on traced values, and the user's own helpers."""
+"""Evaluates calls in a kernel: of functions of the language, macros, Python builtins on traced values, and the author's
+helpers."""
 
 from __future__ import annotations
 
@@ -30,17 +31,19 @@ follows_kernels(__file__)
 
 
 class Calls(Expressions):
-    """Evaluates calls."""
+    """Evaluates the calls in one function's source, in addition to all other expressions."""
 
-    def _call(self, node: ast.Call) -> Any:
+    def _call(self, node: ast.Call) -> object:
         function = self.evaluate(node.func)
         if function is scalar.if_then_else and len(node.args) == 3 and not node.keywords:
             return self.conditional(*node.args)
         arguments = self._arguments(node)
-        keywords: dict[str, Any] = {}
+        keywords: dict[str, object] = {}
         for keyword in node.keywords:
-            value = self.evaluate(keyword.value)
-            keywords.update(value if keyword.arg is None else {keyword.arg: value})
+            if keyword.arg is None:
+                keywords.update(self.mapping(keyword.value))
+            else:
+                keywords[keyword.arg] = self.evaluate(keyword.value)
         outer = self.builder.location
         self.builder.location = self.where(node)
         try:
@@ -48,17 +51,30 @@ class Calls(Expressions):
         finally:
             self.builder.location = outer
 
-    def _arguments(self, node: ast.Call) -> list[Any]:
-        found: list[Any] = []
+    def _arguments(self, node: ast.Call) -> list[object]:
+        found: list[object] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                found.extend(self.evaluate(argument.value))
+                values: Any = self.evaluate(argument.value)
+                found.extend(values)
             else:
                 found.append(self.evaluate(argument))
         return found
 
-    def call(self, function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str) -> Any:
-        """Calls the value of an expression; ``text`` is its source, for messages."""
+    def call(self, function: object, arguments: Sequence[object], keywords: dict[str, object], text: str) -> object:
+        """Calls a function, a macro or another object, and returns the result.
+
+        Args:
+            function: the called object.
+            arguments: the values of the positional arguments.
+            keywords: the values of the keyword arguments by name.
+            text: the source of the called expression, for error messages.
+
+        Raises:
+            TileError: T141, T144, T145, T146, the object cannot be called with these arguments in a kernel; or an error that
+                the called function raised.
+            InternalError: a function of this package failed.
+        """
         if isinstance(function, Macro):
             return self.builder.inline(function, arguments, keywords)
         if isinstance(function, PrimFunc):
@@ -92,7 +108,7 @@ class Calls(Expressions):
             failed = _failed_call(function, arguments, keywords, text, problem)
             raise failed from (problem if isinstance(failed, InternalError) else None)
 
-    def _of_the_host(self, function: Any, library: str, arguments: Sequence[Any], text: str) -> TileError:
+    def _of_the_host(self, function: object, library: str, arguments: Sequence[object], text: str) -> TileError:
         """The error of a call of a Python or array library function with a value that is known on the device only."""
         from tilelang_npu import language
 
@@ -118,20 +134,20 @@ class Calls(Expressions):
 _ALSO_CALLED = {"maximum": "max", "minimum": "min", "amax": "max", "amin": "min", "fabs": "abs", "absolute": "abs",
                 "where": "if_then_else", "power": "pow", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "dot": "gemm",
                 "matmul": "gemm", "rint": "round"}
-"""The names in ``T`` of functions of array libraries."""
+"""For names of functions in array libraries, the name of the same function in ``T``."""
 
 
 _DEBUGGERS = ("pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "debugpy.breakpoint")
 
 
-def _is_debugger(function: Any) -> bool:
+def _is_debugger(function: object) -> bool:
     """Whether a function stops the program in a debugger."""
     return function is builtins.breakpoint or any(
         function is getattr(sys.modules.get(module), name, None)
         for module, _, name in (called.partition(".") for called in _DEBUGGERS))
 
 
-def _library(function: Any) -> str:
+def _library(function: object) -> str:
     """The library of a function that computes with numbers or arrays on the host; empty for other functions."""
     root = str(getattr(function, "__module__", None) or "").partition(".")[0]
     if root == "builtins":
@@ -139,7 +155,7 @@ def _library(function: Any) -> str:
     return root if root in ("math", "cmath", "numpy", "torch", "scipy") else ""
 
 
-def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str,
+def _failed_call(function: Callable[..., object], arguments: Sequence[object], keywords: dict[str, object], text: str,
                  problem: Exception) -> Exception:
     """The error for an exception of a call: wrong arguments, a fault of this package, or an error of the user's helper."""
     try:
@@ -165,16 +181,16 @@ def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, An
 
 
 _OF_A_WRONG_KIND = (TypeError, AttributeError, ValueError, ArithmeticError, StopIteration)
-"""Exceptions that Python raises where a function cannot use an argument of this kind."""
+"""The exceptions that Python raises if a function is called with an argument of a wrong type or value."""
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, Expr):
         return str(value) if ":" in str(value) else f"a computed {value}"
     return shown(value)
 
 
-def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
+def _meant(signature: inspect.Signature, keywords: dict[str, object]) -> str:
     """A hint at the parameter that a misspelled keyword argument is closest to."""
     lowered = {name.lower(): name for name in signature.parameters}
     for keyword in keywords:
@@ -190,24 +206,24 @@ def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
 
 
 _ELSEWHERE = {"axis": "dim", "stages": "num_stages", "output": "out"}
-"""Names of parameters in NumPy and other libraries that are not similar to the name here."""
+"""For parameter names of NumPy and other libraries, the name of the parameter here, if the two names are not similar."""
 
 
-def _length(_: Calls, value: Any) -> Any:
+def _length(_: Calls, value: Any) -> object:
     if isinstance(value, Element) and not isinstance(value.buffer, Variable):
         raise TileError(f"an {value.describe()} has no length", code="T111",
-                        help="it is one element; take len() of the buffer")
+                        help="an element is one number; take len() of the buffer")
     return value.shape[0]
 
 
-def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def fold(_: Calls, *values: Any) -> Any:
+def _fold(function: Callable[..., object]) -> Callable[..., object]:
+    def fold(_: Calls, *values: Any) -> object:
         return functools.reduce(function, values if len(values) > 1 else tuple(values[0]))
 
     return fold
 
 
-_STAND_INS: dict[Any, Callable[..., Any]] = {
+_STAND_INS: dict[object, Callable[..., object]] = {
     builtins.len: _length,
     builtins.min: _fold(scalar.min),
     builtins.max: _fold(scalar.max),
@@ -220,7 +236,7 @@ _STAND_INS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _on_traced(function: Any) -> Callable[..., Any] | None:
+def _on_traced(function: object) -> Callable[..., object] | None:
     """The replacement of a Python builtin on traced values; None for other functions."""
     if isinstance(function, ScalarType):
         return None

@@ -1,10 +1,9 @@
-"""``with`` frames of a kernel: the launch, ``T.Scope`` and ``T.rs``."""
+"""Opens and closes the ``with`` blocks of a kernel: ``T.Kernel`` (a launch), ``T.Scope`` and ``T.rs``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
@@ -22,10 +21,12 @@ from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
-    """The block counts as numbers, or as expressions of symbolic dimensions and integer parameters that the host can evaluate.
+    """Returns the number of blocks along each axis of a launch.
+
+    A block count is a number, or an expression of symbolic dimensions and integer parameters, which the host can evaluate.
 
     Raises:
-        TileError: T150, a block count that only the device can compute, or that is not positive.
+        TileError: T150, a block count can only be computed on the device, or is not positive.
     """
     found: list[Dimension] = []
     for axis, count in enumerate(frame.blocks):
@@ -33,7 +34,7 @@ def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
         if isinstance(known, Expr):
             if known.symbol is None:
                 raise TileError(f"T.Kernel: block count {known} of axis {axis} is computed on the device", code="T150",
-                                help="the grid is a function of sizes, symbolic dimensions and integer parameters")
+                                help="the grid must be a function of sizes, symbolic dimensions and integer parameters")
             known = known.symbol
         if isinstance(known, int) and known <= 0:
             raise TileError(f"T.Kernel: block count {known} of axis {axis} is not positive", code="T150",
@@ -46,27 +47,31 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
     """The number of Vector cores of a block, and whether the author named their index."""
     axes, given = len(frame.blocks), len(names) if names is not None else 0
     with_index = names is not None and given == axes + 1
-    if frame.is_npu and builder.dialect == "ascendc":
+    explicit = with_index and names is not None and names[-1] != "_"
+    available, ascendc = builder.vector_cores, builder.dialect == "ascendc"
+    if frame.is_npu and ascendc:
         if axes != 1:
             raise TileError(f"T.Kernel: {axes} block counts; an ascendc kernel has a one-dimensional grid", code="T150",
                             help="launch the product of the counts and take the block id apart with // and %")
-        if frame.threads not in (None, 1, 2):
-            raise TileError(f"T.Kernel: threads={frame.threads}; a block has 1 or 2 vector cores", code="T150",
-                            help="leave threads out, or give 1 or 2")
-    spread = frame.is_npu and frame.threads in (1, 2)
-    if spread or not frame.is_npu:
+        if frame.threads is not None and frame.threads > max(available, 2):
+            most = "1 vector core" if available == 1 else f"1 {'or' if available == 2 else 'to'} {available} vector cores"
+            raise TileError(f"T.Kernel: threads={frame.threads}; a block has {most}", code="T150",
+                            help=f"leave threads out, or give {'1 or 2' if available <= 2 else f'1 to {available}'}")
+    if not frame.is_npu or frame.threads in (1, 2):
         _expect(names, given, (axes,), "the block id alone" if axes == 1 else f"{axes} block ids",
                 "" if frame.is_npu else "; is_npu=True gives the index of the Vector core after the block ids")
-        return (frame.threads or 1) if spread else 1, False
+        return min(frame.threads or 1, available) if frame.is_npu else 1, False
     _expect(names, given, (axes, axes + 1) if axes > 1 else (1, 2), "block ids and a sub-block id")
-    explicit = with_index and names is not None and names[-1] != "_"
-    if builder.dialect == "ascendc":
-        return 2, explicit
-    return (2, True) if explicit else (1, False)
+    if explicit:
+        return frame.counted_cores(available), True
+    return min(frame.threads or 2, available) if ascendc else 1, False
 
 
 def forget_unused_sub_blocks(builder: Builder) -> None:
-    """Removes an index of the Vector core that is not read (npuir): the body then runs once for each block, as with ``_``."""
+    """Removes the sub-block index from launches of the npuir dialect whose body does not read it.
+
+    The body then runs once for each block, as if the index were named ``_``.
+    """
     for launched in builder.launches if builder.dialect == "npuir" else ():
         index = launched.body.block.args[-1]
         if launched.explicit_sub_block is None:
@@ -84,7 +89,7 @@ def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yield
 
 
 @contextmanager
-def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> Iterator[Sequence[Any]]:
+def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> Iterator[Sequence[object]]:
     if builder.in_kernel:
         raise TileError("T.Kernel inside another T.Kernel is not supported", code="T150",
                         help="end the first `with` and put the second after it: they are launched one after the other")
@@ -94,10 +99,10 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     grid = grid_of(builder, frame)
     sub_blocks, explicit = _sub_blocks(builder, frame, names)
     counts = [extent(builder, count) for count in frame.blocks]
-    spread = builder.dialect == "ascendc" and frame.threads == 2 and not explicit
+    spread = builder.dialect == "ascendc" and frame.threads is not None and sub_blocks > 1 and not explicit
     opened = tile.LaunchOp([builder.index(count) for count in frame.blocks], sub_blocks, explicit, spread=spread)
     block = opened.body.block
-    values: list[Any] = []
+    values: list[object] = []
     for position, (argument, count) in enumerate(zip(block.args, counts + [sub_blocks] * explicit, strict=True)):
         if names is not None and position < len(names) and names[position].strip("_"):
             argument.name_hint = escape_name(names[position])
@@ -106,6 +111,7 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     builder.launches.append(opened)
     builder.grids.append(grid)
     builder.in_kernel = True
+    builder.threads = frame.gpu_threads
     if names is not None and len(names) > len(values):
         values.append(0)  # the `_` of `as (cid, _)`
     elif names is not None and len(names) == len(frame.blocks) == 1:
@@ -119,7 +125,7 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
 
 
 @contextmanager
-def _scope(builder: Builder, frame: launch.Scope, names: list[str] | None) -> Iterator[Sequence[Any]]:
+def _scope(builder: Builder, frame: launch.Scope, names: list[str] | None) -> Iterator[Sequence[object]]:
     _no_names(names, "T.Scope")
     builder.require_kernel("T.Scope")
     if builder.core is not None and builder.core != frame.core:
@@ -138,7 +144,7 @@ def _scope(builder: Builder, frame: launch.Scope, names: list[str] | None) -> It
 
 
 @contextmanager
-def _pipe(builder: Builder, frame: launch.rs, names: list[str] | None) -> Iterator[Sequence[Any]]:
+def _pipe(builder: Builder, frame: launch.rs, names: list[str] | None) -> Iterator[Sequence[object]]:
     _no_names(names, "T.rs")
     builder.require_kernel("T.rs")
     outer, builder.pipe = builder.pipe, frame.pipe
@@ -153,7 +159,10 @@ def _no_names(names: list[str] | None, what: str) -> None:
         raise TileError(f"`with {what}` yields nothing to name", code="T150", help="drop the `as`")
 
 
-FRAMES: dict[type, Callable[[Builder, Any, list[str] | None], AbstractContextManager[Sequence[Any]]]] = {
+FRAMES: dict[type, Callable[..., AbstractContextManager[Sequence[object]]]] = {
     launch.Kernel: _kernel, launch.Scope: _scope, launch.rs: _pipe,
 }
-"""The function that opens each ``with`` frame of the language."""
+"""For each class of ``with`` blocks of the language, the function that opens the block.
+
+Its arguments are the builder, the object after ``with``, and the names after ``as`` (or None); it returns a context manager
+that yields the values of these names."""

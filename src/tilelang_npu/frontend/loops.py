@@ -1,17 +1,16 @@
-"""Loops of a kernel: ``for`` over the language's loops and Python's ``range``, ``while``, ``break`` and ``continue``."""
+"""Traces the loops of a kernel: ``for`` over loops of the language or Python's ``range``, ``while``, ``break``, ``continue``.
+"""
 
 from __future__ import annotations
 
 import ast
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i64
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text.names import escape_name
@@ -25,10 +24,11 @@ from tilelang_npu.traced import jumps
 from tilelang_npu.traced.arithmetic import binary, compare
 from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.buffers import Variable
-from tilelang_npu.traced.conversions import bounds_of_index, extent
+from tilelang_npu.traced.conversions import Extent, bounds_of_index, extent
 from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.jumps import Jumps
 from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.locations import place_of
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.statement_numbers import StatementNumbers
 
@@ -40,12 +40,42 @@ _BY_HAND = ("skips statements of a loop whose order or stage is given",
 _IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
 
 
+def _refuse_reads_of_unset_variables(around: Block, last_before: Operation | None, body: Block) -> None:
+    """Refuses a ``T.Parallel`` that reads a scalar variable of its points before any statement of the point has written it.
+
+    The variable is allocated once, above the loop. Such a read would find the value of another point.
+
+    Args:
+        around: the block in which the loop will be.
+        last_before: the last operation of ``around`` before the loop's body was traced; the operations after it are the
+            allocations of the points' variables.
+        body: the body of the loop.
+
+    Raises:
+        TileError: T160, there is such a read.
+    """
+    first = around.first_op if last_before is None else last_before.next_op
+    unset = set[SSAValue]()
+    while first is not None:
+        unset.update(first.results)
+        first = first.next_op
+    for op in body.walk():
+        if isinstance(op, memref.StoreOp):
+            unset.discard(op.memref)
+        elif isinstance(op, memref.LoadOp) and op.memref in unset:
+            allocation = op.memref.owner
+            assert isinstance(allocation, tile.AllocOp)
+            name = allocation.label.data
+            raise TileError(f"{name} is read before the point of T.Parallel has set it", code="T160",
+                            location=place_of(op.location), help=f"give it a value first: {name} = T.alloc_var(dtype, init=0)")
+
+
 class Loops(Calls, ABC):
-    """Walks loops; a subclass walks the statements in them."""
+    """Traces the loops of one function's source; a subclass traces the statements in the loops."""
 
     @abstractmethod
     def body(self, statements: Sequence[ast.stmt]) -> None:
-        """Walks the statements of a block."""
+        """Traces the statements of a block."""
 
     @contextmanager
     def _inside(self, loop: Jumps) -> Iterator[None]:
@@ -90,9 +120,9 @@ class Loops(Calls, ABC):
         else:
             self._serial(node, loop)
 
-    def _serial(self, node: ast.For, loop: launch.Loop[Any]) -> None:
+    def _serial(self, node: ast.For, loop: launch.Loop[object]) -> None:
         if not isinstance(node.target, ast.Name):
-            raise TileError(f"T.{loop.kind} has one loop variable", code="T141",
+            raise TileError(f"T.{loop.kind} must have exactly one loop variable", code="T141",
                             help="write `for i in`").at(self.where(node.target))
         self._counted(node, loop, [node.target], loop.extents)
 
@@ -101,16 +131,16 @@ class Loops(Calls, ABC):
         """The names of the variables of a loop with ``count`` axes."""
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         if len(names) != count or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.{kind} over {count} extents has {count} loop variables, not {len(names)}", code="T141",
+            raise TileError(f"T.{kind} over {count} extents needs {count} loop variables, not {len(names)}", code="T141",
                             help="write one name per extent: `for i, j in`").at(self.where(node.target))
         return names
 
-    def _grid(self, node: ast.For, loop: launch.Loop[Any]) -> None:
+    def _grid(self, node: ast.For, loop: launch.Loop[object]) -> None:
         """Emits nested loops, one for each axis."""
         self._counted(node, loop, self._variables(node, "grid", len(loop.extents)),
                       [bound for size in loop.extents for bound in (0, size, 1)])
 
-    def _counted(self, node: ast.For, loop: launch.Loop[Any], names: Sequence[ast.expr], bounds: Sequence[Any]) -> None:
+    def _counted(self, node: ast.For, loop: launch.Loop[object], names: Sequence[ast.expr], bounds: Sequence[object]) -> None:
         """Emits the loop of the first name, around those of the other names; ``bounds`` has start, stop and step of each."""
         builder, location = self.builder, self.builder.location
         start, stop, step = (extent(builder, bound) for bound in bounds[:3])
@@ -143,18 +173,24 @@ class Loops(Calls, ABC):
             made.attributes[tile.UNROLL] = UnitAttr()
         builder.emit(made, location)
 
-    def _persistent(self, node: ast.For, loop: launch.Loop[Any]) -> None:
+    def _persistent(self, node: ast.For, loop: launch.Loop[object]) -> None:
         """Emits a loop over the waves, whose body is executed if the wave has a tile for this block."""
-        *domain, wave, group = (size for size in loop.extents if isinstance(size, int))  # T.Persistent takes no others
+        builder, location = self.builder, self.builder.location
+        *domain, wave, group = (extent(builder, size) for size in loop.extents)
+        assert isinstance(wave, int) and isinstance(group, int), "T.Persistent takes no others"
         names = self._variables(node, "Persistent", len(domain))
-        builder, location, total = self.builder, self.builder.location, math.prod(domain)
-        group = min(group, domain[-1])
-        group = group if domain[-1] % group == 0 else 1
-        lower, upper, step = (builder.index(bound) for bound in (0, -(-total // wave), 1))
+        last_size = domain[-1]  # along the only axis, tiles have the same order in bands of any width
+        group = min(group, last_size) if isinstance(last_size, int) else 1
+        group = group if isinstance(last_size, int) and last_size % group == 0 else 1
+        total: Extent = 1
+        for size in domain:
+            total = extent(builder, size if isinstance(total, int) and total == 1 else total * size)
+        waves = -(-total // wave) if isinstance(total, int) else extent(builder, (total + (wave - 1)) // wave)
+        lower, upper, step = (builder.index(bound) for bound in (0, waves, 1))
         block, inner, jumps_here = Block(arg_types=[IndexType()]), Block(), Jumps(builder.block)
         builder.epoch += 1
         with builder.at(block):
-            number = builder.scalar(block.args[0], INDEX, None, bounds_of_index(-(-total // wave)))
+            number = builder.scalar(block.args[0], INDEX, None, bounds_of_index(waves))
             linear = binary(builder, "add", binary(builder, "mul", number, wave), loop.index)
             condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
             with builder.at(inner), self.scopes.frame(FOR, repeats=True), self._inside(jumps_here):
@@ -177,21 +213,23 @@ class Loops(Calls, ABC):
             builder.emit(scf.YieldOp(), location)
         builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
 
-    def _parallel(self, node: ast.For, loop: launch.Loop[Any]) -> None:
+    def _parallel(self, node: ast.For, loop: launch.Loop[object]) -> None:
         names = self._variables(node, "Parallel", len(loop.extents))
         builder, location = self.builder, self.builder.location
         if builder.dialect == "ascendc" and len(loop.extents) > 2:
-            raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect it has one or two",
-                            code="T141", help="loop over the outer ones with T.serial")
+            raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect, at most two are allowed",
+                            code="T141", help="loop over the outer extents with T.serial")
         extents = [extent(builder, size) for size in loop.extents]
         values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
         block = Block(arg_types=[IndexType()] * len(extents))
         bounds = [bounds_of_index(size) for size in extents]
-        builder.in_parallel = True
+        last_before = builder.block.last_op
+        builder.around_parallel = builder.block
         try:
             self._loop_body(lambda: self.body(node.body), block, names, bounds, Jumps(builder.block, _IN_PARALLEL))
         finally:
-            builder.in_parallel = False
+            builder.around_parallel = None
+        _refuse_reads_of_unset_variables(builder.block, last_before, block)
         spoken, known = [name.id for name in names if isinstance(name, ast.Name)], [
             size if isinstance(size, int) else None for size in extents]
         refuse_races(block, spoken, known)

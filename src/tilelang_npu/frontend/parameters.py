@@ -1,16 +1,16 @@
-"""The parameters of a kernel."""
+"""Reads the declarations of a kernel's parameters: element types, shapes and symbolic dimensions."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language.elements import element_type
 from tilelang_npu.language.functions import PrimFunc, Unresolved
-from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.types import StridedTensor, Tensor
 from tilelang_npu.language.unsupported import Unsupported
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import source
@@ -23,11 +23,13 @@ class Parameter:
     """A parameter of a kernel.
 
     Attributes:
-        name: its name.
+        name: the name in the kernel's source.
         kind: ``tensor`` or ``scalar``.
-        dtype: its element type.
-        shape: the sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
-        location: where it is declared.
+        dtype: the element type of a tensor, or the type of a scalar.
+        shape: the size of each axis of a tensor, as a number or a symbolic dimension; None for a scalar.
+        location: the position of the declaration.
+        strides: for a tensor with gaps, the distance between neighbouring elements along each axis, in elements; None for other
+            parameters.
     """
 
     name: str
@@ -35,18 +37,20 @@ class Parameter:
     dtype: DType
     shape: tuple[Dimension, ...] | None
     location: Location
+    strides: tuple[Dimension, ...] | None = None
 
 
 def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int]) -> tuple[Parameter, ...]:
-    """The parameters of a kernel as its author declares them.
+    """Returns the parameters of a kernel, in order, as its author declares them.
 
     Args:
         function: the kernel.
-        found: its definition.
-        lengths: sizes of the first axis of tensors that replace the declared ones, by parameter.
+        found: the source of the kernel.
+        lengths: for some tensors, by parameter name, the size of the first axis to use instead of the declared one.
 
     Raises:
-        TileError: T140, T150, T151, a parameter has no annotation, or one that is neither a tensor nor a number.
+        TileError: T140, T150, T151, a parameter has no annotation, an annotation that is neither a tensor nor a number, or an
+            invalid size.
     """
     parameters = []
     for argument in _arguments(found):
@@ -58,19 +62,20 @@ def declared(function: PrimFunc, found: source.Source, lengths: Mapping[str, int
 
 
 def symbols_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    """The names of the symbolic dimensions of the parameters, each once, in order."""
+    """Returns the names of the symbolic dimensions in the parameters' shapes and strides, without repetition, in order."""
     return tuple(dict.fromkeys(
-        name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
+        name for parameter in parameters for size in (*(parameter.shape or ()), *(parameter.strides or ()))
+        if isinstance(size, Sym) for name in size.symbols()))
 
 
 def _arguments(found: source.Source) -> list[ast.arg]:
     given = found.node.args
     for extra, what in ((given.vararg, "*"), (given.kwarg, "**"), (given.kwonlyargs[0] if given.kwonlyargs else None, "*, ")):
         if extra is not None:
-            raise TileError(f"a kernel has positional parameters only, not `{what}{extra.arg}`", code="T151",
+            raise TileError(f"a kernel must have positional parameters only, not `{what}{extra.arg}`", code="T151",
                             location=span(extra, found.file, found.lines), help="declare each parameter by name")
     if given.defaults:
-        raise TileError("a kernel's parameters have no defaults", code="T151",
+        raise TileError("a kernel's parameters must not have defaults", code="T151",
                         location=span(given.defaults[0], found.file, found.lines),
                         help="make it a parameter of the factory")
     return [*given.posonlyargs, *given.args]
@@ -86,7 +91,8 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
                             help=f"write {name}: T.Tensor(shape, dtype), or {name}: T.int32 for a number")
         if isinstance(annotation, Tensor):
             dtype = element_type(annotation.dtype, f"parameter {name!r}")
-            return Parameter(name, "tensor", dtype, shape_of(name, annotation.shape), location)
+            strides = strides_of(name, annotation.strides) if isinstance(annotation, StridedTensor) else None
+            return Parameter(name, "tensor", dtype, shape_of(name, annotation.shape), location, strides)
         if isinstance(annotation, Unsupported):
             annotation.refuse(location)
         if isinstance(annotation, Unresolved):
@@ -103,11 +109,28 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
         raise error.at(location) from None
 
 
-def shape_of(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
-    """A declared shape as sizes.
+def strides_of(name: str, strides: tuple[object, ...]) -> tuple[Dimension, ...]:
+    """Returns declared strides as integers and symbolic dimensions.
 
     Raises:
-        TileError: T150, T151, a size that is not a positive integer.
+        TileError: T150, T151, as for a shape; T190, the last stride is not 1.
+    """
+    found = shape_of(name, strides)
+    if found[-1] != 1:
+        raise TileError(f"the last stride of {name!r} is {found[-1]}", code="T190",
+                        help="the last stride must be 1, because copies load rows: exchange the axes, or copy the array")
+    return found
+
+
+def shape_of(name: str, shape: tuple[object, ...]) -> tuple[Dimension, ...]:
+    """Returns the sizes of a declared shape, as integers and symbolic dimensions.
+
+    Args:
+        name: the name of the tensor, for error messages.
+        shape: the declared shape.
+
+    Raises:
+        TileError: T150, a size is not positive; T151, a size is not an integer, or the shape has no axes.
     """
     sizes: list[Dimension] = []
     for axis, size in enumerate(shape):

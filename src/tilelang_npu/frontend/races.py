@@ -1,13 +1,13 @@
-"""Finds points of a ``T.Parallel`` that store different values to one element.
+"""Finds races in ``T.Parallel``: points (iterations) that store different values to the same element.
 
-The points have no order, so the final value would be arbitrary. A store writes one element for several points if a variable of
-the loop is not in its index. It is no race if the value does not depend on that variable, if a condition on the variable lets
-one point through (``if i == k``, ``if mask[i]``), or if the value is computed from the element's old value, as in a sum: such a
-loop is executed point by point. Indices that are computed (``a[i // 2]``, ``a[where[i]]``) and ``T.alloc_var`` scalars are not
-judged.
+The points of a ``T.Parallel`` have no order, so the final value of such an element would be arbitrary. A store writes the same
+element at several points if a variable of the loop does not occur in the element's index. It is not a race in three cases: the
+value does not depend on that variable; a condition on the variable selects points (``if i == k``, ``if mask[i]``); or the value
+is computed from the element's old value, as in a sum (such a loop is executed point by point). Stores with computed indices
+(``a[i // 2]``, ``a[where[i]]``) and stores to ``T.alloc_var`` scalars are not checked.
 
-A point that reads an element which another point stores (``x[i, j] = x[j, i]``) depends on the order too. Such a loop is
-executed point by point, as by ``T.serial``, which may be intended: it is remarked.
+A loop in which a point reads an element that another point stores (``x[i, j] = x[j, i]``) depends on the order of the points
+too. It is executed point by point, as by ``T.serial``, and leads to a warning.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ORDERED = ("slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | None]) -> None:
-    """Checks the body of a loop.
+    """Raises an error if the body of a ``T.Parallel`` has a race.
 
     Args:
         block: the body; its arguments are the loop's variables.
-        names: the author's names of the variables.
-        extents: the number of values of each variable; None where it is not constant.
+        names: the names of the variables in the kernel's source.
+        extents: the number of values of each variable; None if the number is not constant.
 
     Raises:
-        TileError: T149, two points store different values to one element.
+        TileError: T149, two points store different values to the same element.
     """
     body = _Body(block)
     several = {axis for axis, extent in enumerate(extents) if extent != 1}
@@ -58,14 +58,16 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
 
 
 MOST_POINTS = 1 << 12
-"""The number of points of a loop that are compared; of a larger loop a part is."""
+"""The largest number of points of a loop that are compared; of a larger loop, only a corner of at most so many points is."""
 
 
 def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | None]) -> Iterator[TileError]:
-    """A remark for each element that one point reads and another one stores.
+    """Yields a warning for each load in a ``T.Parallel`` that at some point reads an element which another point stores.
 
     Args:
-        block, names, extents: as for :func:`refuse_races`.
+        block: the body; its arguments are the loop's variables.
+        names: the names of the variables in the kernel's source.
+        extents: the number of values of each variable; None if the number is not constant, and then nothing is yielded.
     """
     body = _Body(block)
     sizes = _corner([extent for extent in extents if extent is not None])
@@ -81,10 +83,10 @@ def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | No
                 reader, writer = (", ".join(f"{name} = {at}" for name, at in zip(names, point, strict=True)) for point in found)
                 label = author_name(store.memref, "the buffer")
                 yield TileError(f"a point of T.Parallel ({reader}) reads an element of {label} that another one ({writer}) "
-                                "stores, and the points have no order: they run one after another, the last index fastest",
+                                "stores: the points are executed one after another, the last index fastest",
                                 code="T149", location=place_of(load.location),
-                                help=f"T.copy {label} to a second buffer before the loop and read that, for the old values; "
-                                "T.serial where the order is intended")
+                                help=f"to read the old values, T.copy {label} to a second buffer before the loop and read"
+                                " that; if the order is intended, use T.serial")
 
 
 def _corner(extents: Sequence[int]) -> list[int]:
@@ -222,7 +224,7 @@ class _Body:
 
 
 def _is_scalar(value: SSAValue) -> bool:
-    """Whether it is the memory of a ``T.alloc_var``."""
+    """Whether a value is the memory of a ``T.alloc_var``."""
     kind = value.type
     local = tile.ScopeAttr(tile.OpenMemory.LOCAL)
     return isinstance(kind, MemRefType) and kind.get_shape() == (1,) and kind.memory_space == local

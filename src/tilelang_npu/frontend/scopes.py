@@ -1,4 +1,7 @@
-"""Names of a kernel: lexical frames inside the closure, the module and the builtins."""
+"""Resolves the names in a kernel's source: first in the blocks of the source, then in closure, module and builtins.
+
+Unlike in Python, a name that is bound in a block (the body of a loop, a branch or a ``with``) leaves scope at the block's end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.traced.buffers import Element
@@ -17,19 +19,19 @@ from tilelang_npu.traced.scalars import Expr
 
 @dataclass
 class Binding:
-    """The value of a name.
+    """The binding of a name to a value.
 
     Attributes:
-        value: the value.
-        location: where the name was bound.
-        assigned: whether an assignment or a call bound it, as Python knows them; not so for a loop variable or a block id.
-        superseded: an assignment of the name in an inner block that has ended, and the kind of that block. In Python the name
-            has the assigned value from then on, so this binding must not be read.
-        hidden: the remark for the next read of the name: an inner loop with a variable of that name has ended. In Python the
-            name has that variable's last value from then on.
+        value: the value of the name.
+        location: the position in the source where the name was bound.
+        assigned: whether an assignment or a parameter bound the name; False for loop variables and block ids.
+        superseded: a later assignment of the same name in an inner block that has ended, and the kind of that block. In Python,
+            the name would have the assigned value from then on, so reading this binding is an error.
+        hidden: a warning for the next read of the name, because an inner loop with a variable of the same name has ended. In
+            Python, the name would have that variable's last value from then on.
     """
 
-    value: Any
+    value: object
     location: Location
     assigned: bool = False
     superseded: tuple[Binding, str] | None = None
@@ -38,14 +40,14 @@ class Binding:
 
 @dataclass
 class SourceBlock:
-    """One block of the source.
+    """A block of the source and the names that are bound in it.
 
     Attributes:
-        kind: the kind of block, for messages: ``for`` loop, ``if`` body, ``with`` body, kernel, macro.
-        repeats: whether it is the body of a loop, which runs again with the names that it bound.
-        names: the bindings of the block.
-        departed: names that were bound in an inner block that has ended: the binding, and the kind of that block.
-        read: names from outside of the block that were read in it.
+        kind: the kind of the block, for messages: ``for`` loop, ``if`` body, ``with`` body, kernel or macro.
+        repeats: whether the block is the body of a loop.
+        names: the bindings of the block, by name.
+        departed: for each name that was bound in an inner block that has ended: the binding, and the kind of that block.
+        read: the names from outside of the block that were read in the block.
     """
 
     kind: str
@@ -72,19 +74,19 @@ class _Alternatives:
 
 
 _Ended = tuple[str, Binding, str]
-"""A name, its binding in a block that has ended, and the kind of that block."""
+"""A name that was bound in a block that has ended: the name, its binding, and the kind of the block."""
 
 
 class Scopes:
-    """The frames of one function's source, innermost last.
+    """The open blocks of one function's source, innermost last, and the function's closure, globals and builtins.
 
     Args:
-        function: the function, which gives the closure and the globals.
+        function: the function, whose closure and globals are used.
         kind: ``kernel`` or ``macro``, for messages.
-        caller: the names of the calling source, which a macro that is not hygienic sees first.
+        caller: for a macro that is not hygienic, the names at the call, which take precedence over closure and globals.
 
     Attributes:
-        remark: called with warnings for the author.
+        remark: a function that is called with each warning for the author.
     """
 
     def __init__(self, function: FunctionType, kind: str, caller: Scopes | None = None) -> None:
@@ -98,12 +100,12 @@ class Scopes:
 
     @contextmanager
     def frame(self, kind: str, *, repeats: bool = False, alternative: bool = False) -> Iterator[SourceBlock]:
-        """Opens a block; names bound in it leave scope at its end.
+        """Opens a block for the ``with`` statement; names that are bound in the block leave scope at its end.
 
         Args:
-            kind: the kind of block, for messages.
-            repeats: see :class:`SourceBlock`.
-            alternative: whether it is one of :meth:`alternatives`.
+            kind: the kind of the block, for messages.
+            repeats: whether the block is the body of a loop.
+            alternative: whether the block is one of the alternatives that :meth:`alternatives` has opened.
         """
         frame = SourceBlock(kind, repeats)
         self.frames.append(frame)
@@ -122,7 +124,10 @@ class Scopes:
 
     @contextmanager
     def alternatives(self) -> Iterator[None]:
-        """Opens a set of blocks of which one runs: the names that one of them binds do not affect the next."""
+        """Opens a set of alternative blocks, of which one is executed, such as the arms of a branch.
+
+        Names that are bound in one of the blocks do not affect the next one.
+        """
         blocks = _Alternatives()
         self._alternatives.append(blocks)
         try:
@@ -160,7 +165,8 @@ class Scopes:
                 self.remark(_hidden(name, what, binding).at(binding.location))
 
     def hidden(self, name: str) -> TileError | None:
-        """Returns and clears the remark for the first read of a name after an inner loop with a variable of that name."""
+        """Returns and clears the warning for reading a name after an inner loop with a variable of the same name; None if there
+        is no such warning."""
         for scopes in (self, self._caller):
             binding = scopes.binding(name) if scopes is not None else None
             if binding is not None:
@@ -168,12 +174,19 @@ class Scopes:
                 return remark
         return None
 
-    def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
-        """Binds a name in the innermost frame; for ``assigned`` see :class:`Binding`."""
+    def bind(self, name: str, value: object, location: Location, *, assigned: bool = False) -> None:
+        """Binds a name in the innermost block.
+
+        Args:
+            name: the name.
+            value: the value.
+            location: the position in the source.
+            assigned: whether an assignment or a parameter binds the name; False for loop variables and block ids.
+        """
         self.frames[-1].names[name] = Binding(value, location, assigned)
 
     def binding(self, name: str) -> Binding | None:
-        """The visible binding of a name in a frame; None for names from outside the function."""
+        """Returns the visible binding of a name in the open blocks; None if the name is bound in none of them."""
         for frame in reversed(self.frames):
             found = frame.names.get(name)
             if found is not None:
@@ -181,9 +194,10 @@ class Scopes:
         return None
 
     def carried(self, name: str) -> SourceBlock | None:
-        """The outermost loop inside of the frame that binds ``name`` whose body has read it.
+        """Returns the outermost loop that is inside of the block which binds ``name``, and whose body has read ``name``.
 
-        If the name were bound here, the loop's next iteration would have to read the new value.
+        If ``name`` were assigned at the current position, the next iteration of that loop would have to read the new value.
+        Returns None if there is no such loop.
         """
         found = None
         for frame in reversed(self.frames):
@@ -194,7 +208,9 @@ class Scopes:
         return found
 
     def encloses(self, name: str, kinds: tuple[str, ...]) -> SourceBlock | None:
-        """The outermost block of ``kinds`` inside of the frame that binds ``name``; None where there is none."""
+        """Returns the outermost block of one of ``kinds`` that is inside of the block which binds ``name``; None if there is
+        none.
+        """
         found = None
         for frame in reversed(self.frames):
             if name in frame.names:
@@ -203,11 +219,11 @@ class Scopes:
                 found = frame
         return None
 
-    def lookup(self, name: str) -> Any:
-        """The value of a name.
+    def lookup(self, name: str) -> object:
+        """Returns the value of a name.
 
         Raises:
-            TileError: T142, its binding has left scope; T140, it has none.
+            TileError: T142, the name was bound in a block that has ended; T140, the name is not bound.
         """
         for scopes in (self, self._caller):
             binding = scopes.binding(name) if scopes is not None else None
@@ -247,7 +263,7 @@ class Scopes:
 
     def _lost(self, name: str, binding: Binding, kind: str) -> TileError:
         """The error for a name that an inner block which has ended has bound."""
-        return TileError(f"{name!r} is out of scope: it was bound in the {kind} at {binding.location} and left with it",
+        return TileError(f"{name!r} is out of scope: it was bound in the {kind} at {binding.location}, which has ended",
                          code="T142", help=lasting(name, binding.value))
 
     def _missing(self, name: str) -> TileError:
@@ -256,8 +272,8 @@ class Scopes:
             return self._lost(name, *departed)
         if name in self._local:
             return TileError(f"name {name!r} is read before it is bound", code="T140",
-                             help="a name that the kernel assigns is local in Python: bind it above this line, or give the "
-                             "assigned value another name to read the factory's here")
+                             help="a name that the kernel assigns is local, as in Python: bind it above this line; or, to read "
+                             "the factory's value here, give the assigned value another name")
         if _is_offered(name):
             return TileError(f"name {name!r} is not defined", code="T140", help=f"did you mean T.{name}?")
         known = {key for frame in self.frames for key in frame.names}.union(self._closure, self._globals, dir(builtins))
@@ -270,7 +286,7 @@ class Scopes:
 def _hidden(name: str, what: str, inner: Binding) -> TileError:
     """The remark that a name keeps its meaning, where Python would give it the last value of an inner loop's variable."""
     return TileError(f"{name!r} is {what}; Python would read the last value of the loop at line {inner.location.line}, whose "
-                     "variable has the same name and ends with that loop in a kernel", code="T147",
+                     "variable has the same name; in a kernel, that variable ends with its loop", code="T147",
                      help=f"give the loop at line {inner.location.line} another variable")
 
 
@@ -280,12 +296,17 @@ def _is_offered(name: str) -> bool:
     return hasattr(language, name)
 
 
-def lasting(name: str, value: Any) -> str:
-    """The advice for a name that has to keep ``value`` after the block that binds it."""
+def lasting(name: str, value: object) -> str:
+    """Returns the advice for a name whose value is needed after the end of the block that binds the name.
+
+    Args:
+        name: the name.
+        value: the value, which determines the element type of the variable in the advice.
+    """
     if isinstance(value, (Expr, Element)):
         element = str(value.dtype)
     elif isinstance(value, (bool, int, float)):
         element = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
     else:
-        return f"bind {name!r} before that block to what it is in all of it; a buffer for each iteration is a row of one buffer"
-    return f'bind it before that block, as a scalar that the kernel changes: {name} = T.alloc_var("{element}", init=...)'
+        return f"bind {name!r} once, before that block; for one buffer per iteration, use the rows of one larger buffer"
+    return f'bind it before that block, as a scalar that the kernel can change: {name} = T.alloc_var("{element}", init=...)'

@@ -1,4 +1,4 @@
-"""Statements of a kernel: assignments, loops, branches, ``with`` frames and macros."""
+"""Traces the statements of a kernel: assignments, loops, branches, ``with`` blocks and macros."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
+from tilelang_npu.dispatch import assigned_references
 from tilelang_npu.errors import Location, TileError, shown
 from tilelang_npu.frontend import kernels
-from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
+from tilelang_npu.frontend.expressions import OPERATORS, GuardedTest, host_failure, is_traced
 from tilelang_npu.frontend.loops import FOR, WHILE, Loops
 from tilelang_npu.frontend.scopes import Scopes, lasting
 from tilelang_npu.language import launch
+from tilelang_npu.language.threads import ThreadGuard
 from tilelang_npu.traced import jumps, source
 from tilelang_npu.traced.active_trace import Inlined
 from tilelang_npu.traced.arithmetic import truth as traced_truth
@@ -29,10 +31,10 @@ from tilelang_npu.traced.scalars import Expr
 follows_kernels(__file__)
 
 MACRO_DEPTH = 100
-"""The depth of nested macros from which they count as an endless recursion."""
+"""The depth of nested macro calls that is treated as an endless recursion."""
 _IN_MACRO = "in the macro "
 _TOLD = 4
-"""The number of macros around an error that a message names."""
+"""The largest number of macro calls around an error that a message lists."""
 IF, WITH = "`if` body", "`with` body"
 
 _KEYWORDS: dict[type[ast.AST], str] = {
@@ -63,11 +65,11 @@ class _Branches:
 
 
 class Statements(Loops):
-    """Walks the statements of one function.
+    """Traces the statements of one function: evaluates the expressions, emits operations and binds names.
 
     Attributes:
-        depth: the number of macros around it.
-        is_macro: whether it is the body of a macro, which may end in ``return``.
+        depth: the number of nested macro calls in which the function is inlined.
+        is_macro: whether the function is a macro, which may end in ``return value``.
     """
 
     depth = 0
@@ -75,7 +77,7 @@ class Statements(Loops):
     _open_if: _Branches | None = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
-        """Walks the statements of a block."""
+        """Traces the statements of a block."""
         loop = self.builder.loops[-1] if self.builder.loops else None
         seen = loop.count if loop is not None else 0
         for place, statement in enumerate(statements):
@@ -86,8 +88,13 @@ class Statements(Loops):
                     jumps.walk_rest(self.builder, loop, partial(self.body, rest))
                 return
 
-    def function_body(self, statements: Sequence[ast.stmt]) -> Any:
-        """Walks a whole function and returns the value of its last ``return``."""
+    def function_body(self, statements: Sequence[ast.stmt]) -> object:
+        """Traces the body of a function and returns the value of the ``return`` at its end; None if there is none.
+
+        Raises:
+            TileError: T141, a macro returns a value after a jump out of an iteration of its caller's loop; or an error of a
+                statement.
+        """
         *rest, last = statements
         if not isinstance(last, ast.Return) or not (self.is_macro or last.value is None):
             self.body(statements)
@@ -98,12 +105,17 @@ class Statements(Loops):
         if last.value is None:
             return None
         if jumped != [loop.count for loop in self.builder.loops]:
-            raise TileError("a macro that leaves its caller's loop has no value to return", code="T141",
+            raise TileError("a macro that ends an iteration of its caller's loop cannot return a value", code="T141",
                             location=self.where(last), help="let it set a T.alloc_var scalar that the caller tests")
         return self.evaluate(last.value)
 
     def statement(self, node: ast.stmt) -> None:
-        """Walks one statement; operations that it emits and errors that it raises get its place."""
+        """Traces one statement; emitted operations and raised errors get the statement's position.
+
+        Raises:
+            TileError: T141, the statement is not supported in a kernel; T146, Python code of the author raised an exception; or
+                an error of a part of the statement.
+        """
         self.builder.location = self.where(node)
         handler = self.STATEMENTS.get(type(node))
         try:
@@ -154,7 +166,7 @@ class Statements(Loops):
         for target in node.targets:
             self._assign_to(target, value, node)
 
-    def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
+    def _assign_to(self, target: ast.expr, value: object, node: ast.stmt) -> None:
         if isinstance(target, ast.Name):
             self._assign_name(target, value, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -166,7 +178,7 @@ class Statements(Loops):
             raise TileError(f"assignment to {what} is not supported in a kernel", code="T141",
                             help="bind a plain name").at(self.where(target))
 
-    def _unpack(self, target: ast.Tuple | ast.List, value: Any, node: ast.stmt) -> None:
+    def _unpack(self, target: ast.Tuple | ast.List, value: object, node: ast.stmt) -> None:
         if is_traced(value) or not hasattr(value, "__iter__"):
             raise TileError(f"cannot unpack {shown(value)} into {len(target.elts)} names", code="T146",
                             help="bind it to one name").at(self.where(target))
@@ -177,18 +189,18 @@ class Statements(Loops):
         for name, part in zip(target.elts, parts, strict=True):
             self._assign_to(name, part, node)
 
-    def _assign_name(self, target: ast.Name, value: Any, node: ast.stmt) -> None:
+    def _assign_name(self, target: ast.Name, value: object, node: ast.stmt) -> None:
         binding = self.scopes.binding(target.id)
         fresh = isinstance(value, Buffer) and value.unnamed
         if binding is not None and isinstance(binding.value, Variable) and not fresh:
             if isinstance(value, (Addressable, str, tuple, list, dict)) or value is None:
                 raise TileError(f"{target.id} is a T.alloc_var scalar; {shown(value)} is not a scalar", code="T141",
-                                help="give it a number or a computed scalar; another name holds the buffer")
+                                help="assign a number or a computed scalar, or use another name for the buffer")
             binding.value.place.store(value)
             return
         self._assign_anew(target, self._read(value), node)
 
-    def _assign_anew(self, target: ast.Name, value: Any, node: ast.stmt) -> None:
+    def _assign_anew(self, target: ast.Name, value: object, node: ast.stmt) -> None:
         """Binds a name to another value.
 
         In each iteration a loop variable or a block id has its own value, whatever its name meant in the iteration before: this
@@ -211,8 +223,15 @@ class Statements(Loops):
                 location=self.where(node), help=lasting(name, value)))
         self.bind(name, value, self.where(target), assigned=True)
 
-    def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
-        """Binds a name; a buffer without a name and a value of the IR take it."""
+    def bind(self, name: str, value: object, location: Location, *, assigned: bool = False) -> None:
+        """Binds a name to a value; a new buffer and an unnamed value of the IR are named after it.
+
+        Args:
+            name: the name.
+            value: the value.
+            location: the position in the source.
+            assigned: whether an assignment or a parameter binds the name; False for loop variables and block ids.
+        """
         if isinstance(value, Buffer) and value.unnamed:
             value.rename(name, location)
         elif isinstance(value, (list, tuple)):
@@ -223,13 +242,14 @@ class Statements(Loops):
             value.suggest_name(name)
         self.scopes.bind(name, value, location, assigned=assigned)
 
-    def _read(self, value: Any) -> Any:
+    def _read(self, value: object) -> object:
         """Reads an element that is bound to a name; the value remembers the element."""
         if isinstance(value, Element):
             loaded = value.load()
             loaded.origin = value
             return loaded
-        if type(value) in (tuple, list) and any(isinstance(item, Element) for item in value):
+        if isinstance(value, (tuple, list)) and type(value) in (tuple, list) and any(
+                isinstance(item, Element) for item in value):
             return type(value)(self._read(item) for item in value)
         return value
 
@@ -237,12 +257,12 @@ class Statements(Loops):
         """The element that a subscript on the left side of an assignment names."""
         base = self.evaluate(target.value)
         if not isinstance(base, Addressable) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
-            shown = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
-            raise TileError(f"assignment to an item of {shown} is not supported in a kernel", code="T141",
+            text = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
+            raise TileError(f"assignment to an item of {text} is not supported in a kernel", code="T141",
                             help="only elements of buffers change while a kernel runs").at(self.where(target))
         place = self.evaluate(target)
         if not isinstance(place, Element):
-            raise TileError(f"assignment to the slice {place.describe()} is not supported", code="T141",
+            raise TileError(f"assignment to the slice {shown(place)} is not supported", code="T141",
                             help="T.fill writes one value to it, T.copy another buffer's elements, T.Parallel single elements",
                             ).at(self.where(target))
         return place
@@ -269,7 +289,12 @@ class Statements(Loops):
     # --- branches and frames ---------------------------------------------------------------------------------------------
 
     def _if(self, node: ast.If) -> None:
-        test = self.truth(self.evaluate(node.test))
+        value = self.evaluate(node.test)
+        if isinstance(value, (ThreadGuard, GuardedTest)):
+            guard, rest = (value, []) if isinstance(value, ThreadGuard) else (value.guard, value.rest)
+            self._thread_guard(node, guard, rest)
+            return
+        test = self.truth(value)
         if isinstance(test, bool):  # the branch is known: its names belong to the enclosing block
             self.body(node.body if test else node.orelse)
             return
@@ -279,6 +304,32 @@ class Statements(Loops):
             chosen = self._branch(node.body, location)
             other = self._branch(node.orelse, location) if node.orelse else None
         builder.emit(scf.IfOp(condition, [], chosen, other), location)
+
+    def _thread_guard(self, node: ast.If, guard: ThreadGuard, rest: Sequence[ast.expr]) -> None:
+        """Traces an ``if`` for some of the threads of a GPU's block: each branch that some thread takes, once.
+
+        Args:
+            node: the statement.
+            guard: the condition, or its first part.
+            rest: the other parts of a condition with ``and``.
+
+        Raises:
+            TileError: T190, a condition with ``and`` has an ``else`` part, or several threads add to an element.
+        """
+        if rest and node.orelse:
+            raise TileError("a condition on the index of a thread and another one has an `else` part", code="T190",
+                            help="put the other condition into an `if` of its own, inside of that of the thread")
+        branches = [(guard.chosen, node.body), (guard.others, node.orelse)]
+        if rest:
+            inner = rest[0] if len(rest) == 1 else ast.BoolOp(ast.And(), list(rest))
+            branches[0] = (guard.chosen, [ast.copy_location(ast.If(ast.copy_location(inner, rest[0]), node.body, []), node)])
+        for threads, statements in branches:
+            if threads:
+                outer, self.builder.repeats = self.builder.repeats, threads
+                try:
+                    self.body(statements)
+                finally:
+                    self.builder.repeats = outer
 
     def _branch(self, statements: Sequence[ast.stmt], location: Location) -> Region:
         block = Block()
@@ -308,7 +359,7 @@ class Statements(Loops):
             else:
                 self._branch_frame(node, items, frame, location)
             return
-        opened: Callable[..., Any] | None = kernels.FRAMES.get(type(frame))
+        opened = kernels.FRAMES.get(type(frame))
         if opened is None:
             raise TileError(f"`with` over a {type(frame).__name__} is not supported in a kernel", code="T141",
                             help="the frames are T.Kernel, T.Scope, T.rs and T.If").at(location)
@@ -327,7 +378,7 @@ class Statements(Loops):
         """``T.If``, whose body consists of its branches."""
         for statement in node.body if not items else ():
             if not isinstance(statement, (ast.With, ast.Pass)):
-                raise TileError("`with T.If` holds `with T.Then()` and `with T.Else()` alone", code="T141",
+                raise TileError("`with T.If` may contain only `with T.Then()` and `with T.Else()`", code="T141",
                                 help="put the statement into one of them").at(self.where(statement))
         opened = _Branches(self.truth(frame.condition))
         outer, self._open_if = self._open_if, opened
@@ -354,7 +405,7 @@ class Statements(Loops):
                       location: Location) -> None:
         opened, kind = self._open_if, type(frame)
         if opened is None or kind in opened.regions:
-            why = "is outside of `with T.If`" if opened is None else "is there twice"
+            why = "is outside of `with T.If`" if opened is None else "occurs twice in one `with T.If`"
             raise TileError(f"`with T.{kind.__name__}` {why}", code="T141",
                             help="write `with T.If(condition):` with one T.Then, and at most one T.Else, inside").at(location)
         self._open_if = None
@@ -374,7 +425,7 @@ class Statements(Loops):
             self._open_if = opened
         opened.regions[kind] = region
 
-    def _bind_frame(self, target: ast.expr, values: Sequence[Any]) -> None:
+    def _bind_frame(self, target: ast.expr, values: Sequence[object]) -> None:
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         given = values if len(names) > 1 or len(values) == 1 else [tuple(values)]
         for name, value in zip(names, given, strict=False):
@@ -384,7 +435,12 @@ class Statements(Loops):
     # --- macros ----------------------------------------------------------------------------------------------------------
 
     def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-        """Walks the statements of a macro with its parameters bound."""
+        """Traces the statements of a macro, with its parameters bound to the arguments, and returns the macro's result.
+
+        Raises:
+            TileError: T141, the macro calls itself endlessly; T145, the arguments do not match the macro's parameters; or an
+                error of a statement of the macro.
+        """
         name = macro.function.__name__
         called = self.builder.location
         if self.depth >= MACRO_DEPTH:
@@ -399,7 +455,11 @@ class Statements(Loops):
         bound.apply_defaults()
         walker = Statements(self.builder, found, Scopes(macro.function, "macro", None if macro.hygienic else self.scopes))
         walker.depth, walker.is_macro = self.depth + 1, True
+        written = assigned_references(macro.function)
         for parameter, value in bound.arguments.items():
+            if parameter in written and not (isinstance(value, Element) and isinstance(value.buffer, Variable)):
+                raise TileError(f"macro {name!r} assigns {parameter}, a T.Ref, and {shown(value)} is no variable", code="T145",
+                                location=called, help="pass a T.alloc_var, or the buffer and the index")
             passed = value.buffer if isinstance(value, Element) and isinstance(value.buffer, Variable) else value
             walker.bind(parameter, passed, called, assigned=True)
         outer, self.builder.walk = self.builder.walk, walker.inline
@@ -413,7 +473,7 @@ class Statements(Loops):
         finally:
             self.builder.location, self.builder.walk = called, outer
 
-    STATEMENTS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {
+    STATEMENTS: ClassVar[dict[type[ast.AST], Callable[..., None]]] = {
         ast.Expr: _expression, ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Assign: _assign,
         ast.AugAssign: _augmented, ast.For: Loops._for, ast.While: Loops._while, ast.If: _if, ast.With: _with,
         ast.Break: Loops._break, ast.Continue: Loops._continue,

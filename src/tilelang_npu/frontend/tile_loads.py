@@ -1,8 +1,9 @@
-"""``T.Parallel`` statements that load a tile into L1 with other extents than the tile's (ascendc dialect).
+"""Rewrites ``T.Parallel`` statements of the ascendc dialect that load a tile into L1 into ``T.copy``.
 
-L1 has no single elements, so such a statement can only be a copy. The branch's compiler makes it a ``T.copy`` of the whole
-buffer from the first point of the loop, whatever the extents are; elements past the end of the tensor become zero. A statement
-with the buffer's extents means the same either way and is not changed.
+Single elements of L1 cannot be written, so such a statement can only be a copy. TileLang-Ascend's compiler makes it a
+``T.copy`` of the whole buffer, whatever the extents of the loop are: the tile begins at the tensor's element for the first
+point of the loop, and elements past the end of the tensor become zero. This module does the same if the loop's extents differ
+from the buffer's shape. If they are equal, both interpretations are the same, and the statement is not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ __all__ = ["take_tile_loads"]
 
 
 def take_tile_loads(builder: Builder, block: Block, extents: list[int | None]) -> None:
-    """Takes such statements out of the body of a loop, and emits the copies before it, with a remark for each."""
+    """Removes such statements from the body of a loop, emits the copies before the loop, and adds a warning for each.
+
+    Args:
+        builder: emits the copies and receives the warnings.
+        block: the body of the ``T.Parallel``.
+        extents: the extents of the loop; None for an extent that is not constant.
+    """
     if builder.dialect != "ascendc":
         return
     for store in [op for op in block.ops if isinstance(op, memref.StoreOp)]:
@@ -41,7 +48,7 @@ def take_tile_loads(builder: Builder, block: Block, extents: list[int | None]) -
         box = "x".join("?" if size is None else str(size) for size in extents)
         builder.remarks.append(TileError(
             f"T.Parallel over {box} loads all of {label}, {shape[0]}x{shape[1]}, from the first point of the loop", code="T114",
-            location=builder.location, help="L1 has no single elements; T.copy states the tile that is loaded"))
+            location=builder.location, help="single elements of L1 cannot be written; use T.copy to state the loaded tile"))
         store.detach()
         store.erase()
 

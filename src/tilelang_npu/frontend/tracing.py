@@ -1,14 +1,14 @@
-"""``trace``: from a ``@T.prim_func`` to a module of the tile dialect."""
+"""``trace``, which translates a ``@T.prim_func`` to a module of the tile dialect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar, get_args
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import deserialise_module, serialise_module
@@ -22,8 +22,9 @@ from tilelang_npu.frontend.statements import Statements
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
+from tilelang_npu.source_dialects import RequestedDialect, TracedDialect
 from tilelang_npu.traced import source
-from tilelang_npu.traced.active_trace import Dialect, enter, leave
+from tilelang_npu.traced.active_trace import enter, leave
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.ir_types import buffer_type, scalar_type
@@ -32,24 +33,27 @@ from tilelang_npu.traced.locations import location_attribute, span
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 
+OpT = TypeVar("OpT", bound=Operation)
+
 
 @dataclass(frozen=True)
 class Traced:
     """A traced kernel.
 
     Attributes:
-        module: one function. Its arguments are the parameters (a tensor with symbolic sizes as a flat ``memref<?x..>``, to
-            which ``tile.tensor`` gives its shape), then one ``index`` for each symbolic dimension.
-        name: the kernel's name.
-        parameters: its parameters, in order.
-        symbols: the names of the symbolic dimensions, in the order of their arguments.
-        grids: the block counts of each ``T.Kernel``, numbers or expressions of dimensions and integer parameters; the first
-            axis is the fastest.
-        dialect: ``npuir`` or ``ascendc``.
-        location: the file and the line of the definition.
-        remarks: warnings for the author.
-        same: for a parameter that is the same tensor as an earlier one, by position, the position of that one.
-        own: how many of the last parameters are tensors that a call allocates itself.
+        module: a module with one function. The function's arguments are the parameters, then one ``index`` for each symbolic
+            dimension. A tensor with symbolic sizes is a flat ``memref<?x..>``, to which ``tile.tensor`` gives its shape.
+        name: the kernel's name in the Python source.
+        parameters: the parameters, in order; the last ``own`` of them are not parameters of the Python function.
+        symbols: the names of the symbolic dimensions, in the order of the function's arguments.
+        grids: for each ``T.Kernel`` the block count along each axis, as a number or an expression of symbolic dimensions and
+            integer parameters. The block index along the first axis changes fastest.
+        dialect: the dialect of the source, ``npuir`` or ``ascendc``.
+        location: the position of the definition.
+        remarks: the warnings for the author.
+        same: for the position of each parameter that is the same tensor as an earlier parameter, the position of the earlier
+            one.
+        own: the number of tensors that each call allocates itself; they are the last parameters.
     """
 
     module: ModuleOp
@@ -57,26 +61,28 @@ class Traced:
     parameters: tuple[Parameter, ...]
     symbols: tuple[str, ...]
     grids: tuple[tuple[Dimension, ...], ...]
-    dialect: Dialect
+    dialect: TracedDialect
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
     same: Mapping[int, int] = field(default_factory=dict)
     own: int = 0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "module": serialise_module(self.module)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, module=deserialise_module(state["module"]))
+    def __setstate__(self, state: dict[str, object]) -> None:
+        serialised = state["module"]
+        assert isinstance(serialised, Mapping)
+        vars(self).update(state, module=deserialise_module(serialised))
 
     @property
     def launches(self) -> list[tile.LaunchOp]:
-        """The launch of each ``T.Kernel``, in order."""
+        """The launch operations of the module, one for each ``T.Kernel``, in order."""
         return [op for op in self._function.body.block.ops if isinstance(op, tile.LaunchOp)]
 
     @property
     def symbol(self) -> str:
-        """The kernel's name in the module."""
+        """The name of the kernel's function in the module."""
         return self._function.sym_name.data
 
     @property
@@ -86,11 +92,13 @@ class Traced:
         return function
 
     def as_one(self, same: Mapping[int, int]) -> Traced:
-        """The kernel for calls that pass one array for several parameters: accesses to them become accesses to the first.
+        """Returns a copy of the kernel for calls that pass the same array for several parameters.
+
+        Accesses to these parameters become accesses to the first of them.
 
         Args:
-            same: for each of these parameters, by position, the position of the first one with the array. Both have the same
-                element type and the same shape, or symbolic shapes.
+            same: for the position of each repeated parameter, the position of the first parameter with the same array. Both
+                must have the same element type, and either the same shape or symbolic shapes.
         """
         module = self.module.clone()
         function = module.body.block.first_op
@@ -102,7 +110,12 @@ class Traced:
         return replace(self, module=module, same=dict(same))
 
     def mark_scratch(self, outputs: Iterable[int], workspaces: Iterable[int]) -> None:
-        """Marks tensors in the module that are undefined when the kernel starts, and workspaces, which no caller reads."""
+        """Marks tensor arguments in the module whose contents are undefined when the kernel starts. Earlier marks are replaced.
+
+        Args:
+            outputs: the positions of tensors that are undefined when the kernel starts.
+            workspaces: the positions of tensors that are undefined when the kernel starts and that no caller reads afterwards.
+        """
         held = {*self.same, *self.same.values()}
         unseen = {tile.SCRATCH: UnitAttr(), tile.WORKSPACE: UnitAttr()}
         scratch = {at: {tile.SCRATCH: UnitAttr()} for at in outputs} | dict.fromkeys(set(workspaces) - set(outputs), unseen)
@@ -113,28 +126,30 @@ class Traced:
                 [DictionaryAttr(scratch.get(at, {}) if at not in held else {}) for at in range(len(function.body.block.args))])
 
 
-def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, int] | None = None) -> Traced:
-    """Traces a kernel.
+def trace(function: PrimFunc, *, dialect: RequestedDialect = "auto", lengths: Mapping[str, int] | None = None,
+          vector_cores: int = 2) -> Traced:
+    """Traces a kernel: translates its Python source to a module of the tile dialect.
 
     Args:
         function: the kernel.
-        dialect: the dialect of its source: ``npuir``, ``ascendc``, ``gpu`` (as npuir), or ``auto``, which finds out from the
-            operations that it uses.
-        lengths: sizes of the first axis of tensors that replace the declared ones, by parameter.
+        dialect: the dialect of the kernel's source: ``npuir``, ``ascendc``, ``gpu`` (treated as ``npuir``), or ``auto``, which
+            determines the dialect from the operations that the kernel uses.
+        lengths: for some tensors, by parameter name, the size of the first axis to use instead of the declared one.
+        vector_cores: the number of Vector cores for each Cube core of the chip.
 
     Raises:
-        TileError: an error of the kernel, at its place in the user's file.
+        TileError: an error in the kernel, with the position in the author's file.
     """
-    if dialect not in ("npuir", "ascendc", "gpu", "auto"):
-        raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
+    if dialect not in get_args(RequestedDialect):
+        raise TileError(f"unknown dialect {dialect!r}", code="T150", help="use npuir, ascendc, gpu or auto")
     found, names = function.definition or (source.find(function.function), {})
-    chosen: Dialect = (detect(found.node, function.function, names) if dialect == "auto" else
+    chosen: TracedDialect = (detect(found.node, function.function, names) if dialect == "auto" else
                        "ascendc" if dialect == "ascendc" else "npuir")
     location = span(found.node, found.file, found.lines)
     parameters = declared(function, found, lengths or {})
     symbols = symbols_of(parameters)
     entry = _entry(parameters, symbols)
-    builder = Builder(chosen, entry, location)
+    builder = Builder(chosen, entry, location, vector_cores)
     scopes = Scopes(function.function, "kernel")
     token = enter(builder)
     try:
@@ -161,16 +176,25 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     made.attributes[tile.DIALECT] = StringAttr(chosen)
     module = ModuleOp([_located(made, location)])
     return Traced(module, function.function.__name__, (*parameters, *own.parameters()), symbols, tuple(builder.grids), chosen,
-                  location, tuple(builder.remarks), own=len(own.made))
+                  location, (*builder.remarks, *_note_of_ignored(builder)), own=len(own.made))
 
 
-def _located(op: Any, location: Location) -> Any:
+def _note_of_ignored(builder: Builder) -> list[TileError]:
+    """The warning (T191) that lists the constructs of TileLang for GPUs that have no effect; none if there are none."""
+    if not builder.ignored:
+        return []
+    listed = ", ".join(f"{name} (line {place.line})" for name, place in builder.ignored.items())
+    return [TileError(f"no effect on an NPU: {listed}", code="T191", location=next(iter(builder.ignored.values())),
+                      help="the compiler itself arranges threads, registers and copies")]
+
+
+def _located(op: OpT, location: Location) -> OpT:
     op.location = location_attribute(location)
     return op
 
 
 def _is_static(parameter: Parameter) -> bool:
-    return parameter.shape is None or all(isinstance(size, int) for size in parameter.shape)
+    return parameter.shape is None or (parameter.strides is None and all(isinstance(size, int) for size in parameter.shape))
 
 
 def _argument_type(parameter: Parameter) -> Attribute:
@@ -198,6 +222,7 @@ def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], s
         if parameter.shape is not None:
             memory = value if _is_static(parameter) else _in_shape(builder, parameter, value)
             bound = Buffer(parameter.name, parameter.dtype, parameter.shape, "gm", memory, parameter.location)
+            bound.has_gaps = parameter.strides is not None
         else:
             bound = builder.scalar(value, parameter.dtype)
             if parameter.dtype.is_integer:
@@ -217,7 +242,7 @@ class _OwnTensors:
         self._builder, self._first = builder, first
         self._arguments: list[SSAValue] = []
 
-    def make(self, sizes: Sequence[Any], element: DType) -> Buffer:
+    def make(self, sizes: Sequence[object], element: DType) -> Buffer:
         """Adds a tensor.
 
         Raises:
@@ -246,7 +271,8 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     """Gives the tensor of a flat argument the shape that its symbolic dimensions determine."""
     assert parameter.shape is not None
     builder.location = parameter.location
-    sizes = [size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parameter.shape]
-    made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
+    sizes, strides = ([size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parts]
+                      for parts in (parameter.shape, parameter.strides or ()))
+    made = builder.discardable(tile.StridedTensorOp(flat, sizes, strides) if strides else tile.TensorOp(flat, sizes)).results[0]
     made.name_hint = escape_name(parameter.name)
     return made

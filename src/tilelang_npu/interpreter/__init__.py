@@ -1,11 +1,11 @@
-"""Executes kernels as Python: the author's function runs once for each block, with NumPy arrays for buffers.
+"""Executes kernels as Python code: the author's function runs once for each block, with NumPy arrays as buffers.
 
-The interpreter shares no code with the compiler and the simulator: it is an independent definition of what a kernel computes.
+The interpreter shares no code with the compiler and the simulator, so it is an independent definition of a kernel's results.
 Nothing is compiled, so a debugger, ``print`` and other Python code work inside of a kernel.
 
 - :mod:`.rewrite`: the rewrite of the kernel's syntax tree into Python that can be executed;
 - :mod:`.typed_scalars`, :mod:`.host_buffers`: numbers with element types; buffers, slices, elements;
-- :mod:`.launch`, :mod:`.running_core`, :mod:`.core_schedule`: blocks, and cores that run concurrently;
+- :mod:`.launch`, :mod:`.running_core`: blocks, and cores that run concurrently;
 - :mod:`.parallel_points`: ``T.Parallel`` on arrays;
 - :mod:`.operation_table` and the modules that it loads: the operations of ``T``.
 """
@@ -13,35 +13,40 @@ Nothing is compiled, so a debugger, ``print`` and other Python code work inside 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import POISON, HostBuffer
-from tilelang_npu.interpreter.launch import WATCHED, InterpretedLaunch, KernelSource, Write
+from tilelang_npu.interpreter.host_buffers import POISON, WATCHED, HostBuffer, Write
+from tilelang_npu.interpreter.launch import InterpretedLaunch, KernelSource
 from tilelang_npu.interpreter.operation_table import operation
-from tilelang_npu.interpreter.typed_scalars import RANDOM, IndexInt, TypedScalar
+from tilelang_npu.interpreter.typed_scalars import RANDOM, IndexInt, TypedScalar, Values
+from tilelang_npu.source_dialects import TracedDialect
 from tilelang_npu.target.dtypes import DType
 
 __all__ = ["POISON", "RANDOM", "WATCHED", "IndexInt", "KernelSource", "Write", "interpret"]
 
 
-def interpret(source: KernelSource, arguments: Mapping[str, tuple[Any, DType]], dialect: str) -> None:
-    """Executes a kernel, which writes the arrays in place.
+def interpret(source: KernelSource, arguments: Mapping[str, tuple[Values, DType]], dialect: TracedDialect,
+              vector_cores: int = 2
+              ) -> None:
+    """Executes a kernel. The kernel writes to the arrays of its arguments in place.
+
+    Exceptions that the author's own Python code raises are not caught.
 
     Args:
-        source: the kernel's function.
-        arguments: for each parameter a NumPy array or a number, and its element type.
-        dialect: ``npuir`` or ``ascendc``.
+        source: the kernel's function and its syntax tree.
+        arguments: for each parameter, by name, the NumPy array or number and the element type.
+        dialect: the dialect of the kernel's source, ``npuir`` or ``ascendc``.
+        vector_cores: the number of Vector cores for each Cube core of the chip.
 
     Raises:
-        TileError: an error of the kernel, at the author's line; exceptions of the author's own Python code are passed on.
+        TileError: an error in the kernel, with the author's line.
     """
-    given: dict[str, Any] = {}
+    given: dict[str, HostBuffer | TypedScalar] = {}
     for name, (value, kind) in arguments.items():
         if isinstance(value, np.ndarray):
-            given[name] = HostBuffer(value, kind, "gm", name)
-            given[name].named, given[name].own = True, False
+            given[name] = buffer = HostBuffer(value, kind, "gm", name)
+            buffer.named, buffer.own = True, False
         else:
             given[name] = TypedScalar(kind.numpy.type(value), kind)
-    InterpretedLaunch(source, given, dialect, operation).run()
+    InterpretedLaunch(source, given, dialect, operation, vector_cores).run()

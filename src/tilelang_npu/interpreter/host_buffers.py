@@ -1,66 +1,112 @@
-"""Buffers of an interpreted kernel: NumPy arrays in their element types, their slices and their elements.
+"""Buffers of an interpreted kernel, which are NumPy arrays with an element type, and their slices and elements.
 
-``A[i, j]`` is an :class:`HostElement`: its value where a number is needed, the first element of a tile where ``T.copy`` takes
-one. ``A[a:b, c]`` is a :class:`HostSlice`. Both refer to the buffer's memory; they hold no values. An index is not negative and
-is inside its axis; a slice of a global tensor may extend past the tensor's end.
+``A[i, j]`` is a :class:`HostElement`. Used as a number, the element is read; as an operand of ``T.copy``, it states the first
+element of a tile. ``A[a:b, c]`` is a :class:`HostSlice`. Both refer to the buffer's memory and hold no values. An index must
+not be negative and must be inside its axis; a slice of a global tensor may extend past the tensor's end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
-from tilelang_npu.interpreter.running_core import current, fail
-from tilelang_npu.interpreter.typed_scalars import INDEX, Operators, TypedScalar, convert, is_literal, mode_to_integer, scalar
+from tilelang_npu.errors import Location
+from tilelang_npu.interpreter.operation_table import OPERATIONS, known, tiles
+from tilelang_npu.interpreter.parallel_points import Index, running_points
+from tilelang_npu.interpreter.running_core import Core, current, fail
+from tilelang_npu.interpreter.typed_scalars import (
+    INDEX,
+    Array,
+    Operators,
+    TypedScalar,
+    Values,
+    convert,
+    is_literal,
+    mode_to_integer,
+    scalar,
+)
 from tilelang_npu.target.dtypes import DType
 from tilelang_npu.target.dtypes import dtype as element_type
 
-Array = np.ndarray[Any, Any]
 
-
-class TileRef:
-    """A buffer, or a slice of one.
+class Reference:
+    """The base class of tiles and elements, which refer to memory of a buffer.
 
     Attributes:
-        buffer: the whole buffer.
-        offsets, sizes: the first element and the number of elements along each axis of the buffer.
-        kept: the axes of the buffer that the tile has; along the others it has one element.
+        buffer: the buffer.
+        kind, dtype: the element type.
+        name: the name of the buffer.
     """
 
+    __slots__ = ()
     buffer: HostBuffer
+
+    @property
+    def kind(self) -> DType:
+        return self.buffer.element
+
+    dtype = kind
+
+    @property
+    def name(self) -> str:
+        return self.buffer.label
+
+
+class TileRef(Reference):
+    """The base class of buffers and slices of buffers; such an object is called a tile.
+
+    Attributes:
+        buffer: the buffer itself, or the buffer of which the tile is a slice.
+        offsets: the index of the tile's first element along each axis of ``buffer``.
+        sizes: the number of elements along each axis of ``buffer``.
+        kept: the axes of ``buffer`` that are axes of the tile; along all other axes, the tile has one element.
+        space: the memory.
+        ndim: the number of axes of the tile.
+        data: the tile itself.
+    """
+
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     kept: tuple[int, ...]
     __array_ufunc__ = None
-    shape = property(lambda self: self.extents)
-    dtype = property(lambda self: self.buffer.element)
-    kind = property(lambda self: self.buffer.element)
-    name = property(lambda self: self.buffer.label)
-    space = property(lambda self: self.buffer.memory)
-    ndim = property(lambda self: len(self.kept))
-    data = property(lambda self: self)
+
+    @property
+    def space(self) -> str:
+        return self.buffer.memory
+
+    @property
+    def ndim(self) -> int:
+        return len(self.kept)
+
+    @property
+    def data(self) -> TileRef:
+        return self
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """The sizes of the tile's axes."""
+        """The size of each axis of the tile."""
         return tuple(self.sizes[axis] for axis in self.kept)
+
+    shape = extents
 
     @property
     def count(self) -> int:
-        """The number of elements."""
+        """The number of elements of the tile."""
         return math.prod(self.extents)
 
     def describe(self) -> str:
-        """The name, the shape and the element type, for a message."""
+        """Returns the name, the shape and the element type, for error messages."""
         return f"{self.name} [{', '.join(map(str, self.extents))}] {self.kind}"
 
     def view(self) -> Array:
-        """The elements, as an array that shares the buffer's memory.
+        """Returns the elements as an array that shares the buffer's memory.
 
         Raises:
             TileError: T130, a part of the tile is outside of the buffer.
@@ -73,11 +119,17 @@ class TileRef:
         return self._cut(self.sizes)
 
     def inside(self) -> tuple[Array, tuple[int, ...]]:
-        """The elements inside the buffer, as an array that shares its memory, and their number along each axis of the tile."""
+        """Returns the tile's elements that are inside the buffer, and their number along each axis of the tile.
+
+        The elements are an array that shares the buffer's memory.
+
+        Raises:
+            TileError: T502, the tile starts at a negative index.
+        """
         sizes = [max(0, min(size, whole - start))
                  for start, size, whole in zip(self.offsets, self.sizes, self.buffer.array.shape, strict=True)]
         if min(self.offsets, default=0) < 0:
-            raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "no start is negative", "T502")
+            raise fail(f"a tile of {self.buffer.describe()} starts at {self.offsets}", "a start must not be negative", "T502")
         if 0 in sizes:  # the tile is entirely past the end
             return np.empty((0,) * self.ndim, self.buffer.array.dtype), (0,) * self.ndim
         return self._cut(sizes), tuple(sizes[axis] for axis in self.kept)
@@ -89,49 +141,57 @@ class TileRef:
         return found
 
     def with_axes(self, kept: Sequence[int]) -> TileRef:
-        """The same tile with other axes."""
+        """Returns the same tile with ``kept`` as its axes."""
         return HostSlice(self.buffer, self.offsets, self.sizes, kept)
 
     def squeezed(self) -> TileRef:
-        """The tile without axes of one element; one axis stays where all have one."""
+        """Returns the tile without its axes of size 1; if all axes have size 1, one axis is kept."""
         kept = [axis for axis in self.kept if self.sizes[axis] != 1]
         return self.with_axes(kept or list(self.kept[-1:]) or [len(self.sizes) - 1])
 
     def resized(self, extents: Sequence[int]) -> TileRef:
-        """The tile at the same first element with other sizes of its axes."""
+        """Returns the tile with the same first element and the given size of each axis."""
         sizes = list(self.sizes)
         for axis, size in zip(self.kept, extents, strict=True):
             sizes[axis] = size
         return HostSlice(self.buffer, self.offsets, sizes, self.kept)
 
     def right_aligned(self, sizes: Sequence[int]) -> TileRef:
-        """The tile at the same first element whose last axes have ``sizes``, and whose other axes have one element."""
+        """Returns the tile with the same first element in which the last axes of the buffer have ``sizes``, and all others size
+        1.
+
+        Raises:
+            TileError: T131, there are more sizes than axes.
+        """
         rank, given = len(self.offsets), list(sizes)
         while len(given) > rank and given[0] == 1:
             given.pop(0)
         if len(given) > rank:
-            raise fail(f"{len(given)} sizes for {self.describe()}", "give one size per axis", "T131")
+            raise fail(f"{len(given)} sizes are given for {self.describe()}", "give one size per axis", "T131")
         return HostSlice(self.buffer, self.offsets, [1] * (rank - len(given)) + given, range(rank))
 
     def flat(self) -> Array:
-        """The buffer's elements from the tile's first one on, in row-major order, as a view."""
+        """Returns the buffer's elements from the tile's first element to the end of the buffer, in row-major order.
+
+        The result is an array that shares the buffer's memory.
+        """
         self.buffer.receive()
         array = self.buffer.array
         return array.reshape(-1)[int(np.ravel_multi_index(self.offsets, array.shape)):]
 
-    def __array__(self, kind: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, kind: DTypeLike | None = None, copy: bool | None = None) -> Array:
         found = self.view()
         return found.astype(kind) if kind is not None else found.copy() if copy else found
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("load", "buffer", "array", "offsets", "sizes", "kept"):
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_") or name in ("buffer", "array", "offsets", "sizes", "kept"):
             raise AttributeError(name)
         return getattr(self.view(), name)
 
-    def __getitem__(self, items: Any) -> Any:
+    def __getitem__(self, items: object) -> TileRef | HostElement:
         return subscript(self, items if isinstance(items, tuple) else (items,))
 
-    def __setitem__(self, items: Any, value: Any) -> None:
+    def __setitem__(self, items: object, value: object) -> None:
         place = self[items]
         if not isinstance(place, HostElement):
             raise fail(f"assignment to the slice {place.describe()} is not supported",
@@ -146,46 +206,63 @@ class TileRef:
 
 
 class HostBuffer(TileRef):
-    """A global tensor or a buffer on chip.
+    """A global tensor or an on-chip buffer.
 
     Attributes:
-        array, element, label: its elements, their type, and the author's name for it.
-        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c``, ``local``; or ``shared`` and ``fragment`` where its uses
-            decide.
-        named: whether an assignment has given it its name.
-        own: whether each core has its own.
-        root: the buffer that it is a view of; itself for other buffers.
-        key: the statement that allocated it, and how often the statement had allocated.
-        pending: tiles that another core sends and this core has not received: the queue, the tile, the conversion.
+        array: the elements.
+        element: the element type.
+        label: the name of the buffer in the kernel's source.
+        memory: ``gm``, ``ub``, ``l1``, ``l0a``, ``l0b``, ``l0c`` or ``local``; or ``shared`` or ``fragment`` if the buffer's
+            uses determine the memory.
+        named: whether an assignment has given the buffer its name.
+        own: whether each core has a separate instance of the buffer.
+        root: the buffer of which this one is a view; the buffer itself if it is no view.
+        key: identifies the allocation: the allocating statement, and the number of earlier allocations by that statement.
+        operation: the operation that combines values with the elements of a reducer; empty for other buffers.
+        pending: the tiles that another core has sent to this buffer and that were not received yet, each as (queue, destination
+            tile, conversion function).
     """
+
+    operation = ""
 
     def __init__(self, array: Array, element: DType, memory: str, label: str = "buffer", key: object = None) -> None:
         self.array, self.element, self.memory, self.label, self.key = array, element, memory, label, key
         self.named, self.own = False, True
         self.root = self.buffer = self
         self.offsets, self.sizes, self.kept = (0,) * array.ndim, array.shape, tuple(range(array.ndim))
-        self.pending: list[tuple[list[Any], TileRef, Any]] = []
+        self.pending: list[tuple[list[Array], TileRef, Callable[[Array], Array]]] = []
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether cores share the buffer."""
+        return not self.own or self.space == "gm"
 
     def seen(self, array: Array, element: DType) -> HostBuffer:
-        """The same memory with another shape or type; ``array`` is a view of it."""
+        """Returns a buffer with the same memory and another shape or element type.
+
+        Args:
+            array: the elements, which must be a view of this buffer's array.
+            element: the element type.
+        """
         made = HostBuffer(array, element, self.memory, self.label)
         made.root, made.own = self.root, self.own
         return made
 
     def receive(self) -> None:
-        """Waits for the tiles that another core is sending to this buffer."""
+        """Waits for the tiles that another core sends to this buffer, and stores them."""
         pending, self.root.pending = self.root.pending, []
         for queue, target, converted in pending:
             if not queue:
-                current().launch.schedule.wait(current(), lambda queue=queue: bool(queue), f"a tile for {target.describe()}")
+                current().launch.schedule.wait(current(), partial(bool, queue), f"a tile for {target.describe()}")
             target.view()[...] = converted(queue.pop(0))
 
 
 class ScalarVariable(HostBuffer, Operators):
-    """``T.alloc_var``: one element that is read and written by its name.
+    """The variable of a ``T.alloc_var``: one element, which the kernel reads and writes by the variable's name.
 
     Attributes:
-        lanes: inside a ``T.Parallel`` that runs on arrays its values, one for each point; None where the loop has stored none.
+        lanes: inside a ``T.Parallel`` that is executed on arrays, the value at each point of the loop; None if the loop has not
+            assigned the variable.
     """
 
     def __init__(self, element: DType) -> None:
@@ -196,26 +273,26 @@ class ScalarVariable(HostBuffer, Operators):
     __array_ufunc__ = None
 
     def load(self) -> TypedScalar:
-        """Its value."""
-        points = current().points
+        """Returns the value of the variable."""
+        points = running_points()
         if points is not None:
             if self.lanes is not None:
                 return self.lanes
             points.read_before_written(self)
         return TypedScalar(self.array[0], self.kind)
 
-    def store(self, value: Any) -> None:
-        """Assigns it."""
-        points, made = current().points, stored(value, self.kind)
+    def store(self, value: object) -> None:
+        """Assigns a value to the variable, converted to the variable's type."""
+        points, made = running_points(), stored(value, self.kind)
         if points is None:
             self.array[0] = made
         else:
             points.assign(self, made)
 
-    def __getitem__(self, items: Any) -> Any:
+    def __getitem__(self, items: object) -> ScalarVariable:
         return self
 
-    def __setitem__(self, items: Any, value: Any) -> None:
+    def __setitem__(self, items: object, value: object) -> None:
         self.store(value)
 
     def __len__(self) -> int:
@@ -232,54 +309,50 @@ class HostSlice(TileRef):
         self.buffer, self.offsets, self.sizes, self.kept = buffer, tuple(offsets), tuple(sizes), tuple(kept)
 
 
-class HostElement(Operators):
-    """``A[i, j]``: an element, or the first element of a tile.
+class HostElement(Operators, Reference):
+    """An element ``A[i, j]`` of a buffer, or the first element of a tile.
 
     Attributes:
         buffer: the buffer.
-        indices: for each axis an integer, or a scalar with one integer for each point of a ``T.Parallel``.
+        indices: the index along each axis: an integer, or a scalar with one integer for each point of a ``T.Parallel``.
     """
 
     __slots__ = ("buffer", "indices")
 
-    def __init__(self, buffer: HostBuffer, indices: Sequence[Any]) -> None:
+    def __init__(self, buffer: HostBuffer, indices: Sequence[Index]) -> None:
         self.buffer, self.indices = buffer, tuple(indices)
 
-    kind = property(lambda self: self.buffer.element)
-    dtype = property(lambda self: self.buffer.element)
-    name = property(lambda self: self.buffer.label)
-
     def describe(self) -> str:
-        """The element, for a message."""
+        """Returns a description of the element, for error messages."""
         return f"an element of {self.buffer.describe()}"
 
     def load(self) -> TypedScalar:
-        """The element's value."""
-        run = current()
+        """Reads the element and returns its value."""
+        points = running_points()
         self.buffer.receive()
-        run.touches(self.buffer)
-        if run.points is not None:
-            return TypedScalar(run.points.load(self.buffer, self.indices), self.kind)
+        current().touches(shared=self.buffer.is_shared)
+        if points is not None:
+            return TypedScalar(points.load(self.buffer, self.indices), self.kind)
         return TypedScalar(self.buffer.array[self._place()], self.kind)
 
-    def store(self, value: Any) -> None:
-        """Writes the element."""
-        run = current()
+    def store(self, value: object) -> None:
+        """Writes a value to the element, converted to the element type."""
+        points = running_points()
         self.buffer.receive()
-        if not run.touches(self.buffer, writes=True):
+        if not current().touches(shared=self.buffer.is_shared, writes=True):
             return
-        run.launch.before_write(self.buffer if run.points is not None else memory_of(self))
+        launch_buffers().before_write(self.buffer if points is not None else memory_of(self))
         made = stored(value, self.kind)
-        if run.points is not None:
-            run.points.store(self.buffer, self.indices, made)
+        if points is not None:
+            points.store(self.buffer, self.indices, made)
         else:
             self.buffer.array[self._place()] = made
 
     def start(self) -> tuple[int, ...]:
-        """The indices as integers.
+        """Returns the indices as Python integers.
 
         Raises:
-            NeedsPoints: an index has one value for each point.
+            NeedsPoints: an index has one value for each point of a ``T.Parallel``.
         """
         return tuple(int(index) for index in self.indices)
 
@@ -298,19 +371,20 @@ class HostElement(Operators):
         return format(self.load(), layout)
 
 
-def stored(value: Any, kind: DType) -> Any:
-    """A value converted to an element that is stored."""
+def stored(value: object, kind: DType) -> Values:
+    """Returns a value converted to the element type ``kind``, as a store to a buffer converts it."""
     if is_literal(value):
-        return kind.numpy.type(value) if not kind.is_integer else np.asarray(int(value)).astype(kind.numpy)[()]
+        made: Values = kind.numpy.type(value) if not kind.is_integer else np.asarray(int(value)).astype(kind.numpy)[()]
+        return made
     return convert(scalar(value).value, kind, mode_to_integer())
 
 
-def integer(value: Any) -> int:
-    """A size, an offset or an index as a Python integer.
+def integer(value: object) -> int:
+    """Returns a size, an offset or an index as a Python integer.
 
     Raises:
-        NeedsPoints: it has one value for each point of a ``T.Parallel``.
-        TileError: T110, it is not an integer.
+        NeedsPoints: the value is a scalar with one value for each point of a ``T.Parallel``.
+        TileError: T110, the value is not an integer.
     """
     if type(value) is int:
         return value
@@ -320,25 +394,35 @@ def integer(value: Any) -> int:
             return found
         except TypeError:
             pass
-    raise fail(f"an index or a size is an integer, not {value!r}", "use // instead of /, or T.cast(x, 'int32')", "T110")
+    raise fail(f"an index or a size must be an integer, not {value!r}", "use // instead of /, or T.cast(x, 'int32')", "T110")
 
 
-def subscript(memory: TileRef, items: Sequence[Any]) -> HostElement | HostSlice:
-    """``memory[items]``: an element where every axis has an index, else a slice; axes without an item are taken whole."""
+def subscript(memory: TileRef, items: Sequence[object]) -> HostElement | HostSlice:
+    """Returns ``memory[items]``: an element if every axis has an index, otherwise a slice.
+
+    Axes without an item are included as a whole.
+
+    Args:
+        memory: the buffer or slice.
+        items: an index or a Python ``slice`` for each of the first axes.
+
+    Raises:
+        TileError: T111, there are more items than axes; T110, an index is not an integer; T130, a slice is not valid.
+    """
     if len(items) > memory.ndim:
         raise fail(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", "give one index per axis")
-    offsets: list[Any] = list(memory.offsets)
+    offsets: list[Index] = list(memory.offsets)
     sizes, kept = list(memory.sizes), list(memory.kept)
     for axis, item in zip(memory.kept, items, strict=False):
         if isinstance(item, slice):
             start = 0 if item.start is None else integer(item.start)
             stop = sizes[axis] if item.stop is None else integer(item.stop)
             if stop < start or start < 0 or item.step not in (None, 1):
-                raise fail(f"slice {start}:{stop} of axis {axis} of {memory.describe()}", "a slice is start:end", "T130")
-            offsets[axis], sizes[axis] = offsets[axis] + start, stop - start
+                raise fail(f"the slice {start}:{stop} of axis {axis} of {memory.describe()} is not valid",
+                           "write start:end, with 0 <= start <= end and without a step", "T130")
+            offsets[axis], sizes[axis] = memory.offsets[axis] + start, stop - start
         else:
-            place = _place(item)
-            offsets[axis] = place if not memory.offsets[axis] else place + memory.offsets[axis]
+            offsets[axis] = _place(item, memory.offsets[axis])
             sizes[axis] = 1
             kept.remove(axis)
     if not kept and len(items) == memory.ndim:
@@ -346,85 +430,229 @@ def subscript(memory: TileRef, items: Sequence[Any]) -> HostElement | HostSlice:
     return HostSlice(memory.buffer, [integer(offset) for offset in offsets], sizes, kept)
 
 
-def _place(item: Any) -> Any:
-    """An index: an integer, or a scalar with one for each point."""
+def _place(item: object, offset: int) -> Index:
+    """Returns an index plus an offset as an integer, or as a scalar with one integer for each point of a ``T.Parallel``."""
     if isinstance(item, Operators):
         found = scalar(item)
         if np.ndim(found.value) and found.kind.is_integer:
-            return found if found.kind is INDEX else TypedScalar(found.value.astype(np.int64), INDEX)
-    return integer(item)
+            span = found.span and found.span._replace(first=found.span.first + offset)
+            return TypedScalar(np.add(found.value.astype(np.int64), offset), INDEX, span)
+    return integer(item) + offset
 
 
-def memory_of(value: Any, what: str = "an operand") -> TileRef:
-    """A buffer or a slice; an element becomes a slice of one element.
+def is_tile(value: object) -> TypeGuard[TileRef]:
+    """Whether the value is a buffer or a slice, and not a variable."""
+    return isinstance(value, TileRef) and not isinstance(value, ScalarVariable)
+
+
+def origin_of(value: object) -> object:
+    """Returns the element from which an assignment read a scalar; any other value is returned unchanged."""
+    return value.origin if isinstance(value, TypedScalar) and value.origin is not None else value
+
+
+def operand(value: object, what: str = "an operand") -> TileRef | HostElement:
+    """Returns an operand: a buffer, a slice, or an element, which states the first element of a tile.
+
+    Args:
+        value: the operand.
+        what: the name of the operand in error messages.
 
     Raises:
-        TileError: T110, it is none of these.
+        TileError: T110, the operand is none of these.
     """
-    value = value.origin if isinstance(value, TypedScalar) and value.origin is not None else value
-    if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
-        return value
-    if isinstance(value, HostElement):
-        rank = len(value.indices)
-        return HostSlice(value.buffer, value.start(), (1,) * rank, range(rank))
-    raise fail(f"{what} must be a buffer or a slice, not {value!r}", "write a buffer, A[i:j, :] or A[i, j]", "T110")
+    place = origin_of(value)
+    if is_tile(place) or isinstance(place, HostElement):
+        return place
+    raise fail(f"{what} must be a buffer, a slice or an element, not {value!r}", "write a buffer, A[i:j, :] or A[i, j]", "T110")
+
+
+def memory_of(value: object, what: str = "an operand") -> TileRef:
+    """Returns an operand as a buffer or a slice, see :func:`operand`; an element becomes a slice of one element."""
+    place = operand(value, what)
+    if isinstance(place, TileRef):
+        return place
+    rank = len(place.indices)
+    return HostSlice(place.buffer, place.start(), (1,) * rank, range(rank))
+
+
+# --- the buffers of a launch ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write to a watched element: the author's line, the block that wrote, and the written tile as text."""
+
+    line: Location | None
+    block: int
+    tile: str
+
+
+WATCHED: ContextVar[tuple[str, tuple[int, ...], list[Write]] | None] = ContextVar("tilelang_npu_watched_element", default=None)
+"""The watched element, by the name of the parameter and the index, and the list that collects the writes to it; None for none.
+"""
+
+
+class LaunchBuffers:
+    """The buffers that the cores of a launch share, and the record of what was written.
+
+    Attributes:
+        roles: for each allocating statement with an open memory, the memory that the uses of its buffers require.
+        shared: the on-chip buffers that cores share, by block and allocating statement.
+        addressed: the memories in which ``T.annotate_address`` has placed buffers, by name: those of a core, by core, and those
+            that the cores of a block share, by the block's index.
+        tensors: the global tensors that the kernel allocates, by allocating statement.
+        written: the on-chip buffers that have been written.
+        before: as long as the execution may have to be restarted with concurrent cores, the global tensors that were written,
+            with their contents before; then None.
+    """
+
+    def __init__(self) -> None:
+        self.roles: dict[object, str] = {}
+        self.shared: dict[object, HostBuffer] = {}
+        self.addressed: dict[object, dict[str, _Addressed]] = {}
+        self.tensors: dict[object, HostBuffer] = {}
+        self.written: set[HostBuffer] = set()
+        self.before: list[tuple[Array, Array]] | None = []
+
+    def before_write(self, memory: TileRef) -> None:
+        """Records that a tile is about to be written."""
+        buffer = memory.buffer
+        if buffer.space != "gm":
+            self.written.add(buffer.root)
+            return
+        watched = WATCHED.get()
+        if watched is not None and buffer.label == watched[0] and all(
+                start <= at < start + size for start, size, at in zip(memory.offsets, memory.sizes, watched[1], strict=True)):
+            tile = ", ".join(f"{start}:{start + size}" for start, size in zip(memory.offsets, memory.sizes, strict=True))
+            watched[2].append(Write(current().location(), current().block, f"{buffer.label}[{tile}]"))
+        if self.before is not None and all(array is not buffer.array for array, _ in self.before):
+            self.before.append((buffer.array, buffer.array.copy()))
+
+
+def launch_buffers() -> LaunchBuffers:
+    """Returns the buffers of the launch that this thread executes."""
+    found = current().launch
+    assert isinstance(found, LaunchBuffers)
+    return found
+
+
+class TileChannels:
+    """The channels of a launch, by the statement that allocates their buffer.
+
+    A *channel* is a tile that one core reads at an earlier statement than the statement with which another core writes the
+    tile. The k-th read of each reading statement waits until every element has been written k times. The k-th write of an
+    element waits until each reading statement has read the tile k - 1 times.
+    """
+
+    def __init__(self) -> None:
+        self._sites: dict[object, set[tuple[int, ...]]] = {}
+        self._of: dict[HostBuffer, tuple[Array, dict[tuple[int, ...], int]]] = {}
+
+    def open(self, key: object, site: tuple[int, ...]) -> None:
+        """Declares that the buffers which a statement allocates are channels.
+
+        Args:
+            key: identifies the allocating statement.
+            site: the lines of the statement that reads the channel.
+        """
+        self._sites.setdefault(key, set()).add(site)
+
+    def is_open(self, key: object) -> bool:
+        """Whether the buffers of the allocating statement ``key`` are channels."""
+        return key in self._sites
+
+    def _state(self, buffer: HostBuffer) -> tuple[Array, dict[tuple[int, ...], int]]:
+        """Returns how often each element of a channel was written, and how often each statement has read the channel."""
+        return self._of.setdefault(buffer, (np.zeros(buffer.array.shape, np.int64), dict.fromkeys(self._sites[buffer.key], 0)))
+
+    def reads(self, core: Core, memory: TileRef) -> None:
+        """Suspends a core that is about to read a tile of a channel, until the tile has been written for this read."""
+        written, reads = self._state(memory.buffer.root)
+        wanted, places = reads.get(core.site(), 0) + 1, _places(memory)
+        core.launch.schedule.wait(core, lambda: bool((written[places] >= wanted).all()), f"{memory.describe()} to be written")
+        reads[core.site()] = wanted
+
+    def writes(self, core: Core, memory: TileRef) -> None:
+        """Suspends a core that is about to write a tile of a channel, until the tile's earlier contents have been read.
+
+        Has no effect if the buffer is not a channel.
+        """
+        if self.is_open(memory.buffer.root.key):
+            written, reads = self._state(memory.buffer.root)
+            places = _places(memory)
+            core.launch.schedule.wait(core, lambda: min(reads.values()) >= written[places].max(initial=0),
+                                      f"{memory.describe()} to be read")
+            written[places] += 1
+
+
+def _places(memory: TileRef) -> tuple[slice, ...]:
+    return tuple(slice(start, start + size) for start, size in zip(memory.offsets, memory.sizes, strict=True))
 
 
 # --- allocations ---------------------------------------------------------------------------------------------------------
 
 POISON: ContextVar[tuple[float, int]] = ContextVar("tilelang_npu_poison", default=(float("nan"), -1))
-"""The float and the integer in memory that nothing has written. Results that depend on it use such memory."""
+"""The float and the integer with which newly allocated memory is filled. Results that depend on these values use unwritten
+memory.
+"""
 
 
-def sizes_of(shape: Any) -> tuple[int, ...]:
-    """A shape as integers; a single size becomes a shape with one axis."""
+def sizes_of(shape: object) -> tuple[int, ...]:
+    """Returns a shape as Python integers; a single size becomes a shape with one axis."""
     return tuple(integer(size) for size in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
 def _key_of_allocation(space: str) -> tuple[object, ...]:
-    """The statement that allocates, and how often it has allocated in this block."""
+    """Returns a key of the current allocation: the allocating statement, and how often it has allocated in this block before.
+    """
     core = current()
     site = (core.site(), space)
     number = core.allocated[site] = core.allocated.get(site, 0) + 1
     return (*site, number)
 
 
-def allocate(shape: Any, kind: Any, space: str) -> HostBuffer:
-    """Allocates a buffer. Cores that run concurrently share the buffers in the Cube core's memories."""
-    core, element, sizes = current(), element_type(kind), sizes_of(shape)
+def allocate(shape: object, kind: object, space: str) -> HostBuffer:
+    """Allocates an on-chip buffer and returns it.
+
+    Cores that run concurrently share buffers in the memories of the Cube core; each has its own buffers in other memories.
+
+    Args:
+        shape: the shape.
+        kind: the element type.
+        space: the memory.
+    """
+    core, launch, element, sizes = current(), launch_buffers(), element_type(kind), sizes_of(shape)
     number, whole = POISON.get()
     array = np.full(sizes, number if element.is_float else whole).astype(element.numpy)
     key = _key_of_allocation(space)
     if core.kind == "all":
         return HostBuffer(array, element, space, key=key)
-    space = core.launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
+    space = launch.roles.get(key, "ub" if space in ("shared", "fragment") else space)
     made = HostBuffer(array, element, space, key=key)
     if space in ("ub", "local"):
         return made
     made.own = False
-    shared: HostBuffer = core.launch.shared.setdefault((core.block, key), made)
-    return shared
+    return launch.shared.setdefault((core.block, key), made)
 
 
-def _enter_allocation(name: str) -> None:
-    def call(shape: Any, dtype: Any, scope: str = "") -> HostBuffer:
-        return allocate(shape, dtype, "l1" if scope == "shared.l1" else name.lower())
-
-    OPERATIONS[f"alloc_{name}"] = call
+def _alloc(space: str, shape: object, dtype: object, scope: str = "") -> HostBuffer:
+    return allocate(shape, dtype, "l1" if scope == "shared.l1" else space)
 
 
-for _name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local"):
-    _enter_allocation(_name)
+OPERATIONS.update({f"alloc_{name}": partial(_alloc, name.lower())
+                   for name in ("shared", "fragment", "ub", "L1", "L0A", "L0B", "L0C", "local")})
 
 
 @tiles("alloc_global")
-def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> HostBuffer:
-    """A tensor in GM that belongs to the launch."""
-    made: HostBuffer = current().launch.own_tensor(_key_of_allocation("gm"), sizes_of(shape), element_type(dtype))
-    return made
+def alloc_global(shape: object, dtype: object, scope: str = "global") -> HostBuffer:
+    """Returns a tensor in GM that all cores and blocks of the launch share (``T.alloc_global``)."""
+    key, tensors, kind = _key_of_allocation("gm"), launch_buffers().tensors, element_type(dtype)
+    if key not in tensors:
+        tensors[key] = HostBuffer(np.zeros(sizes_of(shape), kind.numpy), kind, "gm", "tensor")
+    return tensors[key]
 
 
-def _alloc_var(dtype: Any, *arguments: Any, scope: str = "local.var", init: Any = None) -> ScalarVariable:
+def _alloc_var(dtype: object, *arguments: object, scope: str = "local.var", init: object = None) -> ScalarVariable:
     made = ScalarVariable(element_type(dtype))
     values = [value for value in arguments if not isinstance(value, str)]
     if values or init is not None:
@@ -455,18 +683,22 @@ class _Addressed:
 
 @tiles("annotate_address")
 def annotate_address(address_map: Mapping[HostBuffer, int]) -> None:
-    """Places buffers at byte addresses of their memories; they may overlap."""
-    core = current()
+    """Places buffers at byte addresses of their memories (``T.annotate_address``); buffers that overlap share bytes."""
+    core, launch = current(), launch_buffers()
     for buffer, address in address_map.items():
         space = {"shared": "ub", "fragment": "ub"}.get(buffer.space, buffer.space)
-        private = space == "ub" or core.kind == "all"
-        where: Any = core.addressed if private else core.launch.shared
-        where.setdefault((None if private else core.block, space), _Addressed()).place(buffer, address)
+        owner: object = core if space == "ub" or core.kind == "all" else core.block
+        launch.addressed.setdefault(owner, {}).setdefault(space, _Addressed()).place(buffer, address)
 
 
-@tiles("annotate_layout", "func_attr")
-def without_effect(*_: Any, **__: Any) -> None:
-    """Has no effect on values."""
+@known(
+    "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout",
+    "annotate_min_blocks_per_sm", "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers",
+    "assume", "cp_async_wait_group", "dec_max_nreg", "disable_warp_group_reg_alloc", "fence_proxy_async", "func_attr",
+    "inc_max_nreg", "no_set_max_nreg", "pdl_sync", "pdl_trigger", "ptx_commit_group", "ptx_wait_group", "set_max_nreg",
+    "sync_threads", "sync_warp", "warpgroup_fence_operand")
+def without_effect(*_: object, **__: object) -> None:
+    """Does nothing: the operation does not affect the kernel's results."""
 
 
 # --- the same memory under another shape or type -----------------------------------------------------------------------------
@@ -474,39 +706,40 @@ def without_effect(*_: Any, **__: Any) -> None:
 
 @tiles("reinterpretcast")
 def reinterpretcast(dst: HostBuffer, src: HostBuffer, casttype: str) -> None:
-    """Lets ``dst`` use the memory of ``src``, whose bits are read as the element type of ``dst``."""
+    """Makes ``dst`` a view of the memory of ``src``, whose bits are interpreted as the element type of ``dst``."""
     flat = src.array.reshape(-1).view(np.uint8)
     if dst.array.nbytes > flat.size:
-        raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}", "give it no more bytes", "T110")
+        raise fail(f"T.reinterpretcast: {dst.describe()} is longer than {src.describe()}",
+                   "the destination must not have more bytes than the source", "T110")
     dst.array = flat[:dst.array.nbytes].view(dst.array.dtype).reshape(dst.array.shape)
     dst.root, dst.own = src.root, src.own
 
 
 @tiles("view")
-def view(src: Any, shape: Any = None, dtype: Any = None) -> HostBuffer:
-    """The buffer with another shape; its bits are read as another element type."""
+def view(src: object, shape: object = None, dtype: object = None) -> HostBuffer:
+    """Returns a view of a buffer with another shape, or with its bits interpreted as another element type."""
     found = memory_of(src)
     array, element = found.view(), found.kind if dtype is None else element_type(dtype)
     if not array.flags.c_contiguous:
-        raise fail(f"{found.describe()} has gaps between its rows", "copy it into a buffer of that shape")
+        raise fail(f"{found.describe()} has gaps between its rows", "T.copy it to a buffer, and take the view of this buffer")
     bits, sizes = array.reshape(-1).view(element.numpy), found.extents if shape is None else sizes_of(shape)
     if bits.size != math.prod(sizes):
-        raise fail(f"{found.describe()} has not as many elements as {list(sizes)}", "give a shape of as many elements")
+        raise fail(f"{found.describe()} has another number of elements than the shape {list(sizes)}",
+                   "give a shape with the same number of elements")
     return found.buffer.seen(bits.reshape(sizes), element)
 
 
 @tiles("vbitcast", "npuir_bitcast")
-def bitcast(src: Any, dtype: Any, size: Any = None) -> HostBuffer:
-    """The same bits as another element type of the same width."""
+def bitcast(src: object, dtype: object, size: object = None) -> HostBuffer:
+    """Returns a view of a buffer with its bits interpreted as another element type, which must have the same width."""
     found = memory_of(src) if size is None else memory_of(src).right_aligned(sizes_of(size))
     return found.buffer.seen(found.view().view(element_type(dtype).numpy), element_type(dtype))
 
 
 @tiles("reshape", "npuir_reshape")
-def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
-    """``T.reshape(buffer, shape)`` is the buffer with another shape; ``T.reshape(src, dst)`` copies it to a buffer of another
-    shape.
-    """
+def reshape(src: object, shape: object = None, dst: object = None) -> HostBuffer | None:
+    """Returns a view of a buffer with another shape (``T.reshape(buffer, shape)``), or copies a buffer to a buffer with another
+    shape (``T.reshape(src, dst)``)."""
     other = shape if dst is None else dst
     if not isinstance(other, TileRef):
         return view(src, other)

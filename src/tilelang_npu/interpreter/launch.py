@@ -1,4 +1,4 @@
-"""Executes a kernel: its blocks, its cores, and the calls of the rewritten source."""
+"""Executes an interpreted kernel: its launches, blocks and cores, and the calls that the rewritten source contains."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ import builtins
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
-from typing import Any
+from types import CellType, FunctionType
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import threadpoolctl
 
 from tilelang_npu.dispatch import THREAD
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import TileError
 from tilelang_npu.interpreter import parallel_points
-from tilelang_npu.interpreter.core_schedule import CoreSchedule, TileChannels
-from tilelang_npu.interpreter.host_buffers import HostBuffer, HostElement, ScalarVariable, TileRef, integer
+from tilelang_npu.interpreter.host_buffers import (
+    HostBuffer,
+    HostElement,
+    LaunchBuffers,
+    ScalarVariable,
+    TileChannels,
+    integer,
+    is_tile,
+)
 from tilelang_npu.interpreter.rewrite import executable
-from tilelang_npu.interpreter.running_core import KERNEL_CODE, Core, current, fail
+from tilelang_npu.interpreter.running_core import KERNEL_CODE, Core, CoreSchedule, current, fail
+from tilelang_npu.interpreter.threads import Guard, RestOfGuard
 from tilelang_npu.interpreter.typed_scalars import (
     BOOL,
     FLOAT32,
     INT32,
+    Array,
     IndexInt,
     Operators,
     TypedScalar,
@@ -38,88 +46,81 @@ from tilelang_npu.interpreter.typed_scalars import (
     select,
     truth,
 )
-from tilelang_npu.target.dtypes import DType
+from tilelang_npu.source_dialects import TracedDialect
 
 _BLAS = threadpoolctl.ThreadpoolController()
 _FLAGS = frozenset({"set_cross_flag", "wait_cross_flag", "sync_block_set", "sync_block_wait", "block_barrier",
-                    "subblock_barrier", "sync_all"})
+                    "subblock_barrier", "sync_all", "sync_grid"})
 _CUBE = frozenset({"gemm", "gemm_v0", "mma", "npu_gemm", "npuir_dot", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
                    "load_nd2nz", "npuir_load_nd2nz"})
 
 
-@dataclass(frozen=True)
-class Write:
-    """A statement that has written an element: its line, its block, the tile that it wrote."""
-
-    line: Location | None
-    block: int
-    tile: str
-
-
-WATCHED: ContextVar[tuple[str, tuple[int, ...], list[Write]] | None] = ContextVar("tilelang_npu_watched_element", default=None)
-"""An element, by parameter and index, and the list that collects the statements which write it."""
-
-
 class NeedsCores(Exception):
-    """A core reads a tile that no earlier statement writes: another core of its block does, so the cores must run concurrently.
+    """Raised if a core reads a tile that only a later statement writes.
+
+    Another core of the block then writes the tile, so the cores must be executed concurrently.
     """
 
 
 @dataclass
 class KernelSource:
-    """A kernel's function, and how to read other functions.
+    """The source of a kernel's function, and a function to find the source of macros.
 
     Attributes:
-        function, node, file: the author's function and its definition.
+        function: the author's function.
+        node: the syntax tree of the function's definition.
+        file: the path of the file with the definition.
         find: returns the definition and the file of another function.
-        names: values of names that the source uses and that are not in its closure or module.
-        resolve: returns the value of a closure variable in this call: sizes in place of symbolic dimensions.
+        names: the values of names that the source uses and that are neither in the function's closure nor in its module.
+        resolve: maps the value of a closure variable to the value in this call: a symbolic dimension to a size, and other
+            values to themselves.
     """
 
     function: FunctionType
     node: ast.FunctionDef
     file: str
     find: Callable[[FunctionType], tuple[ast.FunctionDef, str]]
-    names: Mapping[str, Any] = field(default_factory=dict)
-    resolve: Callable[[Any], Any] = lambda value: value
+    names: Mapping[str, object] = field(default_factory=dict)
+    resolve: Callable[[object], object] = lambda value: value
 
 
-class InterpretedLaunch:
-    """One execution of a kernel's function.
+class InterpretedLaunch(LaunchBuffers):
+    """One execution of a kernel's function, with all its launches.
 
     Attributes:
-        dialect: ``npuir`` or ``ascendc``.
-        arguments: buffers and scalars by parameter.
-        operation: returns the function that executes ``T.<name>``.
-        roles: for each allocating statement the memory that the uses of its buffers decide.
-        shared: buffers that cores share, by block and allocating statement.
+        dialect: the dialect of the kernel's source, ``npuir`` or ``ascendc``.
+        arguments: the buffers and scalars that are passed to the function, by parameter name.
+        operation: returns the function that executes the operation ``T.<name>``, given the name.
+        vector_cores: the number of Vector cores for each Cube core of the chip.
         probing: whether the first block is being executed only to find the uses of buffers.
-        fifo: whether tiles from L0C go to the Vector cores through queues, as cores wait for later statements of each other.
-        channels: tiles that a core reads before the kernel's order writes them.
-        schedule: the cores that run concurrently.
-        blocks, vectors: the number of blocks of the launch, and of Vector cores of a block.
-        written: the buffers on chip that have been written.
-        adds: whether the kernel makes atomic updates.
+        fifo: whether tiles from L0C go to the Vector cores through queues, because cores read tiles that later statements
+            write.
+        channels: the tiles that a core reads at an earlier statement than the one with which another core writes them.
+        schedule: the scheduler of the cores, if they are executed concurrently.
+        blocks: the number of blocks of the current launch.
+        vectors: the number of Vector cores per block.
+        adds: whether the kernel has atomic operations.
     """
 
     schedule: CoreSchedule
 
-    def __init__(self, source: KernelSource, arguments: Mapping[str, Any], dialect: str,
-                 operation: Callable[[str], Callable[..., Any]]) -> None:
+    def __init__(self, source: KernelSource, arguments: Mapping[str, HostBuffer | TypedScalar], dialect: TracedDialect,
+                 operation: Callable[[str], Callable[..., object]], vector_cores: int = 2) -> None:
+        super().__init__()
         self.source, self.dialect, self.arguments, self.operation = source, dialect, dict(arguments), operation
-        self.roles: dict[object, str] = {}
-        self.shared: dict[object, Any] = {}
+        self.vector_cores = vector_cores
         self.probing = self.fifo = self.adds = False
         self.channels = TileChannels()
         self.blocks, self.vectors = 0, 1
-        self.written: set[HostBuffer] = set()
-        self._before: list[tuple[Any, Any]] | None = []
-        self._queues: dict[object, list[Any]] = {}
+        self._queues: dict[object, list[Array]] = {}
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._tensors: dict[object, HostBuffer] = {}
 
     def run(self) -> None:
-        """Executes the kernel."""
+        """Executes the kernel.
+
+        If the kernel does not distinguish cores, one thread executes the operations of all cores, block by block. Otherwise, or
+        if a core reads a tile that only a later statement writes, the cores are executed concurrently.
+        """
         nodes = list(self._definitions(self.source.function, self.source.node, set()))
         named = {getattr(part, "attr", getattr(part, "id", "")) for node in nodes for part in ast.walk(node)}
         self.adds = any("atomic" in name for name in named)
@@ -131,13 +132,13 @@ class InterpretedLaunch:
                     return
                 except NeedsCores:
                     self.fifo = True
-                    for array, content in self._before or ():
+                    for array, content in self.before or ():
                         array[...] = content
-                    self._before = None
-            self._run_cores(2 if reads_number else 1)
+                    self.before = None
+            self._run_cores(counts=reads_number)
 
     def _definitions(self, function: FunctionType, node: ast.FunctionDef, seen: set[FunctionType]) -> Iterator[ast.FunctionDef]:
-        """The definitions of the kernel and of its macros."""
+        """Yields the syntax trees of the definitions of a function and of the macros that it calls."""
         yield node
         closure = {name: cell.cell_contents for name, cell in _filled(function)}
         for name in {getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)}:
@@ -155,20 +156,27 @@ class InterpretedLaunch:
             THREAD.running = before
         return core
 
-    def _run_cores(self, vectors: int) -> None:
-        self.vectors, self.probing = vectors, True
-        kept = {name: value.array for name, value in self.arguments.items() if isinstance(value, HostBuffer)}
-        for name, array in kept.items():
-            self.arguments[name].array = array.copy()
+    def _run_cores(self, *, counts: bool) -> None:
+        """Executes the cores of each block concurrently.
+
+        Args:
+            counts: whether the kernel reads the number of the Vector core.
+        """
+        self.vectors, self.probing = 2 if counts else 1, True
+        kept = [(value, value.array) for value in self.arguments.values() if isinstance(value, HostBuffer)]
+        for buffer, array in kept:
+            buffer.array = array.copy()
         # one core executes all of the first block, to find the uses of buffers; it may fail, as real cores wait for each other
         with contextlib.suppress(Exception):
             self._run_alone(Core(self, "all", only=0))
-        for name, array in kept.items():
-            self.arguments[name].array = array
+        for buffer, array in kept:
+            buffer.array = array
         self.probing = False
-        for number, grid in enumerate(self._run_alone(Core(self, "all", kernel=-1)).grids):
-            self.blocks = math.prod(grid)
+        reached = self._run_alone(Core(self, "all", kernel=-1))
+        for number, (grid, vectors) in enumerate(zip(reached.grids, reached.counted, strict=True)):
+            self.blocks, self.vectors = math.prod(grid), vectors if counts else 1
             self.shared.clear()
+            self.addressed.clear()
             self.schedule = CoreSchedule(self._cores(number), self._execute)
             self.schedule.run()
 
@@ -184,8 +192,13 @@ class InterpretedLaunch:
     def _call(self) -> None:
         self.rewritten(self.source.function, self.source.names)(**self.arguments)
 
-    def rewritten(self, function: FunctionType, names: Mapping[str, Any]) -> FunctionType:
-        """A function of the kernel in the form that Python executes; ``names`` are further names that it can use."""
+    def rewritten(self, function: FunctionType, names: Mapping[str, object]) -> FunctionType:
+        """Returns the executable form of the kernel's function or of a macro.
+
+        Args:
+            function: the author's function.
+            names: the values of additional names that the function can use.
+        """
         own = function is self.source.function
         found = self._functions.get(function)
         if found is None:
@@ -201,37 +214,22 @@ class InterpretedLaunch:
                 self._functions[function] = found
         return found
 
-    def queue(self, core: Core) -> list[Any]:
-        """The tiles that the Cube core has sent with the statement that is being executed, and that were not received yet."""
+    def queue(self, core: Core) -> list[Array]:
+        """Returns the queue of the statement that ``core`` executes: the list of the tiles that the Cube core has sent by this
+        statement and that no core has received yet.
+        """
         return self._queues.setdefault((core.block, core.site()), [])
 
-    def own_tensor(self, key: object, shape: Sequence[int], kind: DType) -> HostBuffer:
-        """The global tensor that a statement of the kernel allocates, the same one for all cores."""
-        if key not in self._tensors:
-            self._tensors[key] = HostBuffer(np.zeros(tuple(shape), kind.numpy), kind, "gm", "tensor")
-        return self._tensors[key]
 
-    def before_write(self, memory: TileRef) -> None:
-        """Notes a write. The contents of a global tensor are saved while the launch may start again with concurrent cores."""
-        buffer = memory.buffer
-        if buffer.space != "gm":
-            self.written.add(buffer.root)
-            return
-        watched = WATCHED.get()
-        if watched is not None and buffer.label == watched[0] and all(
-                start <= at < start + size for start, size, at in zip(memory.offsets, memory.sizes, watched[1], strict=True)):
-            tile = ", ".join(f"{start}:{start + size}" for start, size in zip(memory.offsets, memory.sizes, strict=True))
-            watched[2].append(Write(current().location(), current().block, f"{buffer.label}[{tile}]"))
-        if self._before is not None and all(array is not buffer.array for array, _ in self._before):
-            self._before.append((buffer.array, buffer.array.copy()))
-
-    def first_block_is_over(self) -> None:
-        """From now on the launch does not start again."""
-        self._before = None
+def running_launch() -> InterpretedLaunch:
+    """Returns the launch that this thread executes."""
+    found = current().launch
+    assert isinstance(found, InterpretedLaunch)
+    return found
 
 
-def _filled(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The cells of a closure that have a value."""
+def _filled(function: FunctionType) -> Iterator[tuple[str, CellType]]:
+    """Yields the names and values of those closure variables of a function that have a value."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):
             cell.cell_contents  # noqa: B018  (an empty cell raises)
@@ -256,83 +254,127 @@ def _reads_vector_number(node: ast.FunctionDef, *, even_if_unread: bool) -> bool
 # --- what the rewritten source calls -----------------------------------------------------------------------------------------
 
 
+class LaunchFrame(Protocol):
+    """What is used of the object that ``T.Kernel`` returns."""
+
+    blocks: Sequence[object]
+    gpu_threads: tuple[int, ...]
+
+    def counted_cores(self, available: int) -> int: ...
+
+
+class OpenedFrame(Protocol):
+    """What is used of the other objects in ``with``: the core of a ``T.Scope``, the pipe of a ``T.rs``, the condition of a
+    ``T.If``."""
+
+    core: str
+    pipe: str
+    condition: object
+
+
+@runtime_checkable
+class LoopSource(Protocol):
+    """What is used of the object that a loop function of the language, such as ``T.Persistent``, returns."""
+
+    kind: str
+    extents: Sequence[object]
+    index: object
+
+
 class RewrittenCalls:
-    """The object that the rewritten source calls ``__kernel__``."""
+    """The functions that the rewritten source of a kernel calls; the source refers to the class as ``__kernel__``."""
 
     @staticmethod
-    def blocks(frame: Any, names: int, named: bool, read: bool) -> Iterator[contextlib.AbstractContextManager[Any]]:
-        """The blocks of a ``T.Kernel`` that the core executes, each as a context manager that gives the block ids.
+    def blocks(frame: LaunchFrame, names: int, named: bool, read: bool) -> Iterator[contextlib.AbstractContextManager[object]]:
+        """Yields, for each block of a ``T.Kernel`` that the core executes, a context manager that returns the block ids.
 
         Args:
-            frame: what ``T.Kernel`` returned.
-            names: number of names after ``as``.
-            named, read: whether the number of the Vector core has a name, and whether the kernel reads it. Both Vector cores
-                of an ascendc block execute the same work if it is not read, which shows only in atomic updates.
+            frame: the object that ``T.Kernel`` returned.
+            names: the number of names after ``as``.
+            named: whether the index of the Vector core has a name other than ``_``.
+            read: whether the kernel reads the index of the Vector core. If so, the core executes the body as one of the Vector
+                cores of the block. If not, all Vector cores of the block compute the same, and one execution stands for all of
+                them, except in a kernel of the ascendc dialect that names the index and adds atomically: there each Vector core
+                adds.
+
+        Raises:
+            TileError: T406, a block count is not positive.
         """
-        core = current()
-        used = read or (named and core.launch.adds and core.launch.dialect == "ascendc")
+        core, launch = current(), running_launch()
+        used = read or (named and launch.adds and launch.dialect == "ascendc")
         grid = tuple(integer(count) for count in frame.blocks)
         if min(grid) <= 0:
-            raise fail(f"T.Kernel: block counts {grid}", "a size or a number among the arguments makes the grid empty", "T406")
+            raise fail(f"T.Kernel: the block counts {grid} are not all positive",
+                       "check the sizes and numbers among the arguments, from which the block counts are computed", "T406")
         core.grids.append(grid)
+        core.threads = frame.gpu_threads
+        core.counted.append(frame.counted_cores(launch.vector_cores))
         if core.kernel not in (None, len(core.grids) - 1):
             return  # another launch is executed, or none: only the grids are needed
         alone = core.kind != "all"
-        vectors = [core.vector] if alone or not used or core.launch.probing else [0, 1]
+        vectors = [core.vector] if alone or not used or launch.probing else range(core.counted[-1])
         for block in [core.block] if alone else range(math.prod(grid)) if core.only is None else [core.only]:
             place, rest = [], block
             for count in grid:
                 rest, index = divmod(rest, count)
                 place.append(IndexInt(index))
             for vector in vectors:
-                core.block, core.allocated, core.addressed = block, {}, {}
-                values = tuple(place) if names <= len(grid) else (*place, IndexInt(vector) if used else 0)
+                core.block, core.allocated = block, {}
+                launch.addressed.pop(core, None)
+                values: tuple[int, ...] = tuple(place) if names <= len(grid) else (*place, IndexInt(vector) if used else 0)
                 yield contextlib.nullcontext(values[0] if len(values) == 1 else values)
             if not alone:
-                core.launch.first_block_is_over()
+                launch.before = None  # the execution will not be restarted with concurrent cores
 
     @staticmethod
-    def loop(source: Any) -> Iterator[Any]:
-        """The iterations of a ``for``."""
-        kind, extents = getattr(source, "kind", None), getattr(source, "extents", ())
-        values: Any = source
-        if kind == "Parallel":
-            for one in parallel_points.passes(current(), [integer(size) for size in extents], on_arrays=False):
+    def loop(source: LoopSource | Iterable[object]) -> Iterator[object]:
+        """Yields the value of the loop variable, or the tuple of the loop variables, for each iteration of a ``for``."""
+        values: Iterable[object]
+        if not isinstance(source, LoopSource):
+            values = source
+        elif source.kind == "Parallel":
+            for one in parallel_points.passes(current(), [integer(size) for size in source.extents], on_arrays=False):
                 with one as place:
                     yield place
             return
-        if kind == "Persistent":
+        elif source.kind == "Persistent":
             values = _persistent(source)
-        elif kind == "grid":
-            values = map(_numbers, np.ndindex(*(max(0, integer(size)) for size in extents)))
-        elif kind is not None:
-            values = map(IndexInt, range(*(integer(bound) for bound in extents)))
+        elif source.kind == "grid":
+            values = map(_numbers, np.ndindex(*(max(0, integer(size)) for size in source.extents)))
+        else:
+            values = map(IndexInt, range(*(integer(bound) for bound in source.extents)))
         with current().loop() as entry:
             for value in values:
-                entry[1] += 1
+                entry.iteration += 1
                 yield value
 
     @staticmethod
-    def parallel(source: Any, on_arrays: bool) -> Iterator[parallel_points.Pass]:
-        """The executions of the body of a ``T.Parallel``."""
-        if getattr(source, "kind", None) != "Parallel":
+    def parallel(source: LoopSource | Iterable[object], on_arrays: bool) -> Iterator[parallel_points.Pass]:
+        """Yields a context manager for each execution of the body of a ``T.Parallel``.
+
+        Args:
+            source: the object after ``in``.
+            on_arrays: whether the body is first executed once on arrays, with all points of the loop at once.
+        """
+        if not isinstance(source, LoopSource):
             return (parallel_points.Pass(current(), [value], None) for value in source)
         return parallel_points.passes(current(), [integer(size) for size in source.extents], on_arrays=on_arrays)
 
     @staticmethod
     def endless() -> Iterator[None]:
-        """The iterations of a ``while``, whose body leaves the loop."""
+        """Yields None for each iteration of a ``while``; the rewritten body tests the condition and leaves the loop by
+        ``break``."""
         with current().loop() as entry:
             while True:
-                entry[1] += 1
+                entry.iteration += 1
                 yield
 
     cases = staticmethod(parallel_points.cases)
 
     @staticmethod
     @contextlib.contextmanager
-    def frame(opened: Any) -> Iterator[bool]:
-        """A ``with`` of the language; yields whether its body is executed."""
+    def frame(opened: OpenedFrame) -> Iterator[bool]:
+        """A context manager for a ``with`` block of the language; its value is whether the core executes the block's body."""
         core, kind = current(), type(opened).__name__
         if kind in ("Then", "Else"):
             yield core.conditions[-1] is (kind == "Then")
@@ -341,34 +383,47 @@ class RewrittenCalls:
             yield core.executes(opened.core)
             core.scope = outer
         else:
-            stack: list[Any] = core.pipes if kind == "rs" else core.conditions
-            stack.append(opened.pipe if kind == "rs" else bool(opened.condition))
+            core.pipes.append(opened.pipe) if kind == "rs" else core.conditions.append(bool(opened.condition))
             yield True
-            stack.pop()
+            (core.pipes if kind == "rs" else core.conditions).pop()
 
     @staticmethod
-    def values(names: Mapping[str, Any], *wanted: str) -> Any:
-        """The values of names, which are restored after a loop that has variables of these names."""
+    def values(names: Mapping[str, object], *wanted: str) -> tuple[object, ...]:
+        """Returns the current values of names, which are restored after a loop whose variables have these names."""
         return tuple(names.get(name) for name in wanted)
 
     @staticmethod
-    def read(value: Any) -> Any:
-        """A value that is bound to a name: an element is read now."""
+    def read(value: object) -> object:
+        """Returns the value that an assignment binds to a name: an element or a variable is read, other values are unchanged.
+        """
         if isinstance(value, HostElement) or (isinstance(value, ScalarVariable) and value.named):
             found = value.load()
             made = TypedScalar(found.value, found.kind, found.span)
             made.origin = value if isinstance(value, HostElement) else None
             return made
-        if type(value) in (tuple, list) and any(isinstance(part, (HostElement, ScalarVariable)) for part in value):
+        if isinstance(value, (tuple, list)) and type(value) in (tuple, list) and any(
+                isinstance(part, (HostElement, ScalarVariable)) for part in value):
             return type(value)(RewrittenCalls.read(part) for part in value)
         return value
 
     @staticmethod
-    def assign(name: str, old: Any, value: Any) -> Any:
-        """The value of a name after an assignment."""
+    def assign(name: str, old: object, value: object) -> object:
+        """Executes an assignment, and returns the value that the name has afterwards.
+
+        If the name refers to a ``T.alloc_var`` scalar, the value is stored to it, and the name still refers to it.
+
+        Args:
+            name: the name.
+            old: the value of the name before the assignment; None if it has none.
+            value: the assigned value.
+
+        Raises:
+            TileError: T141, a buffer is assigned to a ``T.alloc_var`` scalar.
+        """
         if isinstance(old, ScalarVariable) and old.named and not (isinstance(value, HostBuffer) and not value.named):
-            if isinstance(value, TileRef) and not isinstance(value, ScalarVariable):
-                raise fail(f"{name} is a T.alloc_var scalar, and {value.describe()} is none", "another name holds it", "T141")
+            if is_tile(value):
+                raise fail(f"{name} is a T.alloc_var scalar, but {value.describe()} is not a scalar",
+                           "use another name for the buffer", "T141")
             old.store(value)
             return old
         found = RewrittenCalls.read(value)
@@ -378,8 +433,14 @@ class RewrittenCalls:
         return found
 
     @staticmethod
-    def choose(condition: Any, chosen: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """``chosen if condition else other``: one side is evaluated, and converted to the common type of both."""
+    def choose(condition: object, chosen: Callable[[], object], other: Callable[[], object]) -> object:
+        """Returns the value of ``chosen if condition else other``, converted to the common type of both sides.
+
+        Args:
+            condition: the condition.
+            chosen: evaluates the value for a true condition.
+            other: evaluates the value for a false condition.
+        """
         if not isinstance(condition, Operators):
             return chosen() if condition else other()
         test = truth(condition)
@@ -391,50 +452,55 @@ class RewrittenCalls:
         return select(True, value, beside) if is_scalar(value) and is_scalar(beside) else value
 
     @staticmethod
-    def number(kind: type, value: Any) -> Any:
-        """``int(value)``, ``float(value)`` or ``bool(value)``; for a scalar of the kernel an int32, a float32 or a truth value.
+    def number(kind: Callable[[object], object], value: object) -> object:
+        """Returns ``int(value)``, ``float(value)`` or ``bool(value)``; for a scalar of the kernel, the result is a scalar of
+        type ``int32``, ``float32`` or ``bool``."""
+        if isinstance(value, Operators):
+            return cast(value, INT32 if kind is int else FLOAT32 if kind is float else BOOL)
+        return kind(value)
+
+    @staticmethod
+    def test(condition: object) -> object:
+        """Returns the condition of an ``if`` without an ``else`` part; for a condition on a thread, whether one has it."""
+        return condition.sides[0] if isinstance(condition, Guard) else condition
+
+    @staticmethod
+    def logical(stops: bool, *parts: Callable[[], object]) -> object:
+        """Returns the value of ``a or b or ...`` (of ``a and b and ...``), given functions that evaluate the operands.
+
+        Args:
+            stops: the truth value at which the evaluation stops: True for ``or``, False for ``and``.
+            parts: the functions that evaluate the operands.
         """
-        return cast(value, {int: INT32, float: FLOAT32, bool: BOOL}[kind]) if isinstance(value, Operators) else kind(value)
+        result = parts[0]()
+        for part in parts[1:]:
+            if isinstance(result, Operators):
+                test = truth(result)
+                if np.ndim(test.value):
+                    result = binary("or" if stops else "and", test, truth(parallel_points.under(test, not stops, part)))
+                    continue
+                if bool(test.value) is stops:
+                    return test
+            elif isinstance(result, Guard) and not stops:
+                return RestOfGuard(result, RewrittenCalls.logical(False, *parts[1:]) if result.sides[0] else False)
+            elif bool(result) is stops:
+                return result
+            result = part()
+        return result
 
     @staticmethod
-    def both(*parts: Callable[[], Any]) -> Any:
-        """``a and b and ...``."""
-        return _logical(parts, stops=False)
-
-    @staticmethod
-    def either(*parts: Callable[[], Any]) -> Any:
-        """``a or b or ...``."""
-        return _logical(parts, stops=True)
-
-    @staticmethod
-    def negation(value: Any) -> Any:
-        """``not value``."""
+    def negation(value: object) -> TypedScalar | bool:
+        """Returns ``not value``; for a scalar of the kernel, the result is a scalar of type ``bool``."""
         return TypedScalar(np.logical_not(truth(value).value), BOOL) if isinstance(value, Operators) else not value
 
 
-def _logical(parts: Sequence[Callable[[], Any]], *, stops: bool) -> Any:
-    result: Any = parts[0]()
-    for part in parts[1:]:
-        if isinstance(result, Operators):
-            test = truth(result)
-            if np.ndim(test.value):
-                result = binary("or" if stops else "and", test, truth(parallel_points.under(test, not stops, part)))
-                continue
-            if bool(test.value) is stops:
-                return test
-        elif bool(result) is stops:
-            return result
-        result = part()
-    return result
-
-
-def _numbers(place: Sequence[int]) -> Any:
-    """Loop variables: one number, or a tuple of them."""
+def _numbers(place: Sequence[int]) -> IndexInt | tuple[IndexInt, ...]:
+    """Returns loop variables as one number or, if there are several, as a tuple of numbers."""
     return tuple(map(IndexInt, place)) if len(place) > 1 else IndexInt(place[0])
 
 
-def _persistent(source: Any) -> Iterator[Any]:
-    """The tiles of a ``T.Persistent`` that a block computes, in bands along the last axis."""
+def _persistent(source: LoopSource) -> Iterator[IndexInt | tuple[IndexInt, ...]]:
+    """Yields the tiles of a ``T.Persistent`` that a block computes; tiles are visited in bands along the last axis."""
     *domain, wave, group = (integer(size) for size in source.extents)
     group = min(group, domain[-1])
     group = group if domain[-1] % group == 0 else 1
@@ -449,20 +515,21 @@ def _persistent(source: Any) -> Iterator[Any]:
 # --- Python's builtins on scalars ----------------------------------------------------------------------------------------
 
 
-def _of_scalars(function: Callable[..., Any], meaning: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*arguments: Any, **keywords: Any) -> Any:
+def _of_scalars(function: Callable[..., object], meaning: Callable[..., object]) -> Callable[..., object]:
+    def call(*arguments: object, **keywords: object) -> object:
         on_scalars = any(isinstance(value, (Operators, IndexInt)) for value in arguments) and not keywords
         return meaning(*arguments) if on_scalars else function(*arguments, **keywords)
 
     return call
 
 
-def _fold(name: str) -> Callable[..., Any]:
+def _fold(name: str) -> Callable[..., object]:
     return lambda *values: list(itertools.accumulate(values, lambda left, right: binary(name, left, right)))[-1]
 
 
-BUILTINS: dict[str, Any] = {
+BUILTINS: dict[str, Callable[..., object]] = {
     "min": _of_scalars(builtins.min, _fold("min")), "max": _of_scalars(builtins.max, _fold("max")),
     "abs": _of_scalars(builtins.abs, absolute), "pow": _of_scalars(builtins.pow, power),
     "range": lambda *bounds: [IndexInt(place) for place in range(*(integer(bound) for bound in bounds))]}
-"""The replacements of Python's builtins in a kernel."""
+"""For the name of each Python builtin that is replaced in a kernel, the replacement, which also accepts scalars of the kernel.
+"""

@@ -1,9 +1,10 @@
-"""Copies between memories, matrix products, and atomic additions to global tensors."""
+"""Executes copies between memories, matrix products, atomic additions to global tensors, and reducers, whose elements are
+complete after each update."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -11,16 +12,29 @@ from tilelang_npu.interpreter.host_buffers import (
     HostBuffer,
     HostElement,
     HostSlice,
-    ScalarVariable,
     TileRef,
-    integer,
+    allocate,
     memory_of,
+    operand,
+    sizes_of,
     stored,
 )
-from tilelang_npu.interpreter.launch import NeedsCores
+from tilelang_npu.interpreter.launch import NeedsCores, running_launch
 from tilelang_npu.interpreter.operation_table import known, tiles
 from tilelang_npu.interpreter.running_core import Core, current, fail
-from tilelang_npu.interpreter.typed_scalars import RANDOM, NeedsPoints, TypedScalar, cast_elements, finish, to_float, truth
+from tilelang_npu.interpreter.typed_scalars import (
+    RANDOM,
+    Array,
+    NeedsPoints,
+    binary,
+    cast,
+    cast_elements,
+    finish,
+    limits,
+    to_float,
+    truth,
+)
+from tilelang_npu.target.dtypes import DType
 
 _CUBE = frozenset({"l1", "l0a", "l0b", "l0c"})
 _PLAIN = (bool, int, np.bool_)
@@ -29,22 +43,24 @@ _PLAIN = (bool, int, np.bool_)
 # --- the two sides of a copy ---------------------------------------------------------------------------------------------
 
 
-def operand(value: Any) -> TileRef | HostElement:
-    """An operand of a copy: a buffer, a slice, or the element that is the first one of a tile."""
-    if isinstance(value, TypedScalar) and value.origin is not None:
-        value = value.origin
-    if (isinstance(value, TileRef) and not isinstance(value, ScalarVariable)) or isinstance(value, HostElement):
-        return value
-    raise fail(f"an operand must be a buffer, a slice or the start of a tile, not {value!r}", "write A[i:j, :] or A[i, j]",
-               "T110")
+def both_sides(src: object, dst: object, size: object, *, transpose: bool = False) -> tuple[TileRef, TileRef]:
+    """Returns both operands of a copy as tiles of the same shape.
 
+    In the ascendc dialect, a load from a global tensor may have a larger buffer as its destination, which is then padded.
 
-def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, size: Any, *, transpose: bool = False
-               ) -> tuple[TileRef, TileRef]:
-    """Both operands as tiles of one shape; only a load may have a larger buffer as its destination, which it pads."""
+    Args:
+        src: the source: a buffer, a slice, or the element at which a tile starts.
+        dst: the destination, likewise.
+        size: the sizes of the copied tile; None if the operands determine them.
+        transpose: whether the copy transposes the last two axes.
+
+    Raises:
+        TileError: T131, the shapes are different, or neither operand has a shape; T110, an operand is none of these.
+    """
+    source, target = operand(src), operand(dst)
     ascendc = current().dialect == "ascendc" and not transpose
     if size is not None:
-        sizes = [integer(part) for part in size]
+        sizes = sizes_of(size)
         a, b = (side if isinstance(side, HostBuffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]
                 else memory_of(side).right_aligned(sizes) for side in (source, target))
         return _matched(a, b, transpose)
@@ -70,7 +86,7 @@ def both_sides(source: TileRef | HostElement, target: TileRef | HostElement, siz
 
 
 def _borrowed(start: HostElement, peer: TileRef, transpose: bool) -> TileRef:
-    """The tile at ``start`` with the shape of the other operand."""
+    """Returns the tile that begins at the element ``start`` and has the shape of the other operand of a copy."""
     sizes = list(peer.sizes if len(peer.sizes) <= len(start.indices) and not transpose else peer.extents)
     if transpose:
         sizes[-2:] = sizes[:-3:-1]
@@ -82,15 +98,21 @@ def _fewer_axes(start: HostElement, peer: TileRef) -> bool:
 
 
 def _corner(memory: TileRef, extents: Sequence[int]) -> TileRef:
-    """The first elements of a tile: its last axes have ``extents``, and its other axes are removed at their first index."""
+    """Returns the first elements of a tile, in a tile with the given sizes.
+
+    Args:
+        memory: the tile.
+        extents: the sizes of the last axes. Only the first index of all other axes is used, and these axes are removed.
+    """
     dropped = memory.ndim - len(extents)
     return memory.resized([*(1,) * dropped, *extents]).with_axes(memory.kept[dropped:])
 
 
 def _in_corner(source: TileRef, target: TileRef) -> tuple[TileRef, TileRef] | None:
-    """The operands of a copy between a slice of a global tensor and a larger whole buffer on chip; None for other copies.
+    """Returns the operands of a copy between a slice of a global tensor and a larger whole on-chip buffer.
 
-    A load names the whole buffer, a store the part that is stored.
+    For a load, the destination is the whole buffer, which is padded. For a store, the source is the part of the buffer that is
+    stored. Returns None for any other copy.
     """
     part, whole = (source, target) if source.space == "gm" else (target, source)
     if isinstance(part, HostBuffer) or not isinstance(whole, HostBuffer) or whole.space == "gm" or part.space != "gm":
@@ -116,23 +138,37 @@ def _matched(a: TileRef, b: TileRef, transpose: bool) -> tuple[TileRef, TileRef]
 
 
 @tiles("copy", "npuir_copy")
-def copy(src: Any, dst: Any, *options: Any, coalesced_width: object = None, size: Any = None, pad_value: Any = None,
+def copy(src: object, dst: object, *options: object, coalesced_width: object = None, size: object = None,
+         pad_value: object = None,
          enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
-    """Copies a tile and converts its elements; a conversion rounds to nearest even."""
+    """Copies a tile (``T.copy``) and converts its elements to the type of the destination, rounding to nearest even."""
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     given = dict(zip(["size"] if options and isinstance(options[0], (list, tuple)) else names, options, strict=False))
     transposed = bool(given.get("transpose", transpose))
-    a, b = both_sides(operand(src), operand(dst), given.get("size", size), transpose=transposed)
+    a, b = both_sides(src, dst, given.get("size", size), transpose=transposed)
     if (current().dialect == "ascendc" and a.space == "gm" and isinstance(b, HostSlice) and b.space == "l1"
             and a.ndim == b.ndim == len(b.offsets) == 2 and not any(b.offsets)):
         b = b.buffer  # the load fills the whole matrix: the rest becomes padding
     move(a, b, pad=given.get("pad_value", pad_value), relu=bool(given.get("enable_relu", enable_relu)), transpose=transposed)
 
 
-def move(a: TileRef, b: TileRef, *, pad: Any = None, relu: bool = False, transpose: bool = False) -> None:
-    """Copies a tile. Elements past the end of a global tensor are read as ``pad`` (0 without it), and are not written."""
-    core = current()
-    launch, crosses = core.launch, core.launch.fifo and a.space == "l0c" and b.space == "ub"
+tiles("async_copy")(lambda src, dst, **_: copy(src, dst))  # the copy has ended when the statement has
+
+
+def move(a: TileRef, b: TileRef, *, pad: object = None, relu: bool = False, transpose: bool = False) -> None:
+    """Copies a tile, on the core that executes the copy.
+
+    Elements past the end of a global tensor are read as ``pad`` and are not written.
+
+    Args:
+        a: the source.
+        b: the destination.
+        pad: the value of elements past the end of a global tensor; None for 0.
+        relu: whether negative elements become 0.
+        transpose: whether the last two axes are swapped.
+    """
+    core, launch = current(), running_launch()
+    crosses = launch.fifo and a.space == "l0c" and b.space == "ub"
     if crosses and core.kind == "cube":
         launch.queue(core).append(a.view().copy())
     if not core.executes(_core_of(a, b)):
@@ -141,7 +177,7 @@ def move(a: TileRef, b: TileRef, *, pad: Any = None, relu: bool = False, transpo
         b.buffer.root.pending.append((launch.queue(core), b, lambda found: _converted(found, b, relu, transpose)))
         return
     filled = b.space == "l1" and a.space == "ub" and core.kind != "all"
-    if not (launch.fifo and filled) and any(side.space == "gm" or not side.buffer.own for side in (a, b)):
+    if not (launch.fifo and filled) and any(side.buffer.is_shared for side in (a, b)):
         core.take_turn()
     if filled:
         launch.channels.writes(core, b)
@@ -155,13 +191,16 @@ def move(a: TileRef, b: TileRef, *, pad: Any = None, relu: bool = False, transpo
         place[...] = values[tuple(slice(0, size) for size in sizes)]
 
 
-def _converted(values: Any, b: TileRef, relu: bool, transpose: bool) -> Any:
+def _converted(values: Array, b: TileRef, relu: bool, transpose: bool) -> Array:
     values = values.swapaxes(-1, -2) if transpose else values
     return cast_elements(np.maximum(values, values.dtype.type(0)) if relu else values, b.kind)
 
 
-def _loaded(a: TileRef, b: TileRef, pad: Any) -> Any:
-    """The elements that are copied, padded past the end of a tensor and, where the destination is larger, after the source."""
+def _loaded(a: TileRef, b: TileRef, pad: object) -> Array:
+    """Returns the elements that a copy writes, in the shape of the destination.
+
+    Elements past the end of a tensor, and elements after the source if the destination is larger, are padding.
+    """
     if a.space != "gm":
         values = a.view()
         values = values.copy() if np.shares_memory(values, b.buffer.array) else values
@@ -179,50 +218,60 @@ def _loaded(a: TileRef, b: TileRef, pad: Any) -> Any:
 
 
 def _core_of(a: TileRef, b: TileRef) -> str:
-    """The core that copies: the Vector core if an operand is in UB, or if neither is in a memory of the Cube core; else the
-    Cube core.
+    """Returns the kind of core that executes a copy.
+
+    This is the Vector core if an operand is in UB or if no operand is in a memory of the Cube core, otherwise the Cube core.
     """
     return "vector" if "ub" in (a.space, b.space) or not _CUBE & {a.space, b.space} else "cube"
 
 
 @tiles("load_nd2nz", "npuir_load_nd2nz", "store_nz2nd", "npuir_store_nz2nd")
-def load_nd2nz(src: Any, dst: Any, size: Any = None) -> None:
-    """Copies a matrix between a global tensor and the Cube core's memories."""
-    move(*both_sides(operand(src), operand(dst), size))
+def load_nd2nz(src: object, dst: object, size: object = None) -> None:
+    """Copies a matrix between a global tensor and a memory of the Cube core (``T.load_nd2nz`` and ``T.store_nz2nd``)."""
+    move(*both_sides(src, dst, size))
 
 
 @tiles("store_fixpipe", "npuir_store_fixpipe")
-def store_fixpipe(src: Any, dst: Any, size: Any = None, enable_nz2nd: bool = False, channel_split: bool = False,
+def store_fixpipe(src: object, dst: object, size: object = None, enable_nz2nd: bool = False, channel_split: bool = False,
                   pre_relu_mode: str = "") -> None:
-    """Stores a matrix from L0C to a global tensor."""
-    move(*both_sides(operand(src), operand(dst), size), relu=pre_relu_mode == "relu")
+    """Copies a matrix from L0C to a global tensor (``T.store_fixpipe``)."""
+    move(*both_sides(src, dst, size), relu=pre_relu_mode == "relu")
 
 
 # --- products ------------------------------------------------------------------------------------------------------------
 
 
-def _matrix(value: Any) -> TileRef:
+def _matrix(value: object) -> TileRef:
     memory = memory_of(value)
     kept = list(memory.kept)
     while len(kept) > 2 and memory.sizes[kept[0]] == 1:
         kept.pop(0)
     if len(kept) != 2:
-        raise fail(f"{memory.describe()} is not a matrix", "slice it to two axes", "T120")
+        raise fail(f"{memory.describe()} is not a matrix", "slice the operand to two axes", "T120")
     return memory.with_axes(kept)
 
 
-def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: bool, size: Any = None) -> None:
-    """Computes ``c += a @ b``, or ``c = a @ b`` where ``init`` holds, with float32 or int32 sums."""
-    core = current()
+def product(a: object, b: object, c: object, init: object, transpose_a: bool, transpose_b: bool, size: object = None) -> None:
+    """Executes ``c += a @ b``, or ``c = a @ b`` if ``init`` is true, with sums in float32 or int32.
+
+    Args:
+        a: the left matrix.
+        b: the right matrix.
+        c: the matrix of the sums.
+        init: whether the old contents of ``c`` are ignored.
+        transpose_a: whether ``a`` is transposed first.
+        transpose_b: whether ``b`` is transposed first.
+        size: the sizes M, K and N of the product; None if the matrices determine them.
+    """
+    core, launch = current(), running_launch()
     left, right, result = _matrix(a), _matrix(b), _matrix(c)
-    launch = core.launch
     if launch.probing:
         launch.roles.update({memory.buffer.root.key: role for memory, role in ((left, "l1"), (right, "l1"), (result, "l0c"))
                              if memory.space in ("shared", "fragment")})
     if not core.executes("cube"):
         return
     if size is not None:
-        m, k, n = (integer(part) for part in size)
+        m, k, n = sizes_of(size)
         left = left.resized((k, m) if transpose_a else (m, k))
         right, result = right.resized((n, k) if transpose_b else (k, n)), result.resized((m, n))
     _receive(core, left)
@@ -233,7 +282,8 @@ def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: b
     x, y, target = left.view(), right.view(), result.view()
     x, y = x.T if transpose_a else x, y.T if transpose_b else y
     if x.shape[1] != y.shape[0] or (x.shape[0], y.shape[1]) != target.shape:
-        raise fail(f"a product of {x.shape} and {y.shape} into {target.shape}", "A is M x K, B is K x N, C is M x N", "T120")
+        raise fail(f"the shapes of A {x.shape}, B {y.shape} and C {target.shape} do not fit a matrix product",
+                   "A must be M x K, B must be K x N and C must be M x N", "T120")
     random = RANDOM.get()
     if x.dtype.kind in "iu":  # sums of products of 8 bits are exact in float64, whose products are faster in NumPy
         made = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64).astype(np.int32)
@@ -248,8 +298,11 @@ def product(a: Any, b: Any, c: Any, init: Any, transpose_a: bool, transpose_b: b
 
 
 def _receive(core: Core, memory: TileRef) -> None:
-    """Prepares the read of an operand of a product; another core writes the operand if nothing has written it."""
-    launch, root = core.launch, memory.buffer.root
+    """Prepares the read of an operand of a product: waits for the tiles that another core sends to it.
+
+    If nothing has written the operand yet, another core must write it, so the cores must be executed concurrently.
+    """
+    launch, root = running_launch(), memory.buffer.root
     unwritten = root not in launch.written and memory.space in ("shared", "l1")
     if core.kind != "all":
         if launch.channels.is_open(root.key):
@@ -261,27 +314,33 @@ def _receive(core: Core, memory: TileRef) -> None:
 
 
 _GPU = ("transpose_A", "transpose_B", "policy", "clear_accum")
-"""The parameters of ``T.gemm`` in the order of TileLang for GPUs, where the first one is a bool."""
+"""The optional parameters of ``T.gemm`` in the order of TileLang for GPUs, which applies if the first optional argument is a
+bool."""
 
 
-def _enter_product(*names: str, parameters: Sequence[str]) -> None:
-    """Enters a product; ``parameters`` are the names of its arguments after A, B and C, in order."""
-    def call(A: Any, B: Any, C: Any, *options: Any, **keywords: Any) -> None:
-        gpu = names == ("gemm",) and options and isinstance(options[0], bool)
-        given = {**keywords, **dict(zip(_GPU if gpu else parameters, options, strict=False))}
-        starts = [given.get(name, False) for name in ("initC", "clear_accum", "init")]
-        condition = next((start for start in starts if not isinstance(start, _PLAIN)), any(starts))
-        transposed = [bool(given.get(first)) or bool(given.get(second))
-                      for first, second in (("a_transpose", "transpose_A"), ("b_transpose", "transpose_B"))]
-        product(A, B, C, condition, transposed[0], transposed[1], given.get("size"))
+def _product(parameters: Sequence[str], gpu: bool, A: object, B: object, C: object, *options: object, **keywords: object
+             ) -> None:
+    """Executes a matrix product.
 
-    tiles(*names)(call)
+    Args:
+        parameters: the names of the operation's arguments after A, B and C, in order.
+        gpu: whether the arguments can also be in the order of TileLang for GPUs.
+        A, B, C: the matrices.
+        options, keywords: the other arguments.
+    """
+    names = _GPU if gpu and options and isinstance(options[0], bool) else parameters
+    given = {**keywords, **dict(zip(names, options, strict=False))}
+    starts = [given.get(name, False) for name in ("initC", "clear_accum", "init")]
+    condition = next((start for start in starts if not isinstance(start, _PLAIN)), any(starts))
+    transposed = [bool(given.get(first)) or bool(given.get(second))
+                  for first, second in (("a_transpose", "transpose_A"), ("b_transpose", "transpose_B"))]
+    product(A, B, C, condition, transposed[0], transposed[1], given.get("size"))
 
 
-_enter_product("gemm", parameters=("size", "initC", "a_transpose", "b_transpose"))
-_enter_product("npuir_dot", parameters=("size", "initC", "a_transpose", "b_transpose"))
-_enter_product("gemm_v0", parameters=("transpose_A", "transpose_B", "init"))
-_enter_product("mma", "npu_gemm", parameters=("init",))
+tiles("gemm")(partial(_product, ("size", "initC", "a_transpose", "b_transpose"), True))
+tiles("npuir_dot")(partial(_product, ("size", "initC", "a_transpose", "b_transpose"), False))
+tiles("gemm_v0")(partial(_product, ("transpose_A", "transpose_B", "init"), False))
+tiles("mma", "npu_gemm")(partial(_product, ("init",), False))
 
 
 # --- additions to global tensors -----------------------------------------------------------------------------------------
@@ -289,15 +348,15 @@ _enter_product("mma", "npu_gemm", parameters=("init",))
 
 @known(*(prefix + name for prefix in ("", "v", "npuir_") for name in ("atomic_add", "atomic_addx2", "atomic_addx4")),
        "tile.atomic_add")
-def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None = None) -> None:
-    """Adds a tile to a global tensor, or a number to an element of it."""
-    core = current()
+def atomic_add(dst: object, src: object, size: object = None, *, memory_order: str | None = None) -> None:
+    """Adds a tile to a tile of a global tensor, or a number to an element of a global tensor (``T.atomic_add``)."""
+    core, launch = current(), running_launch()
     if core.points is not None:
         raise NeedsPoints
     place = operand(dst)
     if isinstance(place, HostElement) and place.buffer.space == "gm" and size is None and not isinstance(src, TileRef):
-        if core.touches(place.buffer, writes=True):
-            core.launch.before_write(memory_of(place))
+        if core.touches(shared=True, writes=True):
+            launch.before_write(memory_of(place))
             place.buffer.array[place.start()] += stored(src, place.kind)
         return
     source, target = operand(src), place
@@ -306,7 +365,46 @@ def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None
     a, b = both_sides(source, target, size)
     if core.executes(_core_of(a, b)):
         core.take_turn()
-        core.launch.before_write(b)
+        launch.before_write(b)
         tile, sizes = b.inside()
         if 0 not in sizes:
             tile[...] = (tile + cast_elements(a.view(), b.kind)[tuple(slice(0, part) for part in sizes)]).astype(tile.dtype)
+
+
+# --- reducers ------------------------------------------------------------------------------------------------------------
+
+_TILE_NAMES = {"sum": "add", "max": "max", "min": "min", "bitand": "and", "bitor": "or", "bitxor": "xor"}
+
+
+@known("alloc_reducer")
+def alloc_reducer(shape: object, dtype: object, op: str = "sum", replication: str | None = None) -> HostBuffer:
+    """Allocates a reducer (``T.alloc_reducer``)."""
+    made = allocate(shape, dtype, "fragment")
+    made.operation = op
+    return made
+
+
+@tiles("reducer_init")
+def reducer_init(reducer: HostBuffer, init: object = None) -> None:
+    """Writes the initial value to every element of a reducer (``T.reducer_init``)."""
+    current().call("fill", (reducer, _neutral(reducer.operation, reducer.kind) if init is None else init), {})
+
+
+@known("reducer_update")
+def reducer_update(target: HostElement, value: object) -> None:
+    """Combines a value with an element of a reducer (``T.reducer_update``)."""
+    target.store(binary(_TILE_NAMES[target.buffer.operation], target, cast(value, target.kind)))
+
+
+@tiles("finalize_reducer")
+def finalize_reducer(reducer: HostBuffer, dst: object = None, batch: int = 1, annotations: object = None) -> None:
+    """Copies the elements of a reducer to the destination, if there is one (``T.finalize_reducer``)."""
+    if dst is not None:
+        move(reducer, memory_of(dst))
+
+
+def _neutral(operation: str, kind: DType) -> float:
+    if operation in ("max", "min"):
+        low, high = (-np.inf, np.inf) if kind.is_float else limits(kind)
+        return low if operation == "max" else high
+    return (-1 if kind.is_signed else limits(kind)[1]) if operation == "bitand" else 0

@@ -1,59 +1,65 @@
-"""The operations of the interpreter, by their names in ``T``."""
+"""The table of the operations that the interpreter executes, by their names in ``T``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from tilelang_npu.interpreter.running_core import current, fail
 from tilelang_npu.interpreter.typed_scalars import NeedsPoints
 
-OPERATIONS: dict[str, Callable[..., Any]] = {}
-_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "sync")
+P = ParamSpec("P")
+R = TypeVar("R")
+OPERATIONS: dict[str, Callable[..., object]] = {}
+_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync")
 
 
-def operations() -> dict[str, Callable[..., Any]]:
-    """Returns the table, after all modules have entered their operations."""
+def operations() -> dict[str, Callable[..., object]]:
+    """Imports all modules that define operations, and returns the table: for each name in ``T``, the function that executes it.
+    """
     if "sync_all" not in OPERATIONS:
         for module in _MODULES:
             import_module(f"tilelang_npu.interpreter.{module}")
     return OPERATIONS
 
 
-def operation(name: str) -> Callable[..., Any]:
+def operation(name: str) -> Callable[..., object]:
     """Returns the function that executes ``T.<name>``.
 
     Raises:
-        TileError: T190, the interpreter does not have it.
+        TileError: T190, the interpreter does not support the operation.
     """
     if name not in operations():
-        raise fail(f"the interpreter does not know T.{name}", "run the kernel compiled", "T190")
+        raise fail(f"the interpreter does not know T.{name}", "run the compiled kernel, without the interpreter", "T190")
     return OPERATIONS[name]
 
 
-def known(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enters a function of scalars under these names."""
+def known(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Returns a decorator that adds a function on scalars to the table under the given names."""
 
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def enter(function: Callable[P, R]) -> Callable[P, R]:
         OPERATIONS.update(dict.fromkeys(names, function))
         return function
 
     return enter
 
 
-def tiles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enters a function of tiles under these names; in a ``T.Parallel`` it is executed for each point."""
+def tiles(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Returns a decorator that adds a function on tiles to the table under the given names.
 
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    A ``T.Parallel`` whose body calls such a function is executed point by point.
+    """
+
+    def enter(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
-        def call(*arguments: Any, **keywords: Any) -> Any:
+        def call(*arguments: P.args, **keywords: P.kwargs) -> R:
             if current().points is not None:
                 raise NeedsPoints
             return function(*arguments, **keywords)
 
-        OPERATIONS.update(dict.fromkeys(names, call))
+        known(*names)(call)
         return function
 
     return enter

@@ -1,70 +1,112 @@
-"""Executes a ``T.Parallel`` on arrays: the body runs once, and each scalar in it has one value for each point of the loop.
+"""Executes a ``T.Parallel`` on arrays: the body runs once, with one value per point (iteration) in each scalar.
 
-The result is that of running the body point by point if no point uses an element that another point stores. So accesses are
-recorded. :class:`NeedsPoints` is raised where two of them overlap at different indices of one buffer, where two points store to
-one element, or where the body needs a single number instead of an array. The stores are then undone, and the loop runs point
-by point.
+This has the same result as running the body point by point if no point uses an element that another point stores. So all
+accesses are recorded. :class:`NeedsPoints` is raised if two accesses to a buffer overlap at different indices, if two points
+store to the same element, or if the body needs a single number instead of an array. The stores are then undone, and the body
+runs point by point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.interpreter.running_core import Core, current, fail
-from tilelang_npu.interpreter.typed_scalars import INDEX, IndexInt, NeedsPoints, TypedScalar, truth
+from tilelang_npu.interpreter.threads import Guard, RestOfGuard
+from tilelang_npu.interpreter.typed_scalars import INDEX, Array, IndexInt, Kind, NeedsPoints, Span, TypedScalar, Values, truth
 
-if TYPE_CHECKING:
-    from tilelang_npu.interpreter.host_buffers import HostBuffer, ScalarVariable
+R = TypeVar("R")
+Index = int | TypedScalar
+"""An index along an axis of a buffer: the same for all points, or one integer for each point."""
+_Part = int | Span | Values
+"""The form of an index in which two accesses are compared: an integer, a progression along an axis of the loop, or an array."""
+
+
+class AccessedBuffer(Protocol):
+    """What is used of a buffer (``HostBuffer``)."""
+
+    array: Array
+
+    @property
+    def root(self) -> AccessedBuffer: ...
+    def describe(self) -> str: ...
+
+
+class AssignedVariable(Protocol):
+    """What is used of the variable of a ``T.alloc_var`` (``ScalarVariable``)."""
+
+    array: Array
+    lanes: TypedScalar | None
+
+    @property
+    def kind(self) -> Kind: ...
 
 
 class ParallelPoints:
-    """The points of a ``T.Parallel``.
+    """The points of a ``T.Parallel`` that is executed on arrays, and the record of its accesses.
 
     Attributes:
         extents: the extents of the loop.
-        mask: for each point whether the conditions of the enclosing branches hold; None outside of branches.
+        mask: a bool array which states for each point whether the point executes the current branch; None outside of branches.
     """
 
     def __init__(self, extents: Sequence[int]) -> None:
         self.extents = tuple(extents)
-        self.mask: Any = None
-        self._loads: dict[int, list[tuple[Any, ...]]] = {}
-        self._stores: dict[int, list[tuple[Any, ...]]] = {}
-        self._views: dict[int, Any] = {}
-        self._undo: list[tuple[Any, Any, Any]] = []
-        self._variables: dict[int, ScalarVariable] = {}
+        self.mask: Array | None = None
+        self._loads: dict[int, list[tuple[_Part, ...]]] = {}
+        self._stores: dict[int, list[tuple[_Part, ...]]] = {}
+        self._views: dict[int, AccessedBuffer] = {}
+        self._undo: list[tuple[Array, tuple[int | slice | Array, ...], Array]] = []
+        self._variables: dict[int, AssignedVariable] = {}
         self._read_first: set[int] = set()
 
     def indices(self) -> list[TypedScalar]:
-        """The variables of the loop, with one value for each point."""
+        """Returns the variables of the loop as scalars with one value for each point."""
         found = []
         for axis, size in enumerate(self.extents):
             shape = [1] * len(self.extents)
             shape[axis] = size
-            found.append(TypedScalar(np.arange(size, dtype=np.int64).reshape(shape), INDEX, (axis, 0, 1, size)))
+            found.append(TypedScalar(np.arange(size, dtype=np.int64).reshape(shape), INDEX, Span(axis, 0, 1, size)))
         return found
 
     # --- accesses --------------------------------------------------------------------------------------------------------
 
-    def load(self, buffer: HostBuffer, indices: Sequence[Any]) -> Any:
-        """The elements that all points read."""
+    def load(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> Values:
+        """Returns the elements that the points read, as an array with one element per point.
+
+        Args:
+            buffer: the buffer.
+            indices: the index along each axis of the buffer; it may have one value for each point.
+
+        Raises:
+            NeedsPoints: a point may have stored an element that another point reads.
+        """
         key = self._key(indices)
         self._note(buffer, key, writes=False)
         places, order = self._slices(buffer, key)
         if places is not None:
-            return self._spread(buffer.array[places], key, order).copy()
-        return buffer.array[self._arrays(buffer, indices)]
+            return self._spread(buffer.array[places], order).copy()
+        found: Values = buffer.array[self._arrays(buffer, indices)]
+        return found
 
-    def store(self, buffer: HostBuffer, indices: Sequence[Any], value: Any) -> None:
-        """Stores an element for each point."""
+    def store(self, buffer: AccessedBuffer, indices: Sequence[Index], value: Values) -> None:
+        """Stores one element per point.
+
+        Args:
+            buffer: the buffer.
+            indices: the index along each axis of the buffer; it may have one value for each point.
+            value: the stored value, or an array with one value for each point.
+
+        Raises:
+            NeedsPoints: two points store to the same element, or a point uses an element that another point stores.
+        """
         key = self._key(indices)
         self._note(buffer, key, writes=True)
         places, order = self._slices(buffer, key)
-        covered = {part[1] for part in key if part[0] == "span"}
+        covered = {part.axis for part in key if isinstance(part, Span)}
         missing = [axis for axis, size in enumerate(self.extents) if size > 1 and axis not in covered]
         if places is not None:
             if missing:
@@ -72,7 +114,7 @@ class ParallelPoints:
             target = buffer.array[places]
             self._undo.append((buffer.array, places, target.copy()))
             value = np.broadcast_to(value, self.extents)
-            spread = self._spread(target, key, order)
+            spread = self._spread(target, order)
             np.copyto(spread, value, where=True if self.mask is None else self.mask)
             return
         arrays = np.broadcast_arrays(*self._arrays(buffer, indices), np.empty(self.extents, np.int8))[:-1]
@@ -87,12 +129,20 @@ class ParallelPoints:
         self._undo.append((buffer.array, tuple(chosen), buffer.array[tuple(chosen)]))
         buffer.array[tuple(chosen)] = values
 
-    def read_before_written(self, variable: ScalarVariable) -> None:
-        """Notes that a variable was read before the loop has stored it: a later store would be visible to the next point."""
+    def read_before_written(self, variable: AssignedVariable) -> None:
+        """Records that a variable was read before the loop has assigned it.
+
+        If the loop assigns the variable later, the next point would have to read the assigned value, so :meth:`assign` then
+        raises ``NeedsPoints``.
+        """
         self._read_first.add(id(variable))
 
-    def assign(self, variable: ScalarVariable, value: Any) -> None:
-        """Assigns a variable: each point sees its own value, and the last point's value remains after the loop."""
+    def assign(self, variable: AssignedVariable, value: Values) -> None:
+        """Assigns a variable, with one value per point; after the loop, the variable has the value of the last point.
+
+        Raises:
+            NeedsPoints: the points would have to run one after another.
+        """
         if id(variable) in self._read_first:
             raise NeedsPoints
         if self.mask is not None:
@@ -103,7 +153,11 @@ class ParallelPoints:
         self._variables[id(variable)] = variable
 
     def finish(self, *, keep: bool) -> None:
-        """Ends the loop; without ``keep`` its stores are undone."""
+        """Ends the loop.
+
+        Args:
+            keep: whether the loop's stores and assignments are kept; otherwise they are undone.
+        """
         for variable in self._variables.values():
             if keep and variable.lanes is not None:
                 variable.array[0] = np.broadcast_to(variable.lanes.value, self.extents).reshape(-1)[-1]
@@ -115,12 +169,12 @@ class ParallelPoints:
     # --- places ----------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
-        """The indices of an access in a form that can be compared: an integer, a span or an array for each axis."""
-        return tuple(("span", *index.span) if isinstance(index, TypedScalar) and index.span is not None
-                     else ("array", index.value) if isinstance(index, TypedScalar) else ("at", int(index)) for index in indices)
+    def _key(indices: Sequence[Index]) -> tuple[_Part, ...]:
+        """Returns the indices of an access in the form in which two accesses are compared."""
+        return tuple((index.value if index.span is None else index.span) if isinstance(index, TypedScalar) else int(index)
+                     for index in indices)
 
-    def _note(self, buffer: HostBuffer, key: tuple[Any, ...], *, writes: bool) -> None:
+    def _note(self, buffer: AccessedBuffer, key: tuple[_Part, ...], *, writes: bool) -> None:
         root = id(buffer.root)
         seen = self._views.setdefault(root, buffer)
         against = [*self._stores.get(root, ()), *(self._loads.get(root, ()) if writes else ())]
@@ -129,25 +183,26 @@ class ParallelPoints:
         for other in against:
             if not _same(key, other) and not _disjoint(key, other):
                 raise NeedsPoints
-        if writes and any(part[0] == "array" for part in key) and self._loads.get(root):
+        if writes and not all(isinstance(part, (int, Span)) for part in key) and self._loads.get(root):
             raise NeedsPoints
         kept = (self._stores if writes else self._loads).setdefault(root, [])
         if not any(_same(key, other) for other in kept):
             kept.append(key)
 
-    def _slices(self, buffer: HostBuffer, key: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, list[int]]:
-        """The access as slices of the buffer, and the loop's axis of each slice; None where an index is not an integer or a
-        span.
+    def _slices(self, buffer: AccessedBuffer, key: tuple[_Part, ...]) -> tuple[tuple[int | slice, ...] | None, list[int]]:
+        """Returns an access as slices of the buffer, and for each slice the axis of the loop along which it extends.
+
+        Returns None in place of the slices if an index is neither an integer nor a span.
         """
-        places: list[Any] = []
+        places: list[int | slice] = []
         order: list[int] = []
         for part, size in zip(key, buffer.array.shape, strict=True):
-            if part[0] == "at":
-                if not 0 <= part[1] < size:
+            if isinstance(part, int):
+                if not 0 <= part < size:
                     return None, []
-                places.append(part[1])
-            elif part[0] == "span":
-                _, axis, first, step, count = part
+                places.append(part)
+            elif isinstance(part, Span):
+                axis, first, step, count = part
                 if axis in order or first < 0 or first + step * (count - 1) >= size:
                     return None, []
                 places.append(slice(first, first + step * (count - 1) + 1, step))
@@ -156,14 +211,14 @@ class ParallelPoints:
                 return None, []
         return tuple(places), order
 
-    def _spread(self, found: Any, key: tuple[Any, ...], order: Sequence[int]) -> Any:
-        """An array with an axis for each slice, seen with an axis for each axis of the loop; it shares memory."""
-        turned = found.transpose(sorted(range(len(order)), key=order.__getitem__)) if len(order) > 1 else found
+    def _spread(self, found: Array, order: Sequence[int]) -> Array:
+        """Returns a view of an array that has an axis for each slice; the view has an axis for each axis of the loop."""
+        turned = found.transpose(np.argsort(order).tolist()) if len(order) > 1 else found
         shape = [self.extents[axis] if axis in order else 1 for axis in range(len(self.extents))]
         return turned.reshape(shape) if turned.shape != tuple(shape) else turned
 
-    def _arrays(self, buffer: HostBuffer, indices: Sequence[Any]) -> tuple[Any, ...]:
-        """The indices as arrays; 0 for points at which the enclosing branches do not hold.
+    def _arrays(self, buffer: AccessedBuffer, indices: Sequence[Index]) -> tuple[Array, ...]:
+        """Returns the indices as arrays, with 0 for the points that do not execute the current branch.
 
         Raises:
             TileError: T130, an index is outside of its axis.
@@ -180,33 +235,42 @@ class ParallelPoints:
         return tuple(found)
 
 
-def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+def _same(left: tuple[_Part, ...], right: tuple[_Part, ...]) -> bool:
     return len(left) == len(right) and all(
-        a[0] == b[0] and (np.array_equal(a[1], b[1]) if a[0] == "array" else a == b) for a, b in zip(left, right, strict=True))
+        type(a) is type(b) and a == b if isinstance(a, (int, Span)) or isinstance(b, (int, Span)) else np.array_equal(a, b)
+        for a, b in zip(left, right, strict=True))
 
 
-def _bounds(part: tuple[Any, ...]) -> tuple[int, int]:
-    if part[0] == "at":
-        return part[1], part[1]
-    if part[0] == "span":
-        return part[2], part[2] + part[3] * (part[4] - 1)
-    return int(part[1].min()), int(part[1].max())
+def _bounds(part: _Part) -> tuple[int, int]:
+    if isinstance(part, int):
+        return part, part
+    if isinstance(part, Span):
+        return part.first, part.first + part.step * (part.size - 1)
+    return int(part.min()), int(part.max())
 
 
-def _disjoint(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+def _disjoint(left: tuple[_Part, ...], right: tuple[_Part, ...]) -> bool:
     """Whether two accesses are known to have no element in common."""
     return len(left) == len(right) and any(
         _bounds(a)[1] < _bounds(b)[0] or _bounds(b)[1] < _bounds(a)[0] for a, b in zip(left, right, strict=True))
 
 
 class Pass:
-    """One execution of the body of a ``T.Parallel``: on arrays, or for one point."""
+    """A context manager for one execution of the body of a ``T.Parallel``: on arrays for all points, or for one point.
 
-    def __init__(self, core: Core, indices: Sequence[Any], points: ParallelPoints | None) -> None:
+    Its value is the loop variable, or the tuple of the loop variables.
+
+    Args:
+        core: the core that executes the loop.
+        indices: the values of the loop variables.
+        points: the points, if the body is executed on arrays; None for one point.
+    """
+
+    def __init__(self, core: Core, indices: Sequence[object], points: ParallelPoints | None) -> None:
         self._core, self._indices, self._points = core, indices, points
         self.failed = False
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         self._core.points, self._core.in_parallel = self._points, True
         return self._indices[0] if len(self._indices) == 1 else tuple(self._indices)
 
@@ -221,7 +285,14 @@ class Pass:
 
 
 def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[Pass]:
-    """The executions of the body: one on arrays, or one for each point where arrays do not work."""
+    """Yields a context manager for each execution of the body of a ``T.Parallel``.
+
+    Args:
+        core: the core that executes the loop.
+        extents: the extents of the loop.
+        on_arrays: whether the body is first executed on arrays. If that fails, or without it, the body is executed for each
+            point.
+    """
     sizes = [max(0, int(size)) for size in extents]
     if on_arrays and 0 not in sizes:
         points = ParallelPoints(sizes)
@@ -233,9 +304,32 @@ def passes(core: Core, extents: Sequence[int], *, on_arrays: bool) -> Iterator[P
         yield Pass(core, [IndexInt(index) for index in place], None)
 
 
-def cases(condition: Any) -> Iterator[bool]:
-    """The branches of an ``if`` to execute: one of them, or on arrays both, each for the points where it is taken."""
-    points = current().points
+def running_points() -> ParallelPoints | None:
+    """Returns the points of the ``T.Parallel`` that this thread executes on arrays; None outside of one."""
+    found = current().points
+    assert found is None or isinstance(found, ParallelPoints)
+    return found
+
+
+def _held(condition: TypedScalar, branch: bool, outer: Array | None) -> Array:
+    """Returns the points at which a condition has the value ``branch``, of those in ``outer``; None stands for all points."""
+    held = np.equal(condition.value, branch)
+    return held if outer is None else outer & held
+
+
+def cases(condition: object) -> Iterator[bool]:
+    """Yields True if the body of an ``if`` must be executed, and False if its ``else`` part must be.
+
+    In a ``T.Parallel`` that is executed on arrays, both can be yielded; each part is then executed for the points that take it.
+    For a condition on the index of a thread both are yielded if there are threads of both kinds.
+    """
+    if isinstance(condition, Guard):
+        yield from (branch for branch, taken in zip((True, False), condition.sides, strict=True) if taken)
+        return
+    if isinstance(condition, RestOfGuard):
+        raise fail("a condition on the index of a thread and another one has an `else` part",
+                   "put the other condition into an `if` of its own, inside of that of the thread", "T190")
+    points = running_points()
     test = truth(condition) if points is not None and not isinstance(condition, (bool, int)) else condition
     if points is None or not isinstance(test, TypedScalar) or not np.ndim(test.value):
         yield bool(test)
@@ -243,21 +337,25 @@ def cases(condition: Any) -> Iterator[bool]:
     outer = points.mask
     try:
         for branch in (True, False):
-            held = test.value if branch else ~test.value
-            points.mask = held if outer is None else outer & held
+            points.mask = _held(test, branch, outer)
             if points.mask.any():
                 yield branch
     finally:
         points.mask = outer
 
 
-def under(condition: TypedScalar, branch: bool, evaluate: Any) -> Any:
-    """The value of an expression for the points where a condition is true, or false."""
-    points = current().points
+def under(condition: TypedScalar, branch: bool, evaluate: Callable[[], R]) -> R:
+    """Evaluates an expression for those points of a ``T.Parallel`` at which a condition has a given value, and returns the
+    result.
+
+    Args:
+        condition: the condition, with one value per point.
+        branch: the value of the condition at the points.
+        evaluate: evaluates the expression.
+    """
+    points = running_points()
     assert points is not None
-    outer = points.mask
-    held = condition.value if branch else ~condition.value
-    points.mask = held if outer is None else outer & held
+    outer, points.mask = points.mask, _held(condition, branch, points.mask)
     try:
         return evaluate()
     finally:

@@ -1,9 +1,10 @@
 """Rewrites the syntax tree of a kernel so that Python can execute it.
 
-Lines, names and expressions stay the author's, so that a debugger stops at them. These constructs change, because the language
-gives them another meaning than Python:
+Line numbers, names and expressions remain those of the author, so that a debugger shows the author's code. The following
+constructs are rewritten, because they have another meaning in the language than in Python (``K`` stands for the name
+``__kernel__``):
 
-====================================  ================================================================================
+=====================================  ===============================================================================
 ``with T.Kernel(...) as (c, v): ...``  ``for b in K.blocks(T.Kernel(...), 2, True, True):`` around ``with b as (c, v): ...``
 ``for i in LOOP: ...``                 ``for i in K.loop(LOOP): ...``
 ``for i in T.Parallel(n): ...``        ``for p in K.parallel(T.Parallel(n), True):`` around ``with p as i: ...``
@@ -11,13 +12,14 @@ gives them another meaning than Python:
 ``with T.Scope("C"): ...``             ``with K.frame(T.Scope("C")) as f:`` around ``if f: ...``; also ``T.Then``, ``T.Else``
 ``x = VALUE``, ``x += VALUE``          ``x = K.assign("x", locals().get("x"), VALUE)``: a ``T.alloc_var`` is written
 ``a if TEST else b``                   ``K.choose(TEST, lambda: a, lambda: b)``; also ``T.if_then_else``
-``a and b``, ``not a``                 ``K.both(lambda: a, lambda: b)``, ``K.negation(a)``
-``if TEST: ...`` in ``T.Parallel``     ``for b in K.cases(TEST):`` around ``if b: ...`` and ``else: ...``
+``a and b``, ``not a``                 ``K.logical(False, lambda: a, lambda: b)``, ``K.negation(a)``
+``if TEST: ... else: ...``             ``for b in K.cases(TEST):`` around ``if b: ...`` and ``else: ...``; in ``T.Parallel`` too
+``if TEST: ...``                       ``if K.test(TEST): ...``
 ``T.loop_break()``                     ``break``
 ====================================  ================================================================================
 
-A loop variable with the name of a value from outside of the loop has that value again after the loop, as in upstream's lexical
-scoping; in Python it would keep the value of the last iteration.
+If a loop variable has the same name as a value from outside of the loop, the name refers to that value again after the loop, as
+in TileLang-Ascend's lexical scoping. In Python, the name would keep the value of the last iteration.
 """
 
 from __future__ import annotations
@@ -27,23 +29,32 @@ import builtins as python
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import TypeVar
 
+N = TypeVar("N", bound=ast.AST)
 K = "__kernel__"
-"""The name of the interpreter in the rewritten source."""
+"""The name by which the rewritten source refers to the interpreter's functions (``RewrittenCalls``)."""
 _OUTER = "__kernel_with_its_closure__"
 _BRANCHES = ("Scope", "Then", "Else", "If", "rs")
 _JUMPS = (ast.Break, ast.Continue, ast.Return)
 
 
 def _called(node: ast.AST) -> str:
-    """The last name of the function that is called: ``Parallel`` for ``T.Parallel(8)``; empty where there is no call."""
+    """Returns the last name of the function that a node calls: ``Parallel`` for ``T.Parallel(8)``; empty if it is no call."""
     function = node.func if isinstance(node, ast.Call) else None
     return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
 
 
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
 def _kernel(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(ast.Name(K, ast.Load()), name, ast.Load()), list(arguments), [])
+    return ast.Call(ast.Attribute(_load(K), name, ast.Load()), list(arguments), [])
 
 
 def _lambda(body: ast.expr) -> ast.Lambda:
@@ -51,17 +62,17 @@ def _lambda(body: ast.expr) -> ast.Lambda:
 
 
 def _names(target: ast.expr | None) -> list[str]:
-    """The names that a target binds."""
+    """Returns the names that the target of an assignment or a loop binds."""
     return [] if target is None else [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
 
 
-def _at(node: ast.AST, made: Any) -> Any:
+def _at(node: ast.AST, made: N) -> N:
     """Gives a new statement or expression the author's line and column."""
     return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites the body of one function."""
+    """Rewrites the statements of one function of a kernel (see the module's docstring)."""
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self._bound: list[str] = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
@@ -74,7 +85,7 @@ class Rewriter(ast.NodeTransformer):
         return f"__{what}_{self._count}"
 
     def body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Rewrites statements; the names that they bind leave scope at their end."""
+        """Returns the rewritten statements of a block; names that the block binds leave scope at its end."""
         outer = list(self._bound)
         made: list[ast.stmt] = []
         for statement in statements:
@@ -88,7 +99,7 @@ class Rewriter(ast.NodeTransformer):
 
     # --- loops -----------------------------------------------------------------------------------------------------------
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         names = _names(node.target)
         hidden = [name for name in names if name in self._bound and name != "_"]
         parallel = _called(node.iter) == "Parallel"
@@ -101,36 +112,32 @@ class Rewriter(ast.NodeTransformer):
         if parallel:
             on_arrays = not any(isinstance(part, (*_JUMPS, ast.While, ast.With)) for part in ast.walk(node))
             one = self._fresh("pass")
-            frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), node.target)], body)
-            made: ast.stmt = ast.For(ast.Name(one, ast.Store()), _kernel("parallel", source, ast.Constant(on_arrays)),
-                                     [_at(node, frame)], [])
+            frame = ast.With([ast.withitem(_load(one), node.target)], body)
+            made: ast.stmt = ast.For(_store(one), _kernel("parallel", source, ast.Constant(on_arrays)), [_at(node, frame)], [])
         else:
             made = ast.For(node.target, _kernel("loop", source), body, [self.visit(part) for part in node.orelse])
         loop = _at(node, made)
         if not hidden:
             return loop
         kept = self._fresh("hidden")
-        save = ast.Assign([ast.Name(kept, ast.Store())], _kernel("values", _locals(), *map(ast.Constant, hidden)))
-        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in hidden]
-        back = ast.Assign([ast.Tuple(targets, ast.Store()) if len(targets) > 1 else targets[0]],
-                          ast.Name(kept, ast.Load()) if len(targets) > 1 else
-                          ast.Subscript(ast.Name(kept, ast.Load()), ast.Constant(0), ast.Load()))
+        save = ast.Assign([_store(kept)], _kernel("values", _locals(), *map(ast.Constant, hidden)))
+        back = ast.Assign([ast.Tuple([_store(name) for name in hidden], ast.Store())], _load(kept))
         return [_at(node, save), loop, _at(node, back)]
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> ast.stmt:
         test = self.visit(node.test)
         leave = ast.If(_kernel("negation", test), [ast.Break()], [])
-        return _at(node, ast.For(ast.Name(self._fresh("round"), ast.Store()), _kernel("endless"),
-                                 [_at(node, leave), *self.body(node.body)], []))
+        body = [_at(node, leave), *self.body(node.body)]
+        return _at(node, ast.For(_store(self._fresh("round")), _kernel("endless"), body, []))
 
-    def visit_Expr(self, node: ast.Expr) -> Any:
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         if _called(node.value) == "loop_break":
             return _at(node, ast.Break())
         return self.generic_visit(node)
 
     # --- frames and branches ---------------------------------------------------------------------------------------------
 
-    def visit_With(self, node: ast.With) -> Any:
+    def visit_With(self, node: ast.With) -> ast.stmt:
         item, *others = node.items
         body: list[ast.stmt] = [_at(node, ast.With(others, node.body))] if others else node.body
         source, target = self.visit(item.context_expr), item.optional_vars
@@ -144,33 +151,34 @@ class Rewriter(ast.NodeTransformer):
             last = names[-1] if names else "_"
             named = count > 1 and last != "_"
             one = self._fresh("block")
-            frame = ast.With([ast.withitem(ast.Name(one, ast.Load()), target)], made)
+            frame = ast.With([ast.withitem(_load(one), target)], made)
             read = named and last in self._reads
             blocks = _kernel("blocks", source, ast.Constant(count), ast.Constant(named), ast.Constant(read))
-            return _at(node, ast.For(ast.Name(one, ast.Store()), blocks, [_at(node, frame)], []))
+            return _at(node, ast.For(_store(one), blocks, [_at(node, frame)], []))
         if name in _BRANCHES and target is None:
             here = self._fresh("here")
-            inside = ast.If(ast.Name(here, ast.Load()), made, [])
-            opened = ast.withitem(_kernel("frame", source), ast.Name(here, ast.Store()))
+            inside = ast.If(_load(here), made, [])
+            opened = ast.withitem(_kernel("frame", source), _store(here))
             return _at(node, ast.With([opened], [_at(node, inside)]))
         return _at(node, ast.With([ast.withitem(source, target)], made))
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> ast.stmt:
         test = self.visit(node.test)
         body, other = self.body(node.body), self.body(node.orelse)
-        if not self._in_parallel or any(isinstance(part, _JUMPS) for part in ast.walk(node)):
-            return _at(node, ast.If(test, body, other))
+        jumps = any(isinstance(part, _JUMPS) for part in ast.walk(node))
+        if jumps or not (self._in_parallel or other):
+            return _at(node, ast.If(test if other else _kernel("test", test), body, other))
         one = self._fresh("case")
-        inside = ast.If(ast.Name(one, ast.Load()), body, other)
-        return _at(node, ast.For(ast.Name(one, ast.Store()), _kernel("cases", test), [_at(node, inside)], []))
+        inside = ast.If(_load(one), body, other)
+        return _at(node, ast.For(_store(one), _kernel("cases", test), [_at(node, inside)], []))
 
     # --- expressions -----------------------------------------------------------------------------------------------------
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         test, chosen, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
         return _at(node, _kernel("choose", test, _lambda(chosen), _lambda(other)))
 
-    def visit_Call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         if _called(node) == "if_then_else" and len(node.args) == 3 and not node.keywords:
             test, chosen, other = (self.visit(part) for part in node.args)
             return _at(node, _kernel("choose", test, _lambda(chosen), _lambda(other)))
@@ -178,25 +186,25 @@ class Rewriter(ast.NodeTransformer):
             return _at(node, _kernel("number", node.func, self.visit(node.args[0])))
         return self.generic_visit(node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         parts = [_lambda(self.visit(part)) for part in node.values]
-        return _at(node, _kernel("both" if isinstance(node.op, ast.And) else "either", *parts))
+        return _at(node, _kernel("logical", ast.Constant(isinstance(node.op, ast.Or)), *parts))
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         made = self.generic_visit(node)
         assert isinstance(made, ast.UnaryOp)
         return _at(node, _kernel("negation", made.operand)) if isinstance(node.op, ast.Not) else made
 
-    def visit_Compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1:
             return self.generic_visit(node)
         sides = [self.visit(side) for side in (node.left, *node.comparators)]
         parts = [_lambda(ast.Compare(left, [op], [right])) for left, op, right in zip(sides, node.ops, sides[1:], strict=False)]
-        return _at(node, _kernel("both", *parts))
+        return _at(node, _kernel("logical", ast.Constant(False), *parts))
 
     # --- assignments -----------------------------------------------------------------------------------------------------
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
         value = self.visit(node.value)
         targets = [self.visit(target) for target in node.targets]
         if len(targets) == 1 and isinstance(targets[0], ast.Name):
@@ -206,58 +214,56 @@ class Rewriter(ast.NodeTransformer):
             return _at(node, ast.Assign(targets, value))
         # several targets: the value is assigned to a temporary, and from it to each name
         held = self._fresh("value")
-        made: list[ast.stmt] = [ast.Assign([ast.Name(held, ast.Store())], _kernel("read", value))]
+        made: list[ast.stmt] = [ast.Assign([_store(held)], _kernel("read", value))]
         for target in targets:
             parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else None
             if parts is None or any(isinstance(part, ast.Starred) for part in parts):
-                made.append(ast.Assign([target], ast.Name(held, ast.Load())))
+                made.append(ast.Assign([target], _load(held)))
                 continue
             temporaries = [self._fresh("part") for _ in parts]
-            made.append(ast.Assign([ast.Tuple([ast.Name(one, ast.Store()) for one in temporaries], ast.Store())],
-                                   ast.Name(held, ast.Load())))
+            made.append(ast.Assign([ast.Tuple([_store(one) for one in temporaries], ast.Store())], _load(held)))
             for part, one in zip(parts, temporaries, strict=True):
-                value = ast.Name(one, ast.Load())
+                value = _load(one)
                 if isinstance(part, ast.Name):
                     value = _kernel("assign", ast.Constant(part.id), _value_of(part.id), value)
                 made.append(ast.Assign([part], value))
         return [_at(node, statement) for statement in made]
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         value = self.visit(node.value)
         if not isinstance(node.target, ast.Name):
             return _at(node, ast.AugAssign(self.visit(node.target), node.op, value))
         name = node.target.id
-        made = ast.BinOp(ast.Name(name, ast.Load()), node.op, value)
+        made = ast.BinOp(_load(name), node.op, value)
         return _at(node, ast.Assign([node.target], _kernel("assign", ast.Constant(name), _value_of(name), made)))
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | list[ast.stmt]:
         if node.value is None:
             return node
         return self.visit_Assign(_at(node, ast.Assign([node.target], node.value)))
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def visit_FunctionDef(self, node: N) -> N:
         return node  # a helper inside of a kernel is plain Python
 
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
-        return node
+    visit_Lambda = visit_FunctionDef
 
 
 def _locals() -> ast.Call:
-    return ast.Call(ast.Name("locals", ast.Load()), [], [])
+    return ast.Call(_load("locals"), [], [])
 
 
 def _value_of(name: str) -> ast.expr:
-    """The current value of a name, or None where it has none yet."""
+    """Returns an expression for the current value of a name; the expression is None if the name has no value yet."""
     return ast.Call(ast.Attribute(_locals(), "get", ast.Load()), [ast.Constant(name)], [])
 
 
 def compiled(node: ast.FunctionDef, file: str, free: Sequence[str]) -> CodeType:
-    """The code of the rewritten function.
+    """Returns the code object of the rewritten function.
 
     Args:
-        node: the function's definition; its decorators, annotations and defaults are ignored.
-        file: the author's file, for tracebacks and debuggers.
-        free: the names that the function takes from its closure.
+        node: the definition of the author's function; its decorators, annotations and defaults are ignored.
+        file: the path of the author's file, for tracebacks and debuggers.
+        free: the names of the function's closure variables.
     """
     body = Rewriter(node).body(deepcopy(node.body))
     arguments = ast.arguments(
@@ -265,29 +271,29 @@ def compiled(node: ast.FunctionDef, file: str, free: Sequence[str]) -> CodeType:
         ast.arg(node.args.vararg.arg) if node.args.vararg else None, [ast.arg(each.arg) for each in node.args.kwonlyargs],
         [None for _ in node.args.kwonlyargs], ast.arg(node.args.kwarg.arg) if node.args.kwarg else None, [])
     inner = _at(node, ast.FunctionDef(node.name, arguments, body or [ast.Pass()], [], None))
-    if hasattr(inner, "type_params"):
-        inner.type_params = []
     outer = ast.FunctionDef(_OUTER, ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
-                            [inner, ast.Return(ast.Name(node.name, ast.Load()))], [], None)
-    if hasattr(outer, "type_params"):
-        outer.type_params = []
+                            [inner, ast.Return(_load(node.name))], [], None)
+    for definition in (inner, outer):
+        if hasattr(definition, "type_params"):
+            definition.type_params = []
     module = ast.fix_missing_locations(ast.copy_location(ast.Module([_at(node, outer)], []), node))
     code = compile(module, file, "exec", dont_inherit=True)
     holder = next(part for part in code.co_consts if isinstance(part, CodeType))
     return next(part for part in holder.co_consts if isinstance(part, CodeType) and part.co_name == node.name)
 
 
-def executable(function: FunctionType, node: ast.FunctionDef, file: str, names: Mapping[str, Any], cells: Mapping[str, Any],
-               builtins: Mapping[str, Any], interpreter: Any) -> FunctionType:
-    """The rewritten function as a function that Python can call.
+def executable(function: FunctionType, node: ast.FunctionDef, file: str, names: Mapping[str, object],
+               cells: Mapping[str, object], builtins: Mapping[str, object], interpreter: object) -> FunctionType:
+    """Returns the rewritten function as a callable Python function.
 
     Args:
-        function: the author's function, which gives the closure, the globals and the defaults.
-        node, file: its definition.
-        names: the values of further names, which come before those of the module.
-        cells: the values that replace the contents of closure cells, by name.
-        builtins: the replacements of Python's builtins.
-        interpreter: the object that the rewritten source calls.
+        function: the author's function, whose closure, globals and defaults are used.
+        node: the definition of the author's function.
+        file: the path of the author's file.
+        names: the values of additional global names, which take precedence over those of the module.
+        cells: for some closure variables, the values to use instead of their contents, by name.
+        builtins: the replacements of Python builtins, by name.
+        interpreter: the object with the functions that the rewritten source calls.
     """
     free = list(function.__code__.co_freevars)
     code = compiled(node, file, free)

@@ -1,78 +1,140 @@
-"""The state of one core of an interpreted launch: its numbers, its memory, its position in the kernel."""
+"""The cores of an interpreted launch: the state of one core (its indices and its position in the kernel), and the scheduler of
+cores that run concurrently.
+
+If a kernel distinguishes its cores (by the index of the Vector core, ``T.Scope``, or flags between cores), the Cube core and
+the Vector cores of a block each execute the whole function, and skip the operations of other cores. Each core has a thread, and
+only one thread runs at a time. Accesses to memory that cores share are made in the order of the kernel's statements: before
+such an access, a core waits until no other core can still reach an earlier access. While a core waits for a flag, other cores
+run. When all cores of the running blocks wait, the next block is started.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import CodeType, FunctionType
-from typing import Any
+from contextvars import copy_context
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Protocol
 
-from tilelang_npu.dispatch import THREAD
+from tilelang_npu.dispatch import THREAD, assigned_references
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.source_dialects import TracedDialect
+
+if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
 
 KERNEL_CODE: set[CodeType] = set()
-"""The code objects of interpreted functions: a frame of one of them is at a line of the author."""
+"""The code objects of interpreted functions. A Python frame with one of them is at a line of the author's code."""
+
+
+class SharedState(Protocol):
+    """What a core uses of the state that all cores share (``InterpretedLaunch``)."""
+
+    @property
+    def dialect(self) -> TracedDialect: ...
+    @property
+    def operation(self) -> Callable[[str], Callable[..., object]]: ...
+    @property
+    def schedule(self) -> CoreSchedule: ...
+    def rewritten(self, function: FunctionType, names: Mapping[str, object]) -> FunctionType: ...
+
+
+@dataclass(eq=False)
+class RunningLoop:
+    """A loop that is being executed: the lines of its statement, and the number of the current iteration."""
+
+    lines: tuple[int, ...]
+    iteration: int = -1
 
 
 class Core:
-    """A core that executes the kernel's function; or one for all cores of all blocks, where the kernel does not distinguish
-    them.
+    """A core that executes the kernel's function.
+
+    If the kernel does not distinguish cores, one object executes the operations of all cores of all blocks.
 
     Attributes:
-        launch: the state that the cores of a launch share, an ``InterpretedLaunch`` (of a module above this one).
-        kind: ``cube``, ``vector``, or ``all`` where this object executes the work of all cores.
-        vector, block: the number of the Vector core in its block, and of the block.
-        kernel, only: the number of the only ``T.Kernel`` and of the only block that it executes; None for all.
-        grids: the block counts of each ``T.Kernel`` that it has reached.
-        points: the ``ParallelPoints`` of the ``T.Parallel`` that is executed on arrays; None elsewhere.
-        in_parallel: whether the body of a ``T.Parallel`` is executed.
-        scope: the core of the enclosing ``T.Scope``.
-        pipes, conditions: the enclosing ``T.rs`` and ``T.If``, innermost last.
-        loops: for each enclosing loop the lines of its statement and the number of its iteration.
-        allocated: how many buffers each allocating statement has allocated in this block.
-        addressed: for each memory the bytes in which ``T.annotate_address`` placed buffers.
-        scale: the factor of ``T.set_deq_scale``; None without one.
+        launch: the state that all cores share.
+        kind: ``cube`` or ``vector``; or ``all`` if the object executes the operations of all cores.
+        vector: the index of the Vector core in its block.
+        block: the index of the block.
+        kernel: the number of the only ``T.Kernel`` that the core executes; None for all of them.
+        only: the index of the only block that the core executes; None for all blocks.
+        grids: the block counts of each ``T.Kernel`` that the core has reached.
+        counted: for each of these ``T.Kernel``, the number of Vector cores per block that its sub-block index counts.
+        threads: the number of threads along each axis of a GPU's block, in the ``T.Kernel`` that is being executed.
+        points: the points (``ParallelPoints``) of the ``T.Parallel`` that is being executed on arrays; otherwise None.
+        in_parallel: whether the body of a ``T.Parallel`` is being executed.
+        scope: the core of the enclosing ``T.Scope``; None outside of one.
+        pipes: the pipes of the enclosing ``T.rs``, innermost last.
+        conditions: the conditions of the enclosing ``T.If``, innermost last.
+        loops: the enclosing loops, innermost last.
+        allocated: the number of buffers that each allocating statement has allocated in this block.
+        scale: the factor of the last ``T.set_deq_scale``; None if there was none.
     """
 
-    def __init__(self, launch: Any, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
+    def __init__(self, launch: SharedState, kind: str, vector: int = 0, block: int = 0, kernel: int | None = None,
                  only: int | None = None) -> None:
         self.launch, self.kind, self.vector, self.block, self.kernel, self.only = launch, kind, vector, block, kernel, only
         self.grids: list[tuple[int, ...]] = []
-        self.points: Any = None
+        self.counted: list[int] = []
+        self.threads: tuple[int, ...] = ()
+        self.points: object = None
         self.in_parallel = False
         self.scope: str | None = None
         self.pipes: list[str] = []
         self.conditions: list[bool] = []
-        self.loops: list[list[Any]] = []
+        self.loops: list[RunningLoop] = []
         self.allocated: dict[object, int] = {}
-        self.addressed: dict[object, Any] = {}
         self.scale: float | None = None
 
     @property
-    def dialect(self) -> str:
-        """``npuir`` or ``ascendc``."""
-        return str(self.launch.dialect)
+    def dialect(self) -> TracedDialect:
+        """The dialect of the kernel's source, ``npuir`` or ``ascendc``."""
+        return self.launch.dialect
 
-    def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """Executes the operation ``T.<name>``."""
+    def call(self, name: str, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
+        """Executes the operation ``T.<name>`` with the given arguments, and returns its result."""
         return self.launch.operation(name)(*arguments, **keywords)
 
-    def inline(self, function: FunctionType, arguments: Sequence[Any], keywords: Mapping[str, Any], *, hygienic: bool) -> Any:
-        """Calls the function of a macro, rewritten as the kernel is."""
+    def inline(self, function: FunctionType, arguments: Sequence[object], keywords: Mapping[str, object], *, hygienic: bool
+               ) -> object:
+        """Calls the rewritten function of a macro, and returns its result.
+
+        Args:
+            function: the author's function.
+            arguments: the positional arguments.
+            keywords: the keyword arguments by name.
+            hygienic: whether free names of the macro are resolved where the macro is defined; otherwise the names at the call
+                take precedence.
+        """
+        written = assigned_references(function)
+        given = {**dict(zip(function.__code__.co_varnames, arguments, strict=False)), **keywords}
+        if any(not getattr(given.get(name), "named", False) for name in written & given.keys()):
+            raise fail(f"macro {function.__name__!r} assigns {', '.join(sorted(written))}, each a T.Ref",
+                       "pass a T.alloc_var, or the buffer and the index", "T145")
         outer = None if hygienic else next(self.frames(), None)
-        return self.launch.rewritten(function, {} if outer is None else dict(outer.f_locals))(*arguments, **keywords)
+        made: object = self.launch.rewritten(function, {} if outer is None else dict(outer.f_locals))(*arguments, **keywords)
+        return made
 
     def executes(self, kind: str) -> bool:
-        """Whether this core executes operations of the ``cube`` or ``vector`` cores."""
+        """Whether this core executes operations of the cores of the given kind (``cube`` or ``vector``)."""
         return self.kind in ("all", kind)
 
-    def touches(self, buffer: Any, *, writes: bool = False) -> bool:
-        """Prepares an access to an element, and returns whether this core makes it.
+    def touches(self, *, shared: bool, writes: bool = False) -> bool:
+        """Prepares an access to an element of a buffer, and returns whether this core must make the access.
 
-        Where cores share the buffer, the access waits for earlier work of the other cores, and only one of them stores.
+        If cores share the buffer, the core first waits for accesses of other cores that come earlier in the kernel. Only one of
+        the cores writes to a shared buffer.
+
+        Args:
+            shared: whether cores share the buffer.
+            writes: whether the access is a write.
         """
-        if self.kind == "all" or (buffer.own and buffer.space != "gm"):
+        if self.kind == "all" or not shared:
             return True
         if writes and self.kind != (self.scope or "vector"):
             return False
@@ -80,52 +142,226 @@ class Core:
         return True
 
     def take_turn(self) -> None:
-        """Waits until all cores have executed the statements before this position of the kernel."""
+        """Waits until no other core can still execute a statement that comes before this position of the kernel."""
         if self.kind != "all":
             self.launch.schedule.wait(self, None, "")
 
     @staticmethod
-    def frames() -> Iterator[Any]:
-        """The Python frames of the kernel and of its macros, innermost first."""
-        frame: Any = sys._getframe(1)
+    def frames() -> Iterator[FrameType]:
+        """Yields the Python frames of the kernel and of its macros in the current thread, innermost first."""
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code in KERNEL_CODE:
                 yield frame
             frame = frame.f_back
 
     def location(self) -> Location | None:
-        """The author's line that is being executed."""
+        """Returns the line of the author's source that is being executed; None outside of the kernel."""
         frame = next(self.frames(), None)
         return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno)
 
     def site(self) -> tuple[int, ...]:
-        """The lines that are being executed, from the kernel's to the innermost macro's."""
+        """Returns the line numbers that are being executed: that of the kernel, then those of the macros, innermost last."""
         return tuple(frame.f_lineno for frame in self.frames())[::-1]
 
     def position(self) -> tuple[int, ...]:
-        """The position in the kernel's order of execution: lines and iterations, outermost first. Tuples compare in that order.
+        """Returns the current position as a tuple of line and iteration numbers, outermost first.
+
+        A tuple that compares less is executed earlier in the sequential order of the kernel.
         """
-        return tuple(part for place, iteration in self.loops for part in (*place, iteration)) + self.site()
+        return tuple(part for loop in self.loops for part in (*loop.lines, loop.iteration)) + self.site()
 
     @contextmanager
-    def loop(self) -> Iterator[list[Any]]:
-        """Registers a loop; the second item of the list is the number of the iteration, which the caller counts."""
-        entry: list[Any] = [self.site() if self.kind != "all" else (), -1]
+    def loop(self) -> Iterator[RunningLoop]:
+        """A context manager that registers a loop as an enclosing loop of the current position.
+
+        The caller must increment ``iteration`` of the value in each iteration.
+        """
+        entry = RunningLoop(self.site() if self.kind != "all" else ())
         self.loops.append(entry)
         try:
             yield entry
         finally:
-            if any(entry is other for other in self.loops):
+            if entry in self.loops:
                 while self.loops.pop() is not entry:
                     pass
 
 
+class _Stopped(BaseException):
+    """Ends the thread of a core after another core has failed."""
+
+
+class _Task:
+    """A core and its thread: its position in the kernel's order while it waits, and the condition that it waits for."""
+
+    def __init__(self, core: Core, number: int) -> None:
+        self.core, self.number = core, number
+        self.position: tuple[int, ...] = ()
+        self.ready: Callable[[], bool] | None = None
+        self.reason = ""
+        self.wake = threading.Semaphore(0)
+
+    def order(self) -> tuple[int, tuple[int, ...], int]:
+        """The order in which waiting cores continue: by block, by position in the kernel, and the Cube core first."""
+        return self.core.block, self.position, self.number
+
+
+class CoreSchedule:
+    """The scheduler of the cores of a launch: it decides which core continues when a core waits.
+
+    Args:
+        blocks: an iterator over the blocks, which yields the list of a block's cores when the block is started.
+        body: the function that executes the kernel on a core.
+
+    Attributes:
+        raised: the number of times that each flag was set, by (block, kind of core, index of the core, flag, mode).
+        consumed: the number of times that each core has waited for each flag, by (block, kind of core, index of the core,
+            flag).
+    """
+
+    def __init__(self, blocks: Iterator[list[Core]], body: Callable[[Core], None]) -> None:
+        self._blocks, self._body = blocks, body
+        self._alive: list[_Task] = []
+        self._by_core: dict[Core, _Task] = {}
+        self._of_block: dict[int, list[Core]] = {}
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._context = copy_context()
+        self.raised: Counter[tuple[object, ...]] = Counter()
+        self.consumed: Counter[tuple[object, ...]] = Counter()
+
+    def run(self) -> None:
+        """Executes all cores of all blocks.
+
+        Raises:
+            TileError: S301, cores wait for flags that no core sets. Exceptions of a core are raised again.
+        """
+        self._pass_on()
+        try:
+            self._ended.wait()
+        except BaseException:
+            self._stop(_Stopped())
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    def wait(self, core: Core, ready: Callable[[], bool] | None, reason: str) -> None:
+        """Suspends a core until ``ready`` is true and no other core that can continue is at an earlier position of the kernel.
+
+        Args:
+            core: the core.
+            ready: returns whether the core can continue; None if it always can.
+            reason: a description of what the core waits for, for the error of a deadlock.
+        """
+        task = self._by_core[core]
+        task.position, task.ready, task.reason = core.position(), ready, reason
+        if self._next() is task:
+            return
+        self._pass_on()
+        task.wake.acquire()
+        if self._failure is not None:
+            raise _Stopped
+
+    def raise_flag(self, core: Core, flag: int, mode: int) -> None:
+        """Sets a flag. A core that waits for the flag continues when all cores that belong to the mode have set it.
+
+        Args:
+            core: the core that sets the flag.
+            flag: the number of the flag.
+            mode: 0 for all cores of this kind in the launch, 1 for the cores of this kind in the block, 2 for signalling the
+                cores of the other kind in the block.
+        """
+        self.raised[core.block, core.kind, core.vector, flag, mode] += 1
+
+    def wait_for_flag(self, core: Core, flag: int, total: int) -> None:
+        """Suspends a core until a flag is set for it, and consumes one set of the flag.
+
+        Args:
+            core: the core that waits.
+            flag: the number of the flag.
+            total: the number of cores of this kind in the launch.
+        """
+        key = (core.block, core.kind, core.vector, flag)
+        wanted = self.consumed[key] + 1
+        self.wait(core, lambda: self._raised_for(core, flag, total) >= wanted, f"flag {flag}")
+        self.consumed[key] = wanted
+
+    def _raised_for(self, core: Core, flag: int, total: int) -> int:
+        """Returns how often a flag was set for a core, that is, how often all cores that must set the flag have set it.
+
+        For mode 2 these are the cores of the other kind in the core's block, for mode 1 the cores of the same kind in the
+        core's block, and for mode 0 the cores of the same kind in all blocks.
+        """
+        def sets_of_all(cores: list[Core], mode: int) -> int:
+            return min((self.raised[one.block, one.kind, one.vector, flag, mode] for one in cores), default=0)
+
+        block = self._of_block[core.block]
+        same_kind = [one for cores in self._of_block.values() for one in cores if one.kind == core.kind]
+        return (sets_of_all([one for one in block if one.kind != core.kind], 2)
+                + sets_of_all([one for one in block if one.kind == core.kind], 1)
+                + (sets_of_all(same_kind, 0) if len(same_kind) == total else 0))
+
+    def _next(self) -> _Task | None:
+        able = [task for task in self._alive if task.ready is None or task.ready()]
+        return min(able, key=_Task.order) if able else None
+
+    def _pass_on(self) -> None:
+        """Wakes the core that continues next, or starts the next block if no core can continue."""
+        while not self._ended.is_set():
+            found = self._next()
+            if found is not None:
+                found.wake.release()
+                return
+            cores = next(self._blocks, None)
+            if cores is not None:
+                self._begin(cores)
+            elif self._alive:
+                notes = [f"{task.core.kind} core {task.core.vector} of block {task.core.block} waits for {task.reason} at line "
+                         f"{task.position[-1]}" for task in self._alive]
+                self._stop(TileError("cores wait for each other", code="S301", notes=notes,
+                                     help="set each flag as often as it is waited for"))
+            else:
+                self._ended.set()
+
+    def _begin(self, cores: list[Core]) -> None:
+        self._of_block[cores[0].block] = cores
+        for number, core in enumerate(cores):
+            task = self._by_core[core] = _Task(core, number)
+            self._alive.append(task)
+            threading.Thread(target=self._context.copy().run, args=(self._execute, task), daemon=True).start()
+
+    def _execute(self, task: _Task) -> None:
+        task.wake.acquire()
+        try:
+            if self._failure is None:
+                THREAD.running = task.core
+                self._body(task.core)
+        except BaseException as problem:  # noqa: BLE001  (raised again in the thread that launched)
+            self._stop(problem)
+        self._alive.remove(task)
+        self._pass_on()
+
+    def _stop(self, problem: BaseException) -> None:
+        """Ends the threads of all cores."""
+        self._failure = self._failure or problem
+        for task in self._alive:
+            task.wake.release()
+        self._ended.set()
+
+
 def current() -> Core:
     """Returns the core that this thread executes."""
-    found: Core = THREAD.running
+    found = THREAD.running
+    assert isinstance(found, Core)
     return found
 
 
-def fail(message: str, advice: str, code: str = "T111") -> TileError:
-    """Returns an error at the author's line."""
+def fail(message: str, advice: str, code: Code = "T111") -> TileError:
+    """Returns an error with the position of the author's line that is being executed.
+
+    Args:
+        message: the message.
+        advice: what the author can do, for the error's help.
+        code: the code of the error.
+    """
     return TileError(message, code=code, location=current().location(), help=advice)

@@ -1,12 +1,14 @@
-"""Events, flags and barriers; the order of tiles; the output of a run."""
+"""Executes flags between cores, barriers, ``T.use_swizzle`` and the printing operations."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from tilelang_npu.interpreter.host_buffers import ScalarVariable, TileRef, integer, memory_of
+from tilelang_npu.interpreter.launch import running_launch
 from tilelang_npu.interpreter.operation_table import tiles
 from tilelang_npu.interpreter.running_core import Core, current
 from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
@@ -14,21 +16,23 @@ from tilelang_npu.interpreter.typed_scalars import binary, is_literal, scalar
 
 @tiles("barrier_all", "pipe_barrier", "set_flag", "wait_flag", "init_flag", "clear_flag",
        "tile.datacachecleanandinvalid_experiment")
-def order_of_pipes(*_: Any, **__: Any) -> None:
-    """Orders the pipes of one core; the interpreter executes operations one after another, so nothing is done."""
+def order_of_pipes(*_: object, **__: object) -> None:
+    """Does nothing: the operation orders pipes of one core, whose operations the interpreter executes one after another anyway.
+    """
 
 
-def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False) -> None:
-    """Sets a flag with a mode, or waits for it, if this core executes the statement.
+def _flag(flag: object, pipe: str, *, mode: int | None = None, waits: bool = False) -> None:
+    """Sets a flag with a mode, or waits for a flag, if this core is the one that executes the statement.
 
-    That is the core of the ``T.Scope``, or the only core that has the pipe.
+    The core of the enclosing ``T.Scope`` executes it; outside of a ``T.Scope``, the only core that has the pipe.
     """
     core = current()
-    name = str(pipe).upper().removeprefix("PIPE_")
+    name = pipe.upper().removeprefix("PIPE_")
     kind = core.scope or {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}.get(name)
     if core.kind == "all" or (kind is not None and not core.executes(kind)):
         return
-    schedule, launch = core.launch.schedule, core.launch
+    launch = running_launch()
+    schedule = launch.schedule
     if mode is not None:
         schedule.raise_flag(core, integer(flag), mode)
     if waits:
@@ -36,38 +40,37 @@ def _flag(flag: Any, pipe: str, *, mode: int | None = None, waits: bool = False)
 
 
 @tiles("set_cross_flag")
-def set_cross_flag(pipe: Any, flag: Any, mode: int = 2) -> None:
-    """Sets a flag for the cores of a mode."""
+def set_cross_flag(pipe: str, flag: object, mode: int = 2) -> None:
+    """Sets a flag for the cores that the mode selects (``T.set_cross_flag``)."""
     _flag(flag, pipe, mode=mode)
 
 
 @tiles("wait_cross_flag")
-def wait_cross_flag(flag: Any, pipe: Any = "") -> None:
-    """Waits until a flag is set, and consumes it."""
+def wait_cross_flag(flag: object, pipe: str = "") -> None:
+    """Waits until a flag is set, and consumes one set of the flag (``T.wait_cross_flag``)."""
     _flag(flag, pipe, waits=True)
 
 
-def _enter_flag(name: str, *, mode: int | None, waits: bool) -> None:
-    """Enters an operation on a flag that takes the pipe from the enclosing ``T.rs``."""
-    def call(id: Any) -> None:  # noqa: A002  (the language's name)
-        _flag(id, current().pipes[-1] if current().pipes else "", mode=mode, waits=waits)
-
-    tiles(name)(call)
+def _flag_of_pipe(mode: int | None, waits: bool, id: object) -> None:  # noqa: A002  (the language's name)
+    """Sets a flag, or waits for it, with the pipe of the enclosing ``T.rs``."""
+    _flag(id, current().pipes[-1] if current().pipes else "", mode=mode, waits=waits)
 
 
-_enter_flag("sync_block_set", mode=2, waits=False)
-_enter_flag("sync_block_wait", mode=None, waits=True)
-_enter_flag("block_barrier", mode=0, waits=True)
-_enter_flag("subblock_barrier", mode=1, waits=True)
+tiles("sync_block_set")(partial(_flag_of_pipe, 2, False))
+tiles("sync_block_wait")(partial(_flag_of_pipe, None, True))
+tiles("block_barrier")(partial(_flag_of_pipe, 0, True))
+tiles("subblock_barrier")(partial(_flag_of_pipe, 1, True))
 
 
-@tiles("sync_all")
+@tiles("sync_all", "sync_grid")
 def sync_all() -> None:
-    """Lets all cores of the launch wait for each other; inside ``T.Scope`` the cores of that kind."""
+    """Waits until all cores of the launch have reached the same call; inside ``T.Scope`` only the cores of that kind take part.
+    """
     core = current()
     if core.kind == "all" or core.scope not in (None, core.kind):
         return
-    launch, schedule = core.launch, core.launch.schedule
+    launch = running_launch()
+    schedule = launch.schedule
     count = launch.blocks * {"cube": 1, "vector": launch.vectors, None: launch.vectors + 1}[core.scope]
     own = ("sync_all", core.scope, core.block, core.kind, core.vector)
     schedule.consumed[own] += 1
@@ -77,11 +80,13 @@ def sync_all() -> None:
 
 
 @tiles("use_swizzle")
-def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: object = None, block_m: Any = None, block_n: Any = None,
-                off: int = 1, dir: int = 0, in_loop: bool = False, **panels: Any) -> Any:  # noqa: A002  (the language's name)
-    """The tile that a block computes: in bands of ``off`` rows (columns with ``dir`` 1), every second band backwards.
+def use_swizzle(cid: int = 0, m: int | str | None = None, n: int = 0, k: object = None, block_m: int = 1, block_n: int = 1,
+                off: int = 1, dir: int = 0, in_loop: bool = False,  # noqa: A002  (the language's name)
+                **panels: object) -> object:
+    """Returns the row-major index of the tile that a block computes (``T.use_swizzle``).
 
-    The form for GPUs orders the blocks, which has no effect on values.
+    The tiles are visited in bands of ``off`` rows (columns, if ``dir`` is 1), every second band in reverse order. The variant
+    for GPUs only changes the order of the blocks, which has no effect on the results.
     """
     if m is None or isinstance(m, str) or panels:
         return None
@@ -105,15 +110,15 @@ def _prints(core: Core) -> bool:
 
 
 @tiles("print", "npuir_print")
-def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
-    """Prints a tile or a number."""
+def print_(obj: object, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
+    """Prints a tile or a number (``T.print``)."""
     if _prints(current()):
         print(msg, obj.view() if isinstance(obj, TileRef) and not isinstance(obj, ScalarVariable) else obj)  # noqa: T201  (what the kernel asks for)
 
 
 @tiles("printf")
-def printf(format_str: str, *args: Any) -> None:
-    """Prints a text with numbers in it."""
+def printf(format_str: str, *args: object) -> None:
+    """Prints a format string with its arguments inserted (``T.printf``)."""
     if _prints(current()):
         values = tuple(value if isinstance(value, str) or is_literal(value) else scalar(value).value.item() for value in args)
         for unknown in ("%ld", "%lu", "%lld", "%u"):
@@ -122,8 +127,8 @@ def printf(format_str: str, *args: Any) -> None:
 
 
 @tiles("dump_tensor")
-def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Any = ()) -> None:
-    """Prints the first elements of a tile."""
+def dump_tensor(tensor: object, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
+    """Prints the first ``dump_size`` elements of a tile (``T.dump_tensor``)."""
     if _prints(current()):
         values = np.asarray(memory_of(tensor).view()).reshape(-1)[:dump_size]
         print(f"dump {desc}:", values.reshape(tuple(shape_info)) if len(shape_info) else values)  # noqa: T201  (as above)

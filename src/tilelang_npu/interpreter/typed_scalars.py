@@ -1,13 +1,14 @@
-"""Scalars of an interpreted kernel: a NumPy value with an element type, and the arithmetic between two of them.
+"""Scalars of an interpreted kernel, which are NumPy values with an element type, and the arithmetic on them.
 
 Loop variables, block ids and sizes have the type ``index`` (64 bits). A Python number takes the type of the other operand; an
-integer that does not fit that type becomes ``int32`` or ``int64``, a Python float with an integer operand becomes ``float32``.
-Of two types the wider one is the common type; of an integer and a float the float; of float16 and bfloat16 float32; of
-``index`` and another integer ``index``. ``/`` is a float division, ``//`` and ``%`` round toward minus infinity, integers wrap.
+integer that does not fit that type becomes ``int32`` or ``int64``, and a Python float with an integer operand becomes
+``float32``. The common type of two scalars is the wider type; of an integer and a float it is the float's type, of ``float16``
+and ``bfloat16`` ``float32``, and of ``index`` and another integer ``index``. ``/`` is a float division, ``//`` rounds toward
+minus infinity, ``%`` has the sign of the divisor, and integers wrap on overflow.
 
-The value of a scalar is a NumPy scalar, or inside ``T.Parallel`` an array with one axis for each axis of the loop: one element
-for each point. An array has no truth value and is not an index; asking for one raises :class:`NeedsPoints`, and the loop runs
-point by point.
+The value of a scalar is a NumPy scalar. Inside a ``T.Parallel`` it can also be an array with one axis for each axis of the
+loop, and so one element for each point (iteration). Using such an array as a truth value or as an index raises
+:class:`NeedsPoints`, and the loop is then executed point by point.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import math
 import operator
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from functools import partial, reduce
+from typing import NamedTuple, TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -24,17 +26,21 @@ import numpy as np
 from tilelang_npu.interpreter.running_core import current
 from tilelang_npu.target.dtypes import DType, dtype
 
-Array = Any  # np.ndarray or NumPy scalar of any element type
+Array = np.ndarray
+Values = np.ndarray | np.generic
+"""An array, or the NumPy scalar that stands for an array without axes; of any element type."""
+Number = int | float | np.number
+"""A plain number (see :func:`is_literal`)."""
 
 
 class NeedsPoints(Exception):
-    """The body of a ``T.Parallel`` does something that works on single points only."""
+    """Raised if the body of a ``T.Parallel`` cannot be executed on arrays, and must be executed point by point."""
 
 
 class IndexType:
-    """The type of loop variables, block ids and sizes: 64-bit integers."""
+    """The type ``index`` of loop variables, block ids and sizes: 64-bit integers."""
 
-    numpy: np.dtype[Any] = np.dtype(np.int64)
+    numpy: np.dtype = np.dtype(np.int64)
     bits, is_float, is_integer, is_signed, is_bool = 64, False, True, True, False
 
     def __str__(self) -> str:
@@ -47,21 +53,23 @@ Kind = DType | IndexType
 
 
 def limits(kind: Kind) -> tuple[int, int]:
-    """The smallest and the largest integer of an integer type."""
-    info: Any = np.iinfo(kind.numpy) if kind.numpy.kind in "iu" else ml_dtypes.iinfo(kind.numpy)  # type: ignore[no-untyped-call]  # ml_dtypes'
-    return int(info.min), int(info.max)
+    """Returns the smallest and the largest value of an integer type."""
+    high = (1 << (kind.bits - kind.is_signed)) - 1
+    return (-high - 1 if kind.is_signed else 0), high
 
 
 # --- conversions ---------------------------------------------------------------------------------------------------------
 
 RANDOM: ContextVar[np.random.Generator | None] = ContextVar("tilelang_npu_random_rounding", default=None)
-"""Where this is set, each inexact float result is rounded up or down at random. The spread of several runs then shows how much
-of a difference rounding explains (discrete stochastic arithmetic, Vignes 1993).
+"""A random generator with which each inexact float result is rounded up or down at random; None to round to nearest even.
+
+The differences between several runs with random rounding show how large a difference can be that is only due to rounding
+(discrete stochastic arithmetic, Vignes 1993).
 """
 
 
-def finish(wide: Array, kind: Kind) -> Array:
-    """Float64 results as elements of ``kind``: rounded to nearest even, or up or down at random."""
+def finish(wide: Values, kind: Kind) -> Array:
+    """Returns float64 results converted to ``kind``: rounded to nearest even, or at random if ``RANDOM`` is set."""
     wide = np.asarray(wide)
     made = wide.astype(kind.numpy)
     random = RANDOM.get()
@@ -72,8 +80,9 @@ def finish(wide: Array, kind: Kind) -> Array:
     return np.where(inexact, np.nextafter(made, np.where(wide > back, np.inf, -np.inf).astype(kind.numpy)), made)
 
 
-def to_float(values: Array, kind: Kind) -> Array:
-    """``values`` in a float type, rounded once to nearest even; to bfloat16 by way of float32, as the Vector core converts."""
+def to_float(values: Values, kind: Kind) -> Array:
+    """Returns ``values`` converted to a float type and rounded to nearest even; a conversion to bfloat16 goes through float32,
+    as on the Vector core."""
     values = np.asarray(values)
     if values.dtype == kind.numpy:
         return values
@@ -86,8 +95,11 @@ def to_float(values: Array, kind: Kind) -> Array:
     return values.astype(kind.numpy)
 
 
-def to_integer(values: Array, kind: Kind, mode: str = "trunc") -> Array:
-    """Floats as integers: rounded by ``mode``, saturating; NaN becomes 0. Integers wrap."""
+def to_integer(values: Values, kind: Kind, mode: str = "trunc") -> Array:
+    """Returns ``values`` converted to an integer type.
+
+    Floats are rounded by ``mode`` (see :func:`integral`) and saturate; NaN becomes 0. Integers wrap.
+    """
     values = np.asarray(values)
     if values.dtype.kind in "iub":
         return values.astype(kind.numpy)
@@ -98,37 +110,44 @@ def to_integer(values: Array, kind: Kind, mode: str = "trunc") -> Array:
     return np.where(inside, whole, np.where(wide < 0, low, high).astype(whole.dtype)).astype(kind.numpy)
 
 
-def integral(values: Array, mode: str) -> Array:
-    """Floats rounded to integers: ``rint`` (ties to even), ``round`` (ties away from zero), ``floor``, ``ceil``, ``trunc``, or
-    ``odd`` (to the odd neighbour of a number that is not an integer).
+def integral(values: Values, mode: str) -> Array:
+    """Returns floats rounded to integral values.
+
+    Args:
+        values: the floats.
+        mode: ``rint`` (to nearest, ties to even), ``round`` (to nearest, ties away from zero), ``floor``, ``ceil``, ``trunc``,
+            or ``odd`` (to the neighbouring odd integer, for values that are not integral).
     """
     if mode in ("rint", "floor", "ceil", "trunc"):
-        return getattr(np, mode)(values)
+        made: Array = getattr(np, mode)(values)
+        return made
     down = np.trunc(values)
-    rest = np.abs(values - down)
+    rest = np.abs(np.subtract(values, down))
     away = rest >= 0.5 if mode == "round" else (rest > 0) & (np.fmod(down, 2) == 0)
-    return down + np.copysign(away.astype(values.dtype), values)
+    rounded: Array = np.add(down, np.copysign(away.astype(values.dtype), values))
+    return rounded
 
 
-def convert(values: Array, kind: Kind, mode: str = "trunc") -> Array:
-    """Scalars as elements of ``kind``; ``mode`` rounds floats that become integers."""
+def convert(values: Values, kind: Kind, mode: str = "trunc") -> Array:
+    """Returns values converted to ``kind``; floats that become integers are rounded by ``mode`` (see :func:`integral`)."""
     if kind.is_bool:
-        return np.asarray(values) != 0
+        return np.not_equal(values, 0)
     return to_float(values, kind) if kind.is_float else to_integer(values, kind, mode)
 
 
 _SATURATING = {(np.dtype(np.int32), np.dtype(np.int16)), (np.dtype(np.int64), np.dtype(np.int32))}
-"""Conversions between integers that are one instruction of the Vector core, which saturates; others wrap."""
+"""The conversions between integer types (from, to) that are a single instruction of the Vector core, which saturates; all other
+conversions between integers wrap."""
 
 
-def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
-    """Elements of a tile converted as on the Vector core: rounded by ``mode``, saturating from a float to an integer."""
+def cast_elements(values: Values, kind: DType, mode: str = "rint") -> Array:
+    """Returns the elements of a tile converted as on the Vector core: rounded by ``mode``; floats saturate to integers."""
     values = np.asarray(values)
     whole = values.dtype.kind in "iub" or str(values.dtype) == "int4"
     if values.dtype == kind.numpy:
         return values
     if kind.is_bool:
-        return values != 0
+        return np.not_equal(values, 0)
     if not kind.is_float:
         if not whole:
             return to_integer(values, kind, mode)
@@ -139,7 +158,7 @@ def cast_elements(values: Array, kind: DType, mode: str = "rint") -> Array:
 
 
 def _directed(values: Array, kind: DType, mode: str) -> Array:
-    """Numbers in a float type, rounded otherwise than to nearest even."""
+    """Returns values converted to a float type, with a rounding mode other than to nearest even."""
     # float64 does not hold all 64-bit integers, Python's integers do; their nearest floats are integers, too
     number = np.frompyfunc(int, 1, 1) if values.dtype in (np.int64, np.uint64) else np.float64
     exact, nearest = number(values), values.astype(np.float32).astype(kind.numpy)
@@ -160,21 +179,25 @@ def _directed(values: Array, kind: DType, mode: str) -> Array:
 
 
 class Operators:
-    """Python's operators, for objects with a scalar value in a kernel; the binary ones are added below."""
+    """The base class of objects with a scalar value in a kernel; it defines Python's operators on them."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves the operation to these operators
 
-    def __neg__(self) -> Any:
+    def load(self) -> TypedScalar:
+        """Returns the value; elements and variables are read."""
+        raise NotImplementedError
+
+    def __neg__(self) -> Number | TypedScalar:
         return negate(self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> TypedScalar:
         return scalar(self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Number | TypedScalar:
         return absolute(self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Number | TypedScalar:
         return invert(self)
 
     def __hash__(self) -> int:
@@ -196,40 +219,56 @@ class Operators:
             raise TypeError(msg)
         return int(found.single())
 
-    def astype(self, kind: object) -> Any:
-        """The value converted to another element type."""
+    def astype(self, kind: object) -> TypedScalar:
+        """Returns the value converted to another element type, as by ``T.cast``."""
         return cast(self, dtype(kind))
 
 
+class Span(NamedTuple):
+    """The integers ``first``, ``first + step``, ... along an axis of a ``T.Parallel``, ``size`` in number."""
+
+    axis: int
+    first: int
+    step: int
+    size: int
+
+
 class TypedScalar(Operators):
-    """A number with an element type.
+    """A scalar of a kernel: a number with an element type.
 
     Attributes:
-        value: a NumPy scalar, or an array over the points of the enclosing ``T.Parallel``.
-        kind: its type.
-        span: (axis, first value, step, count) of an array that runs along one axis of the loop in equal steps; else None.
-        origin: the element that it was read from by an assignment; ``T.copy`` takes the name as that element.
+        value: a NumPy scalar, or an array with one value for each point of the enclosing ``T.Parallel``.
+        kind: the type.
+        span: the values as a progression, if ``value`` is an array that only changes along one axis of the loop, in equal
+            steps; otherwise None.
+        origin: the element from which an assignment ``name = buf[i]`` read the scalar. An operation that expects an element
+            (``T.copy``) uses this element if it is given the name.
     """
 
     __slots__ = ("kind", "origin", "span", "value")
 
-    def __init__(self, value: Array, kind: Kind, span: tuple[int, int, int, int] | None = None) -> None:
+    def __init__(self, value: Values, kind: Kind, span: Span | None = None) -> None:
         self.value, self.kind, self.span = value, kind, span
-        self.origin: Any = None
+        self.origin: Operators | None = None
 
-    def single(self) -> Any:
-        """The value as a NumPy scalar.
+    def load(self) -> TypedScalar:
+        """Returns the scalar itself."""
+        return self
+
+    def single(self) -> float:
+        """Returns the value as a Python number.
 
         Raises:
-            NeedsPoints: the value is an array over points.
+            NeedsPoints: the value is an array with one value per point.
         """
         if np.ndim(self.value):
             raise NeedsPoints
-        return self.value
+        found: float = self.value.item()
+        return found
 
     @property
     def dtype(self) -> Kind:
-        """The type."""
+        """The element type, or ``index``."""
         return self.kind
 
     def __repr__(self) -> str:
@@ -240,17 +279,23 @@ class TypedScalar(Operators):
 
 
 class IndexInt(int):
-    """A Python integer of the type ``index``: a loop variable, a block id, a size."""
+    """A Python integer with the type ``index``: a loop variable, a block id or a size."""
 
     __slots__ = ()
 
 
-def _enter(name: str, compute: Callable[[str, Any, Any], Any], *, both: bool) -> None:
-    """Adds a binary operator to scalars and indices; with ``both`` also its reflection."""
+def _enter(name: str, compute: Callable[[str, object, object], object], *, both: bool) -> None:
+    """Adds a binary operator to the classes of scalars and indices; with ``both`` also the reflected one (``__radd__``)."""
+    def operate(self: object, other: object) -> object:
+        return compute(name, self, other) if is_scalar(other) else NotImplemented
+
+    def reflected(self: object, other: object) -> object:
+        return compute(name, other, self) if is_scalar(other) else NotImplemented
+
     for owner in (Operators, IndexInt):
-        setattr(owner, f"__{name}__", lambda self, other: compute(name, self, other))
+        setattr(owner, f"__{name}__", operate)
         if both:
-            setattr(owner, f"__r{name}__", lambda self, other: compute(name, other, self))
+            setattr(owner, f"__r{name}__", reflected)
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow"):
@@ -262,19 +307,18 @@ for _name in ("neg", "invert", "abs"):
 IndexInt.__hash__ = int.__hash__  # type: ignore[method-assign]  # an equal hash for an equal number
 
 
-def scalar(value: Any) -> TypedScalar:
-    """The scalar of a value: the value itself, the contents of an element, or a Python number with its default type.
+def scalar(value: object) -> TypedScalar:
+    """Returns a value as a scalar of the kernel.
+
+    A scalar is returned unchanged, an element is read, and a Python number gets its default type.
 
     Raises:
-        TypeError: it is not a scalar.
+        TypeError: the value is not a scalar.
     """
-    if isinstance(value, TypedScalar):
-        return value
+    if isinstance(value, Operators):
+        return value.load()
     if isinstance(value, IndexInt):
         return TypedScalar(np.int64(value), INDEX)
-    if hasattr(value, "load"):
-        found: TypedScalar = value.load()
-        return found
     if isinstance(value, (bool, np.bool_)):
         return TypedScalar(np.bool_(value), BOOL)
     if isinstance(value, (int, np.integer)):
@@ -286,19 +330,18 @@ def scalar(value: Any) -> TypedScalar:
     raise TypeError(msg)
 
 
-def is_literal(value: Any) -> bool:
-    """Whether this is a plain number, which takes the type of the other operand."""
+def is_literal(value: object) -> TypeGuard[Number]:
+    """Whether the value is a plain Python or NumPy number, which takes the type of the other operand."""
     return isinstance(value, (bool, int, float, np.generic)) and not isinstance(value, IndexInt)
 
 
-def is_scalar(value: Any) -> bool:
-    """Whether the value is a number, a scalar of the kernel, or an element, whose contents are read where a number is needed.
-    """
+def is_scalar(value: object) -> bool:
+    """Whether the value is a number, a scalar of the kernel, or an element of a buffer."""
     return isinstance(value, (Operators, bool, int, float, np.generic))
 
 
 def promote(left: Kind, right: Kind) -> Kind:
-    """The common type of two scalars."""
+    """Returns the common type of two scalars of the given types (see the module's docstring)."""
     if left == right:
         return left
     if left.is_float != right.is_float:
@@ -312,8 +355,8 @@ def promote(left: Kind, right: Kind) -> Kind:
     return left if left.bits > right.bits else right
 
 
-def adopted(literal: Any, kind: Kind) -> Kind:
-    """The type of a Python number with an operand of type ``kind``."""
+def adopted(literal: Number, kind: Kind) -> Kind:
+    """Returns the common type of a Python number and an operand of type ``kind``."""
     if isinstance(literal, (float, np.floating)):
         return kind if kind.is_float else FLOAT32
     if isinstance(literal, (bool, np.bool_)) or kind.is_float or kind is INDEX:
@@ -325,8 +368,8 @@ def adopted(literal: Any, kind: Kind) -> Kind:
     return INT64
 
 
-def meet(left: Any, right: Any) -> tuple[Array, Array, Kind]:
-    """The values of both operands in their common type, and that type."""
+def meet(left: object, right: object) -> tuple[Values, Values, Kind]:
+    """Returns the values of both operands, converted to their common type, and that type."""
     if is_literal(left) and is_literal(right):
         left = scalar(left)
     if is_literal(left):
@@ -341,8 +384,8 @@ def meet(left: Any, right: Any) -> tuple[Array, Array, Kind]:
     return convert(x.value, kind), convert(y.value, kind), kind
 
 
-def literal(number: Any, kind: Kind) -> Array:
-    """A Python number as a NumPy scalar of a type."""
+def literal(number: Number, kind: Kind) -> Values:
+    """Returns a Python number as a NumPy scalar of type ``kind``."""
     if kind.is_float:
         return to_float(np.float64(number), kind)[()]
     return np.bool_(number) if kind.is_bool else kind.numpy.type(int(number))
@@ -351,45 +394,59 @@ def literal(number: Any, kind: Kind) -> Array:
 # --- arithmetic ----------------------------------------------------------------------------------------------------------
 
 
-def _truncated(a: Any, b: Any) -> Any:
-    """The quotient without its fraction."""
-    if isinstance(a, int):
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    quotient = np.floor_divide(a, b)
-    return np.where((quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0), quotient + 1, quotient).astype(a.dtype)
+def quotient(a: Values, b: Values) -> Array:
+    """Returns the quotients of integers, rounded toward zero; 0 where the divisor is 0."""
+    down = np.floor_divide(a, b)
+    fraction = np.not_equal(down * b, a) & (np.less(a, 0) != np.less(b, 0)) & np.not_equal(b, 0)
+    made: Array = np.add(down, fraction).astype(a.dtype)
+    return made
 
 
-def shifted(a: Array, b: Array, *, left: bool) -> Array:
-    """``a`` shifted by ``b`` bits; a shift by the width or more, or by a negative amount, moves all bits out."""
-    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
+def _truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def shifted(a: Values, b: Values, *, left: bool) -> Array:
+    """Returns ``a`` shifted by ``b`` bits.
+
+    A shift by at least the width of the type, or by a negative number of bits, shifts out all bits.
+
+    Args:
+        a: the shifted integers.
+        b: the numbers of bits.
+        left: whether the shift is to the left; otherwise it is to the right.
+    """
+    inside = np.greater_equal(b, 0) & np.less(b, 8 * a.dtype.itemsize)
     amount = np.where(inside, b, 0).astype(a.dtype)
-    out = np.where(a < 0, 0 if left else -1, 0).astype(a.dtype)
+    out = np.where(np.less(a, 0), 0 if left else -1, 0).astype(a.dtype)
     return np.where(inside, np.left_shift(a, amount) if left else np.right_shift(a, amount), out).astype(a.dtype)
 
 
-_SHARED: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "floordiv": operator.floordiv, "mod": operator.mod, "truncdiv": _truncated,
-    "truncmod": lambda a, b: a - _truncated(a, b) * b}
-"""Operators that are the same function for Python's integers and NumPy's."""
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    **_SHARED, "truediv": operator.truediv, "lshift": operator.lshift, "rshift": operator.rshift, "min": min, "max": max}
-_INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
-    **_SHARED, "min": np.minimum, "max": np.maximum, "lshift": lambda a, b: shifted(a, b, left=True),
-    "rshift": lambda a, b: shifted(a, b, left=False)}
-_FLOATS: dict[str, Callable[[Array, Array], Array]] = {
+_SHARED = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+           "xor": operator.xor, "floordiv": operator.floordiv, "mod": operator.mod}
+"""The binary operators for which Python integers and NumPy integers use the same function, by name."""
+_PYTHON: dict[str, Callable[..., Number]] = {
+    **_SHARED, "truediv": operator.truediv, "lshift": operator.lshift, "rshift": operator.rshift, "min": min, "max": max,
+    "truncdiv": _truncated, "truncmod": lambda a, b: a - _truncated(a, b) * b}
+_INTEGERS: dict[str, Callable[[Values, Values], Values]] = {
+    **_SHARED, "truncdiv": quotient, "truncmod": lambda a, b: np.subtract(a, quotient(a, b) * b), "min": np.minimum,
+    "max": np.maximum, "lshift": lambda a, b: shifted(a, b, left=True), "rshift": lambda a, b: shifted(a, b, left=False)}
+_FLOATS: dict[str, Callable[[Values, Values], Values]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "min": np.minimum, "max": np.maximum}
 
 
-def binary(name: str, left: Any, right: Any) -> Any:
-    """``left name right`` for ``+ - * / // % & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``."""
+def binary(name: str, left: object, right: object) -> Number | TypedScalar:
+    """Returns the result of a binary operation on two scalars, in their common type.
+
+    ``name`` is ``add``, ``sub``, ``mul``, ``truediv``, ``floordiv``, ``mod``, ``and``, ``or``, ``xor``, ``lshift``, ``rshift``,
+    ``min``, ``max``, ``truncdiv`` or ``truncmod`` (the last two round toward zero).
+    """
     if isinstance(left, int) and isinstance(right, int) and name != "truediv":
         found = _PYTHON[name](int(left), int(right))
         return IndexInt(found) if isinstance(left, IndexInt) or isinstance(right, IndexInt) else found
-    if not (is_scalar(left) and is_scalar(right)):
-        return NotImplemented
     if is_literal(left) and is_literal(right):
-        return _PYTHON[name](left, right)
+        number: Number = _PYTHON[name](left, right)
+        return number
     a, b, kind = meet(left, right)
     if kind.is_bool and name not in ("and", "or", "xor"):
         a, b, kind = a.astype(np.int32), b.astype(np.int32), INT32
@@ -400,7 +457,7 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return TypedScalar(_INTEGERS[name](a, b), kind, _span(name, left, right))
 
 
-def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
+def _on_floats(name: str, a: Values, b: Values, kind: Kind) -> Values:
     if name in ("floordiv", "truncdiv"):
         return (np.floor if name == "floordiv" else np.trunc)(_on_floats("truediv", a, b, kind))
     if name in ("mod", "truncmod"):
@@ -414,112 +471,117 @@ def _on_floats(name: str, a: Array, b: Array, kind: Kind) -> Array:
     return _FLOATS[name](a, b)
 
 
-def _span(name: str, left: Any, right: Any) -> tuple[int, int, int, int] | None:
-    """The span of a sum, a difference or a product of a span and an integer; else None."""
+def _span(name: str, left: object, right: object) -> Span | None:
+    """Returns the ``TypedScalar.span`` of a sum, difference or product of an operand with a span and an integer; else None."""
     for side, other, reflected in ((left, right, False), (right, left, True)):
         if isinstance(side, TypedScalar) and side.span is not None and isinstance(other, int):
             axis, first, step, count = side.span
             if name == "add" or (name == "sub" and not reflected):
-                return axis, first + (int(other) if name == "add" else -int(other)), step, count
+                return Span(axis, first + (int(other) if name == "add" else -int(other)), step, count)
             if name == "mul" and other > 0:
-                return axis, first * int(other), step * int(other), count
+                return Span(axis, first * int(other), step * int(other), count)
     return None
 
 
-def compare(name: str, left: Any, right: Any) -> Any:
-    """A comparison (``lt le gt ge eq ne``) as a truth value."""
-    if not (is_scalar(left) and is_scalar(right)):
-        return NotImplemented
+def compare(name: str, left: object, right: object) -> bool | TypedScalar:
+    """Returns the ``bool`` scalar of a comparison; ``name`` is ``lt``, ``le``, ``gt``, ``ge``, ``eq`` or ``ne``."""
     if is_literal(left) and is_literal(right):
-        return getattr(operator, name)(left, right)
+        found: bool = getattr(operator, name)(left, right)
+        return found
     if isinstance(left, int) and isinstance(right, int):
         return TypedScalar(np.bool_(getattr(operator, name)(int(left), int(right))), BOOL)
     a, b, _ = meet(left, right)
     return TypedScalar(getattr(operator, name)(a, b), BOOL)
 
 
-def truth(value: Any) -> TypedScalar:
-    """Whether a scalar differs from zero."""
+def truth(value: object) -> TypedScalar:
+    """Returns a ``bool`` scalar that states whether a scalar differs from zero."""
     found = scalar(value)
     return found if found.kind.is_bool else TypedScalar(np.asarray(found.value != 0, np.bool_)[()], BOOL)
 
 
-def select(condition: Any, chosen: Any, other: Any) -> TypedScalar:
-    """``chosen`` where the condition holds, else ``other``, in their common type."""
+def select(condition: object, chosen: object, other: object) -> TypedScalar:
+    """Returns ``chosen`` if the condition is true, otherwise ``other``, converted to their common type."""
     a, b, kind = meet(chosen, other)
     chosen_values: Array = np.where(truth(condition).value, a, b)
     return TypedScalar(chosen_values[()].astype(kind.numpy), kind)
 
 
-def negate(value: Any) -> Any:
-    """``-value``; for integers ``0 - value``."""
-    if isinstance(value, int) or is_literal(value):
-        return IndexInt(-int(value)) if isinstance(value, IndexInt) else -value
-    found = scalar(value)
-    return TypedScalar(-found.value, found.kind) if found.kind.is_float else binary("sub", 0, found)
-
-
-def invert(value: Any) -> Any:
-    """The complement of an integer's bits, or of a truth value."""
+def _unary(plain: Callable[..., Number], compute: Callable[[Values], Values], value: object) -> Number | TypedScalar:
     if is_literal(value):
-        return ~value
+        return plain(value)
     found = scalar(value)
-    return TypedScalar(np.invert(found.value), found.kind)
+    return TypedScalar(compute(found.value), found.kind)
 
 
-def absolute(value: Any) -> Any:
-    """The absolute value; the smallest integer stays as it is."""
-    if is_literal(value):
-        return abs(value)
-    found = scalar(value)
-    return TypedScalar(np.abs(found.value), found.kind)
+invert = partial(_unary, operator.invert, np.invert)
+"""Returns ``~value``, the bitwise complement of an integer, or the negation of a ``bool``."""
+absolute = partial(_unary, abs, np.abs)
+"""Returns the absolute value; the smallest integer of a signed type is returned unchanged."""
 
 
-def power(left: Any, right: Any) -> Any:
-    """``left ** right``: integer exponents from 0 to 8 are products, 0.5 and -0.5 square roots; others are computed in floats.
+def negate(value: object) -> Number | TypedScalar:
+    """Returns ``-value``; for an integer, this is ``0 - value``."""
+    if isinstance(value, IndexInt):
+        return IndexInt(-int(value))
+    found = value if is_literal(value) else scalar(value)
+    is_whole = isinstance(found, TypedScalar) and not found.kind.is_float
+    return binary("sub", 0, found) if is_whole else _unary(operator.neg, np.negative, found)
+
+
+def power(left: object, right: object) -> Number | TypedScalar:
+    """Returns ``left ** right``.
+
+    An integral exponent from 0 to 8 is computed as a product, and 0.5 or -0.5 as a (reciprocal) square root. For other
+    exponents, the power is computed in a float type.
     """
     if is_literal(right) and is_literal(left):
-        return left**right
+        number: Number = operator.pow(left, right)
+        return number
     if is_literal(right) and right == int(right) and 0 <= right <= 8:
         if right == 0:
             return binary("add", binary("mul", left, 0), 1)
-        result = left
-        for _ in range(int(right) - 1):
-            result = binary("mul", result, left)
-        return result
+        base = left if is_literal(left) or isinstance(left, IndexInt) else scalar(left)
+        return reduce(partial(binary, "mul"), [base] * int(right))
     if is_literal(right) and abs(right) == 0.5:
         return function((lambda a: np.sqrt(a)) if right > 0 else (lambda a: 1 / np.sqrt(a)), left)
     return function(np.power, left, right)
 
 
-def rounded(compute: Callable[..., Array], kind: Kind, *values: Array) -> Array:
-    """A function of floats: computed in float32 (float64 for float64), and rounded once to ``kind``."""
+def rounded(compute: Callable[..., Values], kind: Kind, *values: Values) -> Values:
+    """Returns the results of a function of floats, computed in float32 (float64 for float64) and rounded once to ``kind``."""
     wide = np.float64 if kind.bits == 64 or RANDOM.get() is not None else np.float32
     return finish(np.asarray(compute(*[np.asarray(value).astype(wide) for value in values])), kind)[()]
 
 
-def function(compute: Callable[..., Array], *values: Any) -> Any:
-    """A function of one or two scalars; integers are converted to float32 first."""
-    if all(is_literal(value) for value in values):
-        return compute(*[np.float64(value) for value in values]).item()
-    *arrays, kind = [scalar(values[0]).value, scalar(values[0]).kind] if len(values) == 1 else meet(*values)
+def function(compute: Callable[..., Values], *values: object) -> float | TypedScalar:
+    """Returns the result of a function of one or two scalars; integers are converted to float32 first."""
+    numbers = [value for value in values if is_literal(value)]
+    if len(numbers) == len(values):
+        found: float = compute(*map(np.float64, numbers)).item()
+        return found
+    given = [scalar(values[0])] if len(values) == 1 else values  # an element is read once
+    *operands, kind = meet(given[0], given[-1])
     if not kind.is_float:
-        arrays, kind = [to_float(value, FLOAT32) for value in arrays], FLOAT32
-    return TypedScalar(rounded(compute, kind, *arrays), kind)
+        operands, kind = [to_float(value, FLOAT32) for value in operands], FLOAT32
+    return TypedScalar(rounded(compute, kind, *operands[:len(values)]), kind)
 
 
 def mode_to_integer() -> str:
-    """How floats become integers: to nearest even in a ``T.Parallel`` of the npuir dialect, as its vector casts do; elsewhere
-    truncated.
+    """Returns the rounding mode for conversions of floats to integers at the current position.
+
+    The mode is ``rint`` (to nearest even) in a ``T.Parallel`` of the npuir dialect, whose vector casts round so, otherwise
+    ``trunc``.
     """
     core = current()
     return "rint" if core.in_parallel and core.dialect == "npuir" else "trunc"
 
 
-def cast(value: Any, kind: DType) -> TypedScalar:
-    """A scalar converted to another type.
+def cast(value: object, kind: DType) -> TypedScalar:
+    """Returns a scalar converted to another type.
 
-    Floats become integers as :func:`mode_to_integer` says and saturate, integers wrap, floats round to nearest even.
+    Floats become integers by the rounding mode of :func:`mode_to_integer`, with saturation. Integers wrap. Floats are rounded
+    to nearest even to a narrower float type.
     """
     if not is_literal(value):
         return TypedScalar(convert(scalar(value).value, kind, mode_to_integer())[()], kind)
@@ -529,6 +591,6 @@ def cast(value: Any, kind: DType) -> TypedScalar:
     return TypedScalar(to_integer(whole, kind)[()], kind)
 
 
-def erf(values: Array) -> Array:
-    """The error function of each element, in float64."""
+def erf(values: Values) -> Array:
+    """Returns the error function of each element, computed in float64."""
     return np.vectorize(math.erf, otypes=[np.float64])(values) if np.size(values) else np.asarray(values, np.float64)

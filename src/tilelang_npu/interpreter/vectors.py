@@ -1,50 +1,70 @@
-"""Operations of the Vector core on tiles: elementwise operations, fills, broadcasts, conversions, reductions."""
+"""Executes operations of the Vector core on tiles: elementwise operations, fills, broadcasts, conversions, reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import SupportsFloat
 
 import numpy as np
 
-from tilelang_npu.interpreter.host_buffers import HostBuffer, HostElement, ScalarVariable, TileRef, integer, memory_of, stored
+from tilelang_npu.interpreter.host_buffers import (
+    HostBuffer,
+    HostElement,
+    ScalarVariable,
+    TileRef,
+    integer,
+    is_tile,
+    launch_buffers,
+    memory_of,
+    origin_of,
+    sizes_of,
+    stored,
+)
 from tilelang_npu.interpreter.operation_table import OPERATIONS, tiles
 from tilelang_npu.interpreter.running_core import current, fail
 from tilelang_npu.interpreter.scalar import FUNCTIONS
 from tilelang_npu.interpreter.typed_scalars import (
     RANDOM,
-    TypedScalar,
+    Array,
+    Values,
     cast_elements,
     finish,
     integral,
     is_scalar,
+    quotient,
     rounded,
     shifted,
     to_float,
 )
 from tilelang_npu.target.dtypes import DType
 
-Array = Any
-
 
 def executes_here(*memories: TileRef, writes: TileRef) -> bool:
-    """Whether this core executes a vector operation on these tiles; waits for its turn where cores share one of them."""
+    """Prepares an operation on tiles, and returns whether this core must execute it.
+
+    If cores share one of the tiles, the core first waits until no other core can execute an earlier statement of the kernel.
+
+    Args:
+        memories: the tiles that the operation reads.
+        writes: the tile that the operation writes.
+    """
     core = current()
     everything = (*memories, writes)
     if not core.executes("cube" if any(memory.space in ("l1", "l0a", "l0b", "l0c") for memory in everything) else "vector"):
         return False
-    if any(memory.space == "gm" or not memory.buffer.own for memory in everything):
+    if any(memory.buffer.is_shared for memory in everything):
         core.take_turn()
-    core.launch.before_write(writes)
+    launch_buffers().before_write(writes)
     return True
 
 
 # --- what elements become ------------------------------------------------------------------------------------------------
 
 
-def _plain(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """Arithmetic in the elements' own type: integers wrap, floats are rounded once."""
-    def apply(kind: DType, *values: Array) -> Array:
+def _plain(compute: Callable[..., Values]) -> Callable[..., Values]:
+    """Returns an operation that computes in the element type: integers wrap, and floats are rounded once."""
+    def apply(kind: DType, *values: Array) -> Values:
         if kind.is_float and RANDOM.get() is not None:
             return finish(compute(*[value.astype(np.float64) for value in values]), kind)
         return compute(*values)
@@ -52,33 +72,37 @@ def _plain(compute: Callable[..., Array]) -> Callable[..., Array]:
     return apply
 
 
-def _exact(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation that does not round."""
+def _exact(compute: Callable[..., Values]) -> Callable[..., Values]:
+    """Returns an operation whose results need no rounding."""
     return lambda kind, *values: compute(*values)
 
 
-def _floats(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of floats, computed in float32 and rounded once."""
+def _floats(compute: Callable[..., Values]) -> Callable[..., Values]:
+    """Returns an operation that computes a function of floats in float32 and rounds the result once."""
     return lambda kind, *values: rounded(compute, kind, *values)
 
 
-def _by_kind(floats: Callable[..., Array], integers: Callable[..., Array]) -> Callable[..., Array]:
+def _by_kind(floats: Callable[..., Values], integers: Callable[..., Values]) -> Callable[..., Values]:
     return lambda kind, *values: floats(kind, *values) if kind.is_float else integers(kind, *values)
 
 
-def _of_bits(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation on the bits of elements of any type."""
+def _of_bits(compute: Callable[..., Values]) -> Callable[..., Values]:
+    """Returns an operation on the bits of elements, whatever their type."""
     return lambda kind, *values: compute(*values) if kind.is_bool else compute(
         *[np.ascontiguousarray(value).view(f"u{kind.numpy.itemsize}") for value in values]).view(kind.numpy)
 
 
-def _in_steps(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation of several instructions, each of which rounds: ``compute(r, *values)`` rounds with ``r``."""
-    def apply(kind: DType, *values: Array) -> Array:
+def _in_steps(compute: Callable[..., Values]) -> Callable[..., Values]:
+    """Returns an operation of several instructions, each of which rounds its result.
+
+    Args:
+        compute: computes the operation, given a function that rounds and the values.
+    """
+    def apply(kind: DType, *values: Array) -> Values:
         if not kind.is_float:
             return compute(lambda value: value, *values)
 
-        def r(value: Array) -> Array:
+        def r(value: Values) -> Array:
             return finish(np.asarray(value, np.float64), kind).astype(np.float64)
 
         return r(compute(r, *[value.astype(np.float64) for value in values])).astype(kind.numpy)
@@ -86,28 +110,23 @@ def _in_steps(compute: Callable[..., Array]) -> Callable[..., Array]:
     return apply
 
 
-def _quotient(a: Array, b: Array) -> Array:
-    """The quotient of integers, rounded toward zero; 0 where the divisor is 0."""
-    down = np.floor_divide(a, b)
-    return (down + ((down * b != a) & ((a < 0) != (b < 0)) & (b != 0))).astype(a.dtype)
-
-
-def _rest(kind: DType, a: Array, b: Array) -> Array:
-    """The remainder of a division that rounds toward zero."""
+def _rest(kind: DType, a: Array, b: Array) -> Values:
+    """Returns the remainders of a division that rounds toward zero."""
     if kind.is_bool:
-        return np.fmod(a.astype(np.int8), b.astype(np.int8)) != 0
+        return np.not_equal(np.fmod(a.astype(np.int8), b.astype(np.int8)), 0)
     return _floats(np.fmod)(kind, a, b) if kind.is_float and kind.bits < 32 else np.fmod(a, b)
 
 
-def _unsigned_rest(kind: DType, a: Array, b: Array) -> Array:
+def _unsigned_rest(kind: DType, a: Array, b: Array) -> Values:
     if kind.is_bool:
         return _rest(kind, a, b)
     unsigned = f"u{kind.numpy.itemsize}"
-    return np.fmod(np.ascontiguousarray(a).view(unsigned), np.broadcast_to(b, a.shape).copy().view(unsigned)).view(a.dtype)
+    rest: Array = np.fmod(np.ascontiguousarray(a).view(unsigned), np.broadcast_to(b, a.shape).copy().view(unsigned))
+    return rest.view(a.dtype)
 
 
 def _powers(kind: DType, a: Array, b: Array) -> Array:
-    """Powers of integers; with a negative exponent ``1 / power`` is rounded toward zero."""
+    """Returns powers of integers. For a negative exponent, the reciprocal of the power is rounded toward zero."""
     unit = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, unit, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
@@ -118,14 +137,17 @@ def _exponents(a: Array) -> Array:
 
 
 def _rounding_shift(kind: DType, a: Array, b: Array) -> Array:
-    """A shift to the right that adds half of the last bit first, as the instruction with a scalar amount does."""
+    """Returns integers shifted to the right and rounded, as the instruction with a scalar amount rounds.
+
+    Half of the value of the last remaining bit is added before the shift.
+    """
     made = shifted(a, b, left=False)
     if np.size(b) == 1 and a.dtype.itemsize < 8 and np.all(b > 0):
         made = (made + (shifted(a, (b - 1).astype(a.dtype), left=False) & 1)).astype(a.dtype)
     return made
 
 
-_Elements = dict[str, Callable[..., Array]]
+_Elements = dict[str, Callable[..., Values]]
 UNARY: _Elements = {
     **{name: _floats(FUNCTIONS[{"ln": "log"}.get(name, name)]) for name in (
         "exp", "ln", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos", "tan", "atan", "erf", "exp2", "log2", "log10",
@@ -137,7 +159,7 @@ UNARY: _Elements = {
     "silu": _in_steps(lambda r, a: a / r(r(np.exp(r(0 - a))) + 1))}
 BINARY: _Elements = {
     "add": _plain(np.add), "sub": _plain(np.subtract), "mul": _plain(np.multiply),
-    "div": _by_kind(_plain(np.divide), _exact(_quotient)), "max": _exact(np.maximum), "min": _exact(np.minimum),
+    "div": _by_kind(_plain(np.divide), _exact(quotient)), "max": _exact(np.maximum), "min": _exact(np.minimum),
     "bitwise_and": _of_bits(np.bitwise_and), "bitwise_or": _of_bits(np.bitwise_or), "bitwise_xor": _of_bits(np.bitwise_xor),
     "mod": _rest, "modui": _unsigned_rest, "pow": _by_kind(_floats(np.power), _powers),
     "ldexp": _floats(lambda a, b: a * np.exp2(b.astype(np.float64))),
@@ -148,10 +170,11 @@ BINARY: _Elements = {
 ELEMENTWISE: _Elements = {
     **UNARY, **BINARY, "bitwise_rshift": _exact(lambda a, b: shifted(a, b, left=False)), "rounding_rshift": _rounding_shift,
     "clamp": _exact(lambda a, low, high: np.minimum(np.maximum(a, low), high)), "round": _exact(np.rint),
-    "select": _exact(lambda mask, a, b: np.where(mask != 0, a, b)), "eq": _exact(np.equal), "ne": _exact(np.not_equal),
+    "select": _exact(lambda mask, a, b: np.asarray(np.where(mask != 0, a, b))),
+    "eq": _exact(np.equal), "ne": _exact(np.not_equal),
     "lt": _exact(np.less), "le": _exact(np.less_equal), "gt": _exact(np.greater), "ge": _exact(np.greater_equal)}
-"""For each operation the function of the element type and the inputs that computes the destination's elements. ``UNARY`` and
-``BINARY`` have the operations with all names of the language.
+"""For each elementwise operation, the function that computes the destination's elements from the element type and the inputs.
+``UNARY`` and ``BINARY`` contain the operations that exist under all prefixes of the language.
 """
 _ACCUMULATING = ("axpy", "mul_add_dst")
 
@@ -159,12 +182,8 @@ _ACCUMULATING = ("axpy", "mul_add_dst")
 # --- operands ------------------------------------------------------------------------------------------------------------
 
 
-def _is_tile(value: Any) -> bool:
-    return isinstance(value, TileRef) and not isinstance(value, ScalarVariable)
-
-
 def _fitted(memory: TileRef, extents: Sequence[int]) -> Array:
-    """The elements of a tile in a shape that broadcasts to ``extents``."""
+    """Returns the elements of a tile as an array whose shape can be broadcast to ``extents``."""
     def repeats(shape: Sequence[int]) -> bool:
         return len(shape) == len(extents) and all(size in (1, wanted) for size, wanted in zip(shape, extents, strict=True))
 
@@ -174,48 +193,53 @@ def _fitted(memory: TileRef, extents: Sequence[int]) -> Array:
     if [size for size in found.shape if size != 1] != [size for size in extents if size != 1] and repeats(whole.extents):
         return whole.view()  # B[0, :] is repeated along the rows of a matrix
     if found.size != np.prod(extents):
-        raise fail(f"{memory.describe()} does not fit a destination of {list(extents)}", "shapes are equal, or have size 1")
+        raise fail(f"{memory.describe()} does not fit a destination of {list(extents)}",
+                   "each size of the operand must be 1, or equal to that of the destination")
     return found.reshape(tuple(extents))
 
 
-def apply(name: str, inputs: Sequence[Any], target: Any) -> None:
-    """Executes an elementwise operation."""
-    destination = memory_of(target, "the destination")
-    places = [value.origin if isinstance(value, TypedScalar) and value.origin is not None else value for value in inputs]
-    no_tiles = not any(map(_is_tile, places[name == "select":]))  # an element is then a tile of one element, not a scalar
+def apply(name: str, inputs: Sequence[object], target: object, count: object = None) -> None:
+    """Executes an elementwise operation.
+
+    Args:
+        name: the operation, a key of ``ELEMENTWISE``.
+        inputs: the inputs: tiles or scalars.
+        target: the destination tile.
+        count: the number of elements of flat memory that are computed; None for the tiles.
+    """
+    destination, places = memory_of(target, "the destination"), list(map(origin_of, inputs))
+    if count is not None:
+        tiled = [number for number, value in enumerate(places) if not is_scalar(value)]
+        destination, *parts = leading([destination, *(memory_of(places[number]) for number in tiled)], count)
+        for number, part in zip(tiled, parts, strict=True):
+            places[number] = part
+    no_tiles = not any(map(is_tile, places[name == "select":]))  # an element is then a tile of one element, not a scalar
     operands = [memory_of(value) if isinstance(value, HostElement) and no_tiles else value for value in places]
-    memories = [value for value in operands if _is_tile(value)]
+    memories = [value for value in operands if is_tile(value)]
     if not executes_here(*memories, writes=destination):
         return
     kind = next((value.kind for value in memories[name == "select":]), destination.kind)
-    values = [_fitted(value, destination.extents) if _is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
+    values = [_fitted(value, destination.extents) if is_tile(value) else np.asarray(stored(value, kind)) for value in operands]
     if name in _ACCUMULATING:
         values.append(destination.view())
     made, out = np.asarray(ELEMENTWISE[name](kind, *values)), destination.view()
     out[...] = made if made.ndim <= out.ndim else made.reshape(out.shape)
 
 
-def leading(memories: Sequence[TileRef], count: Any) -> list[Array]:
-    """The first ``count`` elements of flat memory from the first element of each tile, limited by the end of each buffer."""
+def leading(memories: Sequence[TileRef], count: object) -> list[HostBuffer]:
+    """Returns, for each tile, ``count`` consecutive elements of its buffer from the tile's first element on.
+
+    If a buffer ends earlier, correspondingly fewer elements are returned for all tiles.
+    """
     flats = [memory.flat() for memory in memories]
-    return [flat[:min([integer(count), *(flat.size for flat in flats)])] for flat in flats]
-
-
-def _counted(name: str, target: Any, inputs: Sequence[Any], count: Any) -> None:
-    """Executes an elementwise operation on the first ``count`` elements of flat memory."""
-    source, *others = [memory_of(value) for value in inputs if not is_scalar(value)]
-    destination = memory_of(target)
-    if executes_here(source, *others, writes=destination):
-        out, *parts = leading([destination, source, *others], count)
-        rest = iter(parts)
-        out[...] = ELEMENTWISE[name](source.kind, *[np.asarray(stored(value, source.kind)) if is_scalar(value) else next(rest)
-                                                    for value in inputs])
+    size = min([integer(count), *(flat.size for flat in flats)])
+    return [memory.buffer.seen(flat[:size], memory.kind) for memory, flat in zip(memories, flats, strict=True)]
 
 
 # --- names ---------------------------------------------------------------------------------------------------------------
 
 _ONLY_TILE = ("silu", "leaky_relu", "axpy", "mul_add_dst", "clamp_min", "clamp_max")
-"""Operations without a name with a prefix."""
+"""The operations without names that begin with ``v`` or ``npuir_``."""
 _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not": ("vnot", "npuir_not"),
          "bitwise_and": ("vand", "npuir_and"), "bitwise_or": ("vor", "npuir_or"), "bitwise_xor": ("vxor", "npuir_xor"),
          "bitwise_lshift": ("vshl", "npuir_shl"), "tanh": ("npuir_vtanh",), "sin": ("npuir_vsin",), "cos": ("npuir_vcos",),
@@ -223,16 +247,16 @@ _ALSO = {"ln": ("tile.log",), "reciprocal": ("vrec", "npuir_rec"), "bitwise_not"
 
 
 def _enter(name: str, count: int) -> None:
-    def last(*arguments: Any, size: Any = None, Tmp: Any = None, **keywords: Any) -> None:
+    def last(*arguments: object, size: object = None, Tmp: object = None, **keywords: object) -> None:
         values = [*arguments, *keywords.values()]
         if len(values) == count + 2:  # a scratch tile, or the shape of the part that is computed
             extra = values.pop()
             size = extra if isinstance(extra, (list, tuple)) else size
         if size is not None:
-            values = [memory_of(value).right_aligned([integer(part) for part in size]) for value in values]
+            values = [memory_of(value).right_aligned(sizes_of(size)) for value in values]
         apply(name, values[:-1], values[-1])
 
-    def first(*arguments: Any, **keywords: Any) -> None:
+    def first(*arguments: object, **keywords: object) -> None:
         given = dict(zip(("dst", "src0", "src1"), arguments, strict=False))
         for key, value in keywords.items():
             given[{"src": "src0", "scalar_value": "src1", "scalarValue": "src1"}.get(key, key)] = value
@@ -251,38 +275,24 @@ for _name in BINARY:
     _enter(_name, 2)
 
 
-def _enter_counted(name: str, inputs: Sequence[str]) -> None:
-    def call(*arguments: Any, **keywords: Any) -> None:
-        given = dict(zip(("out", "buffer", *inputs, "count"), arguments, strict=False)) | keywords
-        values = [given["buffer"], *(given[key] for key in inputs)]
-        if given.get("count") is None:
-            apply(name, values, given["out"])
-        else:
-            _counted(name, given["out"], values, given["count"])
-
-    tiles(f"tile.{name}", *(() if name in OPERATIONS else (name,)))(call)
-
-
-for _name, _inputs in (("clamp", ("min_scalar", "max_scalar")), ("clamp_min", ("scalar_value",)),
-                       ("clamp_max", ("scalar_value",)), ("round", ())):
-    _enter_counted(_name, _inputs)
-
 _NAMED: dict[tuple[str, ...], Callable[..., None]] = {
     ("vcmp", "npuir_cmp", "compare"): lambda A, B, C, cmp_mod: apply(str(cmp_mod).lower(), [A, B], C),
     ("vselect", "npuir_select", "select"): lambda Cond, A, B, Out: apply("select", [Cond, A, B], Out),
+    ("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift"):
+        lambda A, B, C, round=True: apply(  # noqa: A006  (the language's name)
+            "rounding_rshift" if round else "bitwise_rshift", [A, B], C),
     ("tile.bitwise_rshift",): lambda dst, src0, scalarValue: apply("bitwise_rshift", [src0, scalarValue], dst),
     ("vclamp", "npuir_clamp"): lambda src, dst, min_val, max_val: apply("clamp", [src, min_val, max_val], dst),
-    ("tile.sub_experiment",): lambda dst, src0, src1, count: _counted("sub", dst, [src0, src1], count),
-    ("tile.abs_experiment",): lambda dst, src, count: _counted("abs", dst, [src], count),
-    ("tile.mins_experiment",): lambda dst, src, scalarValue, count: _counted("min", dst, [src, scalarValue], count)}
+    ("tile.sub_experiment",): lambda dst, src0, src1, count: apply("sub", [src0, src1], dst, count),
+    ("tile.abs_experiment",): lambda dst, src, count: apply("abs", [src], dst, count),
+    ("tile.mins_experiment",): lambda dst, src, scalarValue, count: apply("min", [src, scalarValue], dst, count),
+    ("tile.clamp",): lambda out, buffer, min_scalar, max_scalar, count=None: apply(
+        "clamp", [buffer, min_scalar, max_scalar], out, count),
+    ("tile.clamp_min",): lambda out, buffer, scalar_value, count=None: apply("clamp_min", [buffer, scalar_value], out, count),
+    ("tile.clamp_max",): lambda out, buffer, scalar_value, count=None: apply("clamp_max", [buffer, scalar_value], out, count),
+    ("tile.round",): lambda out, buffer, count=None: apply("round", [buffer], out, count)}
 for _names, _call in _NAMED.items():
     tiles(*_names)(_call)
-
-
-@tiles("vshr", "npuir_shr", "vbitwise_rshift", "npuir_bitwise_rshift", "bitwise_rshift")
-def vshr(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
-    """A shift to the right, rounded where ``round`` holds."""
-    apply("rounding_rshift" if round else "bitwise_rshift", [A, B], C)
 
 
 # --- conversions, fills, broadcasts --------------------------------------------------------------------------------------
@@ -302,36 +312,35 @@ def _convert(source: TileRef, target: TileRef, mode: str) -> None:
 
 
 @tiles("vcast", "npuir_cast")
-def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> None:
-    """Converts a tile to another element type."""
-    if isinstance(size, str):
-        size, round_mode = None, size
+def vcast(src: object, dst: object, size: object = None, round_mode: str = "rint") -> None:
+    """Converts a tile to the element type of ``dst`` with a rounding mode (``T.vcast``)."""
     source, target = memory_of(src), memory_of(dst)
-    if size is not None:
-        source, target = (side.right_aligned([integer(part) for part in size]) for side in (source, target))
+    if isinstance(size, str):
+        round_mode = size
+    elif size is not None:
+        source, target = (side.right_aligned(sizes_of(size)) for side in (source, target))
     _convert(source, target, round_mode)
 
 
 @tiles("tile.cast")
-def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) -> None:
-    """Converts the first ``count`` elements."""
+def tile_cast(dst: object, src: object, mode: str = "CAST_NONE", count: object = None) -> None:
+    """Converts the first ``count`` elements of ``src`` to the element type of ``dst`` (``T.tile.cast``)."""
     source, target = memory_of(src), memory_of(dst)
     if count is not None and integer(count) != source.count:
-        source, target = (HostBuffer(part, side.kind, side.space)
-                          for part, side in zip(leading([source, target], count), (source, target), strict=True))
+        source, target = leading([source, target], count)
     _convert(source, target, str(mode).removeprefix("CAST_").lower().replace("none", "rint"))
 
 
 @tiles("set_deq_scale")
-def set_deq_scale(scale: Any) -> None:
-    """Multiplies the results of later conversions from int32 to float16."""
+def set_deq_scale(scale: SupportsFloat) -> None:
+    """Sets the factor by which the results of later conversions from int32 to float16 are multiplied (``T.set_deq_scale``)."""
     current().scale = float(np.float16(float(scale)))
 
 
 @tiles("fill", "npuir_fill", "clear", "npuir_clear", "tile.fill", "tile.clear")
-def fill(buffer: Any, value: Any = 0) -> None:
-    """Writes one value to every element."""
-    value = value[(0,) * value.ndim] if _is_tile(value) else value
+def fill(buffer: object, value: object = 0) -> None:
+    """Writes one value to every element of a buffer."""
+    value = value[(0,) * value.ndim] if is_tile(value) else value
     if isinstance(buffer, ScalarVariable):
         buffer.store(value)
         return
@@ -340,15 +349,13 @@ def fill(buffer: Any, value: Any = 0) -> None:
         target.view()[...] = stored(value, target.kind)
 
 
-@tiles("vbrc", "npuir_brc")
-def vbrc(src: Any, dst: Any) -> None:
-    """Repeats a tile along its axes of one element, or writes a scalar to every element."""
-    tile_broadcast(dst, src)
-
-
 @tiles("tile.broadcast")
-def tile_broadcast(dst: Any, src: Any, axis: Any = None) -> None:
-    """Repeats a tile along ``axis`` to the shape of ``dst``; a tile with one axis becomes rows (0) or columns (1)."""
+def tile_broadcast(dst: object, src: object, axis: int | None = None) -> None:
+    """Repeats ``src`` along its axes of size 1 to the shape of ``dst``.
+
+    A tile with one axis becomes each row of ``dst`` if ``axis`` is 0, or each column if ``axis`` is 1. A scalar is written to
+    every element of ``dst``.
+    """
     if is_scalar(src):
         fill(dst, src)
         return
@@ -362,29 +369,40 @@ def tile_broadcast(dst: Any, src: Any, axis: Any = None) -> None:
         target.view()[...] = values if values.ndim == len(extents) else _fitted(source, extents)
 
 
+tiles("vbrc", "npuir_brc")(lambda src, dst: tile_broadcast(dst, src))
+
+
 # --- reductions ----------------------------------------------------------------------------------------------------------
 
 
-def _fold(compute: Any, least: int = 32) -> Callable[..., Array]:
-    """A reduction that keeps the axes; floats narrower than ``least`` bits are accumulated in float32."""
+def _fold(compute: np.ufunc, least: int = 32) -> Callable[..., Array]:
+    """Returns a reduction that keeps the reduced axes with size 1; floats of less than ``least`` bits are summed in float32."""
     return lambda values, axis, kind: compute.reduce(
         values.astype(np.float32) if kind.is_float and kind.bits < least else values, axis=axis, keepdims=True,
         **({"dtype": values.dtype} if not kind.is_float and compute in (np.add, np.multiply) else {}))
 
 
-REDUCTIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {
+REDUCTIONS: dict[str, tuple[Callable[..., Array], Callable[..., Values]]] = {
     "sum": (_fold(np.add), np.add), "prod": (_fold(np.multiply), np.multiply), "max": (_fold(np.maximum), np.maximum),
     "min": (_fold(np.minimum), np.minimum), "xori": (_fold(np.bitwise_xor), np.bitwise_xor),
     "ori": (_fold(np.bitwise_or), np.bitwise_or), "andi": (_fold(np.bitwise_and), np.bitwise_and),
     "any": (lambda values, axis, kind: (values != 0).any(axis=axis, keepdims=True), np.maximum),
     "all": (lambda values, axis, kind: (values != 0).all(axis=axis, keepdims=True), np.minimum)}
-"""For each mode the reduction along axes, which keeps the axes, and the operation that combines its result with the
-destination.
-"""
+"""For each mode of reductions, the function that reduces along axes (which are kept with size 1), and the operation that
+combines the result with the destination."""
 
 
-def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, clear: Any = True) -> None:
-    """Reduces a tile along axes."""
+def reduce_along(mode: str, src: object, dst: object, dims: object, size: object = None, clear: object = True) -> None:
+    """Reduces a tile along axes.
+
+    Args:
+        mode: a key of ``REDUCTIONS``, possibly with the prefix ``abs`` to reduce the absolute values.
+        src: the reduced tile.
+        dst: the destination.
+        dims: the reduced axis, or a list of axes.
+        size: the sizes of the part of ``src`` to reduce, with 0 for a whole axis; None for the whole tile.
+        clear: whether the old contents of ``dst`` are ignored; otherwise the result is combined with them.
+    """
     source, target = memory_of(src), memory_of(dst)
     if not executes_here(source, writes=target):
         return
@@ -404,11 +422,18 @@ def reduce_along(mode: str, src: Any, dst: Any, dims: Any, size: Any = None, cle
     out[...] = made.reshape(out.shape) if clear else combine(out, made.reshape(out.shape))
 
 
-def _real(source: TileRef, target: TileRef, axes: Sequence[int], size: Any) -> tuple[TileRef, TileRef]:
-    """Source and destination cut to the sizes of the part that is reduced; 0 stands for a whole axis."""
+def _real(source: TileRef, target: TileRef, axes: Sequence[int], size: object) -> tuple[TileRef, TileRef]:
+    """Returns source and destination of a reduction, cut to the part of the source that is reduced.
+
+    Args:
+        source: the source tile.
+        target: the destination tile.
+        axes: the reduced axes.
+        size: the sizes of the reduced part, with 0 for a whole axis; None for the whole source.
+    """
     if size is None:
         return source, target
-    cut = source.resized([integer(part) or whole for part, whole in zip(size, source.extents, strict=True)])
+    cut = source.resized([part or whole for part, whole in zip(sizes_of(size), source.extents, strict=True)])
     expected = [1 if axis in axes else size for axis, size in enumerate(cut.extents)]
     dropped = [size for axis, size in enumerate(expected) if axis not in axes] or [1]
     if target.ndim == len(expected) == 2 and current().dialect == "ascendc" and target.extents[0] == 1 != expected[0]:
@@ -417,26 +442,26 @@ def _real(source: TileRef, target: TileRef, axes: Sequence[int], size: Any) -> t
     return cut, target.resized(wanted) if target.ndim == len(wanted) else target
 
 
-def _enter_reduction(name: str, mode: str) -> None:
-    def call(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: Any = True, real_shape: Any = None, size: Any = None
-             ) -> None:
-        flags = [option for option in options if isinstance(option, bool)]
-        sizes = [option for option in (*options, real_shape, size) if option is not None and not isinstance(option, bool)]
-        rank = memory_of(buffer).ndim
-        dim = dim % 2 - 2 if rank == 3 and current().dialect == "ascendc" else dim
-        reduce_along(mode, buffer, out, dim if rank != 1 else -1, (sizes or [None])[0], (flags or [clear])[0])
-
-    tiles(f"reduce_{name}")(call)
+def _reduce(name: str, mode: str, buffer: object, out: object, dim: int = -1, *options: object, clear: bool = True,
+            real_shape: object = None, size: object = None, nan_propagate: bool = True) -> None:
+    if not nan_propagate:
+        raise fail(f"T.reduce_{name}: nan_propagate=False is not supported", "replace NaN before", "T190")
+    flags = [option for option in options if isinstance(option, bool)]
+    sizes = [option for option in (*options, real_shape, size) if option is not None and not isinstance(option, bool)]
+    rank = memory_of(buffer).ndim
+    dim = dim % 2 - 2 if rank == 3 and current().dialect == "ascendc" else dim
+    reduce_along(mode, buffer, out, dim if rank != 1 else -1, sizes[0] if sizes else None, (flags or [clear])[0])
 
 
 for _name, _mode in (("sum", "sum"), ("max", "max"), ("min", "min"), ("prod", "prod"), ("any", "any"), ("all", "all"),
                      ("bitand", "andi"), ("bitor", "ori"), ("bitxor", "xori"), ("abssum", "abssum"), ("absmax", "absmax")):
-    _enter_reduction(_name, _mode)
+    tiles(f"reduce_{_name}")(partial(_reduce, _name, _mode))
 
 
 @tiles("reduce", "npuir_reduce")
-def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, clear: Any = True) -> None:
-    """Reduces a tile along axes by a mode."""
+def reduce(src: object, dst: Sequence[object], dims: object, reduce_mode: str, size: object = None,
+           clear: object = True) -> None:
+    """Reduces a tile along axes by ``reduce_mode``, which may be one that also returns indices (``T.reduce``)."""
     if "_with_index_" in reduce_mode:
         reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
     else:
@@ -444,9 +469,10 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
 
 
 @tiles("reduce_with_index")
-def reduce_with_index(src: Any, values: Any, indices: Any, dim: Any = -1, reduce_mode: str = "max_with_index_left",
-                      size: Any = None) -> None:
-    """The extremes along an axis and their indices; of equal ones the first (left) or the last."""
+def reduce_with_index(src: object, values: object, indices: object, dim: object = -1, reduce_mode: str = "max_with_index_left",
+                      size: object = None) -> None:
+    """Writes the largest or smallest values along an axis and their indices; of equal values, the first (mode ``left``) or the
+    last is chosen."""
     source, first, second = memory_of(src), memory_of(values), memory_of(indices)
     if executes_here(source, second, writes=first):
         axis = integer(dim[0] if isinstance(dim, (list, tuple)) else dim) % source.ndim
@@ -460,10 +486,10 @@ def reduce_with_index(src: Any, values: Any, indices: Any, dim: Any = -1, reduce
 
 
 @tiles("tile.reduce_sum_experiment")
-def reduce_sum_experiment(dst: Any, src: Any, count: Any) -> None:
-    """The sum of the first elements, as one element."""
+def reduce_sum_experiment(dst: object, src: object, count: object) -> None:
+    """Writes the sum of the first ``count`` elements of ``src`` to the first element of ``dst``."""
     source, target = memory_of(src), memory_of(dst)
     if executes_here(source, writes=target):
-        values = leading([source], count)[0]
+        values = leading([source], count)[0].view()
         total = REDUCTIONS["sum"][0](values, 0, source.kind)[0]
         target.flat()[0] = to_float(total, target.kind) if source.kind.is_float else total

@@ -1,13 +1,16 @@
-"""The language: ``import tilelang_npu.language as T``.
+"""The language in which kernels are written: ``import tilelang_npu.language as T``.
 
-Importing it is cheap. Names that only the body of a kernel uses (copies, matrix and vector operations) are loaded when a trace
-first asks for them. Each elementwise operation of the op table is a function here under each of its names, or in ``T.tile``
-where the name begins with ``tile.``. A name that does not exist is an error with a suggestion; a name of TileLang that this
+Importing this package is fast. Functions that only the body of a kernel uses (copies, matrix and vector operations) are
+imported when a trace first uses them. Each elementwise operation of the op table is a function of ``T`` under each of its
+names, or of ``T.tile`` if the name begins with ``tile.``. A name that does not exist is an error with a suggestion; a name of
+TileLang that this
 package does not support is an error at the statement that uses it.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -15,10 +18,12 @@ from typing import Any
 from tilelang_npu.dispatch import dispatched as _dispatched
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import doors as _doors
-from tilelang_npu.language import eager, elements, functions, launch, scalar, types, unsupported
+from tilelang_npu.language import eager, elements, functions, launch, layouts, scalar, types, unsupported
 from tilelang_npu.language.elements import TOKENS, ScalarType
+from tilelang_npu.language.gpu_arguments import note_gpu_arguments
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.language.unsupported import NAMES, Unsupported, unknown
+from tilelang_npu.plugin_loading import load_plugins
 from tilelang_npu.traced import symbols
 
 _LOADED: dict[ModuleType, tuple[str, ...]] = {
@@ -28,6 +33,7 @@ _LOADED: dict[ModuleType, tuple[str, ...]] = {
     launch: (
         "Else", "If", "Kernel", "Parallel", "Persistent", "Pipelined", "Scope", "Then", "func_attr", "grid", "loop_break",
         "parallel", "rs", "serial", "unroll", "vectorized"),
+    layouts: ("Fragment", "Layout"),
     scalar: (
         "And", "Cast", "Not", "Or", "Select", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
         "bitwise_not", "bitwise_or", "bitwise_xor", "cast", "ceil", "ceildiv", "clamp", "clz", "copysign", "cos", "cosh",
@@ -36,15 +42,15 @@ _LOADED: dict[ModuleType, tuple[str, ...]] = {
         "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
         "truncdiv", "truncmod"),
     symbols: ("Sym", "dynamic", "symbolic"),
-    types: ("Tensor",),
+    types: ("Ref", "StridedTensor", "Tensor"),
     unsupported: (),
 }
-"""The names that are loaded with this module, by the modules that define them."""
+"""The names that are imported together with this package, by the modules that define them."""
 for _module, _names in _LOADED.items():
     _doors(vars(_module))
     for _name in _names:
         if _module is scalar:  # a function of scalars is also called by other functions of its module
-            vars(scalar)[_name] = _dispatched(_name, vars(scalar)[_name])
+            vars(scalar)[_name] = _dispatched(_name, vars(scalar)[_name], note_gpu_arguments)
         globals()[_name] = vars(_module)[_name]
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
@@ -70,6 +76,15 @@ _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("reduction", name) for name in (
         "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax", "reduce_prod", "reduce_any",
         "reduce_all", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_with_index")},
+    "get_thread_binding": ("threads", "get_thread_binding"), "get_thread_bindings": ("threads", "get_thread_bindings"),
+    **{name: ("reducers", name) for name in ("alloc_reducer", "reducer_init", "reducer_update", "finalize_reducer")},
+    **{name: ("gpu_hints", name) for name in (
+        "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_min_blocks_per_sm",
+        "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers", "assume", "async_copy",
+        "cp_async_wait_group", "dec_max_nreg", "device_assert", "disable_warp_group_reg_alloc", "fence_proxy_async",
+        "inc_max_nreg", "no_set_max_nreg", "pdl_sync", "pdl_trigger", "ptx_commit_group", "ptx_wait_group", "set_max_nreg",
+        "sync_threads", "sync_warp", "warpgroup_fence_operand")},
+    "sync_grid": ("sync", "sync_all"),
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
     "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
     "any_of": ("logical", "any_of"), "all_of": ("logical", "all_of"),
@@ -83,7 +98,13 @@ _TILE: dict[str, str] = {
 
 
 def _find(name: str) -> Any:  # a function, a class or a value
-    """The value of a name that is not loaded yet, as ``copy`` or ``tile.add``; None where there is none."""
+    """The value of a name that is not loaded yet, as ``copy`` or ``tile.add``; None where there is none. For a name that is not
+    known, plug-ins are loaded."""
+    found = _look_up(name)
+    return _look_up(name) if found is None and load_plugins() else found
+
+
+def _look_up(name: str) -> Any:  # as _find gives
     found: Any
     if name in _HOMES:
         home, attribute = _HOMES[name]
@@ -99,7 +120,7 @@ def _find(name: str) -> Any:  # a function, a class or a value
                 break
         else:
             found = Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
-    return _dispatched(name, found)
+    return _dispatched(name, found, note_gpu_arguments)
 
 
 def _vector_names() -> frozenset[str]:
@@ -122,8 +143,29 @@ def _structured_names() -> frozenset[str]:
     from tilelang_npu import ops
 
     entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured) and op.aliases)
-    own = frozenset(name for op in entries for name in ((op.name, *op.aliases) if op.hivm != "custom" else op.aliases))
+    own = frozenset(name for op in entries for name in (op.aliases if op.is_custom else (op.name, *op.aliases)))
     return (own | _STRUCTURED) - _repeat_names()
+
+
+def is_taken(name: str) -> bool:
+    """Whether ``T`` has a supported function or value with a name, such as ``copy`` or ``tile.add``."""
+    if name.startswith("tile."):
+        return name.removeprefix("tile.") in dir(tile)
+    found = globals().get(name)
+    return name in __dir__() or (found is not None and not isinstance(found, Unsupported))
+
+
+def forget(names: Iterable[str]) -> None:
+    """Makes the next use of these names look them up in the op table again, after an operation was registered or removed."""
+    for home in ("vector", "structured"):
+        loaded = sys.modules.get(f"{__name__}.{home}")
+        if loaded is not None:
+            loaded.function.cache_clear()
+    for name in names:
+        if name.startswith("tile."):
+            vars(tile).pop(name.removeprefix("tile."), None)
+        elif name not in __all__:
+            globals().pop(name, None)
 
 
 def _functions() -> tuple[str, ...]:

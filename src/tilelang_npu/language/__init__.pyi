@@ -18,8 +18,8 @@ from tilelang_npu.language.allocate import annotate_layout as annotate_layout
 from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
-from tilelang_npu.language.declared import Declared
 from tilelang_npu.language.declared_buffers import Call
+from tilelang_npu.language.declared_buffers import Declared
 from tilelang_npu.language.dequantise import set_deq_scale as set_deq_scale
 from tilelang_npu.language.eager import const as const
 from tilelang_npu.language.elements import ElementType
@@ -30,6 +30,30 @@ from tilelang_npu.language.elements import infinity as infinity
 from tilelang_npu.language.functions import Macro as Macro
 from tilelang_npu.language.functions import PrimFunc as PrimFunc
 from tilelang_npu.language.functions import macro as macro
+from tilelang_npu.language.gpu_hints import annotate_compile_flags as annotate_compile_flags
+from tilelang_npu.language.gpu_hints import annotate_consumer_reg_alloc as annotate_consumer_reg_alloc
+from tilelang_npu.language.gpu_hints import annotate_l2_hit_ratio as annotate_l2_hit_ratio
+from tilelang_npu.language.gpu_hints import annotate_min_blocks_per_sm as annotate_min_blocks_per_sm
+from tilelang_npu.language.gpu_hints import annotate_pass_configs as annotate_pass_configs
+from tilelang_npu.language.gpu_hints import annotate_producer_reg_dealloc as annotate_producer_reg_dealloc
+from tilelang_npu.language.gpu_hints import annotate_restrict_buffers as annotate_restrict_buffers
+from tilelang_npu.language.gpu_hints import assume as assume
+from tilelang_npu.language.gpu_hints import async_copy as async_copy
+from tilelang_npu.language.gpu_hints import cp_async_wait_group as cp_async_wait_group
+from tilelang_npu.language.gpu_hints import dec_max_nreg as dec_max_nreg
+from tilelang_npu.language.gpu_hints import device_assert as device_assert
+from tilelang_npu.language.gpu_hints import disable_warp_group_reg_alloc as disable_warp_group_reg_alloc
+from tilelang_npu.language.gpu_hints import fence_proxy_async as fence_proxy_async
+from tilelang_npu.language.gpu_hints import inc_max_nreg as inc_max_nreg
+from tilelang_npu.language.gpu_hints import no_set_max_nreg as no_set_max_nreg
+from tilelang_npu.language.gpu_hints import pdl_sync as pdl_sync
+from tilelang_npu.language.gpu_hints import pdl_trigger as pdl_trigger
+from tilelang_npu.language.gpu_hints import ptx_commit_group as ptx_commit_group
+from tilelang_npu.language.gpu_hints import ptx_wait_group as ptx_wait_group
+from tilelang_npu.language.gpu_hints import set_max_nreg as set_max_nreg
+from tilelang_npu.language.gpu_hints import sync_threads as sync_threads
+from tilelang_npu.language.gpu_hints import sync_warp as sync_warp
+from tilelang_npu.language.gpu_hints import warpgroup_fence_operand as warpgroup_fence_operand
 from tilelang_npu.language.launch import Else as Else
 from tilelang_npu.language.launch import If as If
 from tilelang_npu.language.launch import Kernel as Kernel
@@ -47,6 +71,8 @@ from tilelang_npu.language.launch import serial as Serial
 from tilelang_npu.language.launch import serial as serial
 from tilelang_npu.language.launch import unroll as unroll
 from tilelang_npu.language.launch import vectorized as vectorized
+from tilelang_npu.language.layouts import Fragment as Fragment
+from tilelang_npu.language.layouts import Layout as Layout
 from tilelang_npu.language.logical import all_of as all_of
 from tilelang_npu.language.logical import any_of as any_of
 from tilelang_npu.language.matrix import GemmWarpPolicy as GemmWarpPolicy
@@ -62,6 +88,10 @@ from tilelang_npu.language.movement import reshape as npuir_reshape
 from tilelang_npu.language.movement import reshape as reshape
 from tilelang_npu.language.movement import vbitcast as vbitcast
 from tilelang_npu.language.movement import view_of as view
+from tilelang_npu.language.reducers import alloc_reducer as alloc_reducer
+from tilelang_npu.language.reducers import finalize_reducer as finalize_reducer
+from tilelang_npu.language.reducers import reducer_init as reducer_init
+from tilelang_npu.language.reducers import reducer_update as reducer_update
 from tilelang_npu.language.reduction import reduce as npuir_reduce
 from tilelang_npu.language.reduction import reduce as reduce
 from tilelang_npu.language.reduction import reduce_absmax as reduce_absmax
@@ -141,10 +171,14 @@ from tilelang_npu.language.sync import set_cross_flag as set_cross_flag
 from tilelang_npu.language.sync import set_flag as set_flag
 from tilelang_npu.language.sync import subblock_barrier as subblock_barrier
 from tilelang_npu.language.sync import sync_all as sync_all
+from tilelang_npu.language.sync import sync_all as sync_grid
 from tilelang_npu.language.sync import sync_block_set as sync_block_set
 from tilelang_npu.language.sync import sync_block_wait as sync_block_wait
 from tilelang_npu.language.sync import wait_cross_flag as wait_cross_flag
 from tilelang_npu.language.sync import wait_flag as wait_flag
+from tilelang_npu.language.threads import get_thread_binding as get_thread_binding
+from tilelang_npu.language.threads import get_thread_bindings as get_thread_bindings
+from tilelang_npu.language.types import Ref as Ref
 from tilelang_npu.language.vector import clear as clear
 from tilelang_npu.language.vector import clear as npuir_clear
 from tilelang_npu.language.vector import fill as fill
@@ -170,11 +204,28 @@ class Tensor(Buffer):
     Example: ``T.Tensor((M, N), "float16")``
 
     Args:
-        shape: integers or symbolic dimensions; a single size is a shape with one axis.
-        dtype: the element type; ``float32`` without it.
+        shape: the sizes, which are integers or symbolic dimensions; a single size is a shape with one axis.
+        dtype: the element type; the default is ``float32``.
     """
     def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
     def __class_getitem__(cls, item: object) -> type[Tensor]: ...
+
+class StridedTensor(Buffer):
+    """The annotation of a parameter that is a global tensor with gaps: ``A: T.StridedTensor((M, N), (S, 1), "float16")`` or
+    ``A: T.StridedTensor[(M, N), (S, 1), "float16"]``.
+
+    The caller passes an array with these strides, such as some columns of a matrix. The last stride must be 1. Copies clip at
+    the end of the shape, as for other tensors, and do not access the gaps.
+
+    Example: ``T.StridedTensor((M, N), (K, 1), "float16")``
+
+    Args:
+        shape: the sizes, which are integers or symbolic dimensions.
+        strides: for each axis the distance between neighbouring elements, in elements; integers or symbolic dimensions.
+        dtype: the element type; the default is ``float32``.
+    """
+    def __init__(self, shape: Extents, strides: Extents, dtype: ElementType = "float32") -> None: ...
+    def __class_getitem__(cls, item: object) -> type[StridedTensor]: ...
 
 FragmentBuffer = Buffer
 LocalBuffer = Buffer
@@ -194,6 +245,7 @@ else:
 dtype = ScalarType
 bfloat16: ScalarType
 bool: ScalarType
+double: ScalarType
 float: ScalarType
 float16: ScalarType
 float32: ScalarType
@@ -201,19 +253,24 @@ float64: ScalarType
 float8_e4m3: ScalarType
 float8_e4m3fn: ScalarType
 float8_e5m2: ScalarType
+half: ScalarType
 int: ScalarType
 int16: ScalarType
 int32: ScalarType
 int4: ScalarType
 int64: ScalarType
 int8: ScalarType
+long: ScalarType
+short: ScalarType
+tfloat32: ScalarType
+uint: ScalarType
 uint16: ScalarType
 uint32: ScalarType
 uint64: ScalarType
 uint8: ScalarType
 
 def add(A: Tile, B: Operand, C: Tile) -> None:
-    """Sum.
+    """Sum of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -224,16 +281,18 @@ def add(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def alloc_global(shape: Extents, dtype: ElementType, scope: str = 'global') -> Buffer:
-    """Allocate a tensor in GM that belongs to the call; the statement is before ``with T.Kernel``.
+    """Allocate a temporary tensor in GM, which exists during a call of the kernel. The statement must be above ``with
+    T.Kernel``.
 
-    All blocks share the tensor, and a later ``T.Kernel`` of the same function finds what an earlier one has written.
+    All blocks share the tensor, and a later ``T.Kernel`` of the same function can read the elements that an earlier one has
+    written.
 
     Example: ``T.alloc_global((M, N), "float32")``
 
     Args:
-        shape: integers, or expressions of symbolic dimensions of the kernel's parameters.
+        shape: the sizes: integers, or expressions of symbolic dimensions of the kernel's parameters.
         dtype: the element type.
-        scope: ``"global"``.
+        scope: must be ``"global"``.
 
     Raises:
         TileError: T160, the call is inside ``T.Kernel``, a loop or a branch; T111, a size is computed on the device; T140,
@@ -241,53 +300,56 @@ def alloc_global(shape: Extents, dtype: ElementType, scope: str = 'global') -> B
     """
 
 def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``.
+
+    ``strides`` must have one integer for each axis of ``dst``.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.arange(out, [64, 1], 0)``
 
     Raises:
-        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
+        TileError: T110, an element type is not supported; T111, the number of strides is wrong; T145, an argument is not an
+            integer.
     """
 
 def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.atomic_add(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.atomic_addx2(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.atomic_addx4(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def axpy(A: Tile, B: Operand, C: Tile) -> None:
@@ -346,7 +408,7 @@ def clamp_min(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
-    """Comparison of two elements; the result is a mask.
+    """Compares two elements; the result is true or false.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
@@ -358,29 +420,44 @@ def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
 def concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
     """``T.concat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
 
-    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
-    the part of each source that is computed.
+    Along ``dim``, the size of ``dst`` must be the sum of the sizes of the sources; all other sizes must be equal. ``size`` is
+    the shape of the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.concat(a, b, out, 0)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, there are fewer than two buffers.
+    """
+
+def cummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
+    element.
+
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.cummax(a, out, dim=1)``
+
+    Raises:
+        TileError: as ``T.cumsum``.
     """
 
 def cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.cumsum(a, out, dim=1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the operands overlap partly.
     """
 
 def deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
@@ -388,19 +465,21 @@ def deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes 
     """``T.deinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
     another.
 
-    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
-    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
+    The last axis of each destination must be half as long as that of ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or
+    ``"CHANNEL_1"`` (odd), there is only one destination. ``channel_nums`` must be 2. ``size`` is the shape of the part of
+    ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.deinterleave(a, even, odd)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def div(A: Operand, B: Operand, C: Tile) -> None:
-    """Quotient; integers truncate toward zero.
+    """The first element divided by the second; integers truncate to zero.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -411,12 +490,16 @@ def div(A: Operand, B: Operand, C: Tile) -> None:
     """
 
 def empty(*shape: Extents | ElementType, dtype: ElementType = 'float32') -> Buffer:
-    """Allocate a tensor that the call returns: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, ``return C`` below it.
+    """Allocate a tensor for a result: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
 
     Example: ``T.empty((M, N), "float16")``
 
+    Args:
+        shape: the sizes, as one tuple or as separate arguments; the element type can follow a tuple.
+        dtype: the element type.
+
     Raises:
-        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
+        TileError: T160, the call is outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
     """
 
 def expm1(A: Tile, B: Tile) -> None:
@@ -430,29 +513,31 @@ def expm1(A: Tile, B: Tile) -> None:
     """
 
 def flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
-    ``src``.
+    """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
+
+    ``axis`` must be the last axis, and ``dst`` must have the shape of ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.flip(a, out, 1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
+            the destination shares elements with an input.
     """
 
 def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+    """Write ``src[..., indices]`` to ``dst``: each index selects an element along the last axis of ``src``.
 
-    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
+    ``indices`` must be int32 or int16 and have the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.gather(table, out, indices)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
-            an index is outside ``src``.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, ``dst`` shares elements with an
+            input; T502, while the kernel runs, an index is outside ``src``.
     """
 
 def ilogb(A: Tile, B: Tile) -> None:
@@ -468,15 +553,16 @@ def ilogb(A: Tile, B: Tile) -> None:
 def interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
     """``T.interleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
 
-    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
-    computed.
+    The last axis of ``dst`` must be twice as long as those of the sources. ``channel_nums`` must be 2. ``size`` is the shape of
+    the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.interleave(a, b, out)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def ldexp(A: Tile, B: Tile, C: Tile) -> None:
@@ -490,7 +576,7 @@ def ldexp(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
-    """x where it is positive, else x times the slope.
+    """x where x is positive, else x times the slope.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be the first input itself.
@@ -514,12 +600,13 @@ def ln(A: Tile, B: Tile) -> None:
 def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Load a matrix from the global tensor ``src`` into L1, and change its layout from rows to fractals.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``; the sizes may be known at run time only.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``; the sizes need not be constants.
 
     Example: ``T.load_nd2nz(A[row, 0], a)``
 
     Raises:
-        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, shapes; T130, a tile is not inside its buffer.
+        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, the shapes differ; T130, a tile is not inside its
+            buffer.
     """
 
 def mod(A: Tile, B: Operand, C: Tile) -> None:
@@ -534,7 +621,7 @@ def mod(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def modui(A: Tile, B: Operand, C: Tile) -> None:
-    """Remainder, both elements read as unsigned.
+    """Remainder of the division of two elements that are read as unsigned.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
     may be an input itself.
@@ -545,7 +632,7 @@ def modui(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def mul(A: Tile, B: Operand, C: Tile) -> None:
-    """Product.
+    """Product of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -578,7 +665,7 @@ def npuir_abs(A: Tile, B: Tile) -> None:
     """
 
 def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
-    """Sum.
+    """Sum of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -600,14 +687,17 @@ def npuir_and(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``.
+
+    ``strides`` must have one integer for each axis of ``dst``.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.npuir_arange(out, [64, 1], 0)``
 
     Raises:
-        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
+        TileError: T110, an element type is not supported; T111, the number of strides is wrong; T145, an argument is not an
+            integer.
     """
 
 def npuir_atan(A: Tile, B: Tile) -> None:
@@ -623,40 +713,40 @@ def npuir_atan(A: Tile, B: Tile) -> None:
 def npuir_atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.npuir_atomic_add(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def npuir_atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.npuir_atomic_addx2(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def npuir_atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.npuir_atomic_addx4(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
@@ -725,7 +815,7 @@ def npuir_bitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
-    """Conversion to the element type of the destination under a rounding mode.
+    """Converts to the element type of the destination with a rounding mode.
 
     Writes ``dst``, reads ``src``. All buffers have the same shape; an input with size 1 along an axis
     is repeated along it.
@@ -748,7 +838,7 @@ def npuir_clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> Non
     """
 
 def npuir_cmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
-    """Comparison of two elements; the result is a mask.
+    """Compares two elements; the result is true or false.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
@@ -760,15 +850,16 @@ def npuir_cmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
 def npuir_concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
     """``T.npuir_concat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
 
-    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
-    the part of each source that is computed.
+    Along ``dim``, the size of ``dst`` must be the sum of the sizes of the sources; all other sizes must be equal. ``size`` is
+    the shape of the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_concat(a, b, out, 0)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, there are fewer than two buffers.
     """
 
 def npuir_cos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
@@ -781,18 +872,32 @@ def npuir_cos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Example: ``T.npuir_cos(a, out)``
     """
 
-def npuir_cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+def npuir_cummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.npuir_cummax(a, out, dim=1)``
+
+    Raises:
+        TileError: as ``T.cumsum``.
+    """
+
+def npuir_cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
+    element.
+
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.npuir_cumsum(a, out, dim=1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the operands overlap partly.
     """
 
 def npuir_deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str
@@ -800,19 +905,21 @@ def npuir_deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: 
     """``T.npuir_deinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
     another.
 
-    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
-    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
+    The last axis of each destination must be half as long as that of ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or
+    ``"CHANNEL_1"`` (odd), there is only one destination. ``channel_nums`` must be 2. ``size`` is the shape of the part of
+    ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_deinterleave(a, even, odd)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def npuir_div(A: Operand, B: Operand, C: Tile) -> None:
-    """Quotient; integers truncate toward zero.
+    """The first element divided by the second; integers truncate to zero.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -864,29 +971,31 @@ def npuir_expm1(A: Tile, B: Tile) -> None:
     """
 
 def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
-    ``src``.
+    """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
+
+    ``axis`` must be the last axis, and ``dst`` must have the shape of ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_flip(a, out, 1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
+            the destination shares elements with an input.
     """
 
 def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+    """Write ``src[..., indices]`` to ``dst``: each index selects an element along the last axis of ``src``.
 
-    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
+    ``indices`` must be int32 or int16 and have the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.npuir_gather(table, out, indices)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
-            an index is outside ``src``.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, ``dst`` shares elements with an
+            input; T502, while the kernel runs, an index is outside ``src``.
     """
 
 def npuir_ilogb(A: Tile, B: Tile) -> None:
@@ -902,15 +1011,16 @@ def npuir_ilogb(A: Tile, B: Tile) -> None:
 def npuir_interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
     """``T.npuir_interleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
 
-    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
-    computed.
+    The last axis of ``dst`` must be twice as long as those of the sources. ``channel_nums`` must be 2. ``size`` is the shape of
+    the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_interleave(a, b, out)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def npuir_isinf(A: Tile, B: Tile) -> None:
@@ -959,12 +1069,13 @@ def npuir_ln(A: Tile, B: Tile) -> None:
 def npuir_load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Load a matrix from the global tensor ``src`` into L1, and change its layout from rows to fractals.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``; the sizes may be known at run time only.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``; the sizes need not be constants.
 
     Example: ``T.npuir_load_nd2nz(A[row, 0], a)``
 
     Raises:
-        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, shapes; T130, a tile is not inside its buffer.
+        TileError: T122, ``src`` is not in GM or ``dst`` not in L1; T131, the shapes differ; T130, a tile is not inside its
+            buffer.
     """
 
 def npuir_log10(A: Tile, B: Tile) -> None:
@@ -1031,7 +1142,7 @@ def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
-    """Remainder, both elements read as unsigned.
+    """Remainder of the division of two elements that are read as unsigned.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
     may be an input itself.
@@ -1042,7 +1153,7 @@ def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
-    """Product.
+    """Product of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -1077,15 +1188,16 @@ def npuir_or(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
 
-    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
-    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
+    Along axis ``i``, ``dst`` gets ``low[i]`` elements ``pad_value``, then the elements of ``src``, then ``high[i]`` elements
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_pad(a, out, 0.0, [0, 2], [0, 6])``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input.
     """
 
 def npuir_pow(A: Tile, B: Tile, C: Tile) -> None:
@@ -1099,9 +1211,9 @@ def npuir_pow(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def npuir_print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
-    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+    """Print the text ``msg``, and then the elements of a buffer or slice, or a scalar, when the statement is executed.
 
-    ``hex`` prints integers in base 16.
+    With ``hex``, integers are printed in base 16.
 
     Example: ``T.npuir_print(a, msg="a")``
     """
@@ -1151,7 +1263,7 @@ def npuir_rsqrt(A: Tile, B: Tile) -> None:
     """
 
 def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
-    """The second input where the mask is set, else the third.
+    """The element of the second input where the mask is set, else that of the third.
 
     Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
     1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
@@ -1218,9 +1330,10 @@ def npuir_sqrt(A: Tile, B: Tile) -> None:
 
 def npuir_store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split:
                         _bool = False, pre_relu_mode: str = '') -> None:
-    """Store a matrix from L0C to the global tensor ``dst``, converted to its element type.
+    """Store a matrix from L0C to the global tensor ``dst``, converted to the element type of ``dst``.
 
-    float32 becomes float16 or bfloat16, int32 becomes int8. Operands and ``size`` are those of ``T.copy``. Writes ``dst``.
+    float32 can be converted to float16 or bfloat16, and int32 to int8. Operands and ``size`` are as for ``T.copy``. Writes
+    ``dst``.
 
     Example: ``T.npuir_store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
 
@@ -1228,28 +1341,28 @@ def npuir_store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_
         src: the matrix in L0C.
         dst: the tile of a global tensor.
         size: the shape of the tile, as for ``T.copy``.
-        enable_nz2nd: True: the fractals become rows.
-        channel_split: False.
-        pre_relu_mode: ``"relu"`` stores negative elements as 0; ``""`` does not.
+        enable_nz2nd: whether the layout changes from fractals to rows; must be True.
+        channel_split: must be False.
+        pre_relu_mode: ``"relu"`` to store negative elements as 0; ``""`` to store them unchanged.
 
     Raises:
-        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, shapes; T145, no such ``pre_relu_mode``; T190, an
-            argument that the hardware or this package does not support.
+        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, the shapes differ; T145, there is no such
+            ``pre_relu_mode``; T190, an argument that the hardware or this package does not support.
     """
 
 def npuir_store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Store a matrix from L1 or L0C to the global tensor ``dst``, and change its layout from fractals to rows.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``.
 
     Example: ``T.npuir_store_nz2nd(c, C[row, 0])``
 
     Raises:
-        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, shapes.
+        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, the shapes differ.
     """
 
 def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
-    """Difference.
+    """The first element minus the second.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -1279,19 +1392,19 @@ def npuir_tanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Example: ``T.npuir_tanh(a, out)``
     """
 
-def npuir_transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+def npuir_transpose(src: Tile, dst: Tile, permutation: Sequence[_int] | None = None, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with two of its axes swapped.
 
-    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
-    computed.
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``; without it, the last two axes are swapped.
+    ``size`` is the shape of the part that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.npuir_transpose(a, out, [1, 0])``
 
     Raises:
-        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
-            permutation.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or more than two axes change; T112, the
+            destination shares elements with an input; T145, not a permutation.
     """
 
 def npuir_vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
@@ -1347,21 +1460,22 @@ def npuir_xor(A: Tile, B: Tile, C: Tile) -> None:
 def pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
 
-    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
-    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
+    Along axis ``i``, ``dst`` gets ``low[i]`` elements ``pad_value``, then the elements of ``src``, then ``high[i]`` elements
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.pad(a, out, 0.0, [0, 2], [0, 6])``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input.
     """
 
 def print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
-    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+    """Print the text ``msg``, and then the elements of a buffer or slice, or a scalar, when the statement is executed.
 
-    ``hex`` prints integers in base 16.
+    With ``hex``, integers are printed in base 16.
 
     Example: ``T.print(a, msg="a")``
     """
@@ -1378,201 +1492,219 @@ def reciprocal(A: Tile, B: Tile) -> None:
     """
 
 def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write 1 where no element is zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_all(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write 1 where any element is not zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_any(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                  True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the bitwise and of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitand(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                 True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+                 True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the bitwise or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitor(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                  True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the bitwise exclusive or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_bitxor(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the largest element along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_max(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the smallest element along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_min(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+                True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the product of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_prod(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
     """Write the sum of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``T.reduce_sum(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 def relu(A: Tile, B: Tile) -> None:
@@ -1587,7 +1719,7 @@ def relu(A: Tile, B: Tile) -> None:
     """
 
 def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
-    """The second input where the mask is set, else the third.
+    """The element of the second input where the mask is set, else that of the third.
 
     Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
     1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
@@ -1611,9 +1743,10 @@ def silu(A: Tile, B: Tile) -> None:
 
 def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split: _bool
                   = False, pre_relu_mode: str = '') -> None:
-    """Store a matrix from L0C to the global tensor ``dst``, converted to its element type.
+    """Store a matrix from L0C to the global tensor ``dst``, converted to the element type of ``dst``.
 
-    float32 becomes float16 or bfloat16, int32 becomes int8. Operands and ``size`` are those of ``T.copy``. Writes ``dst``.
+    float32 can be converted to float16 or bfloat16, and int32 to int8. Operands and ``size`` are as for ``T.copy``. Writes
+    ``dst``.
 
     Example: ``T.store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
 
@@ -1621,28 +1754,28 @@ def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd:
         src: the matrix in L0C.
         dst: the tile of a global tensor.
         size: the shape of the tile, as for ``T.copy``.
-        enable_nz2nd: True: the fractals become rows.
-        channel_split: False.
-        pre_relu_mode: ``"relu"`` stores negative elements as 0; ``""`` does not.
+        enable_nz2nd: whether the layout changes from fractals to rows; must be True.
+        channel_split: must be False.
+        pre_relu_mode: ``"relu"`` to store negative elements as 0; ``""`` to store them unchanged.
 
     Raises:
-        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, shapes; T145, no such ``pre_relu_mode``; T190, an
-            argument that the hardware or this package does not support.
+        TileError: T122, ``src`` is not in L0C or ``dst`` not in GM; T131, the shapes differ; T145, there is no such
+            ``pre_relu_mode``; T190, an argument that the hardware or this package does not support.
     """
 
 def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     """Store a matrix from L1 or L0C to the global tensor ``dst``, and change its layout from fractals to rows.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``.
 
     Example: ``T.store_nz2nd(c, C[row, 0])``
 
     Raises:
-        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, shapes.
+        TileError: T122, ``src`` is not in L1 or L0C, or ``dst`` not in GM; T131, the shapes differ.
     """
 
 def sub(A: Operand, B: Operand, C: Tile) -> None:
-    """Difference.
+    """The first element minus the second.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -1652,19 +1785,19 @@ def sub(A: Operand, B: Operand, C: Tile) -> None:
     Example: ``T.sub(a, b, out)``
     """
 
-def transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+def transpose(src: Tile, dst: Tile, permutation: Sequence[_int] | None = None, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with two of its axes swapped.
 
-    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
-    computed.
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``; without it, the last two axes are swapped.
+    ``size`` is the shape of the part that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.transpose(a, out, [1, 0])``
 
     Raises:
-        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
-            permutation.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or more than two axes change; T112, the
+            destination shares elements with an input; T145, not a permutation.
     """
 
 def vabs(A: Tile, B: Tile) -> None:
@@ -1679,7 +1812,7 @@ def vabs(A: Tile, B: Tile) -> None:
     """
 
 def vadd(A: Tile, B: Operand, C: Tile) -> None:
-    """Sum.
+    """Sum of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -1701,14 +1834,17 @@ def vand(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def varange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``.
+
+    ``strides`` must have one integer for each axis of ``dst``.
 
     Element types: int16, int32, int64, float16, float32.
 
     Example: ``T.varange(out, [64, 1], 0)``
 
     Raises:
-        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
+        TileError: T110, an element type is not supported; T111, the number of strides is wrong; T145, an argument is not an
+            integer.
     """
 
 def vatan(A: Tile, B: Tile) -> None:
@@ -1724,40 +1860,40 @@ def vatan(A: Tile, B: Tile) -> None:
 def vatomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.vatomic_add(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def vatomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.vatomic_addx2(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def vatomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``T.vatomic_addx4(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
 
 def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
@@ -1826,7 +1962,7 @@ def vbitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
     """
 
 def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
-    """Conversion to the element type of the destination under a rounding mode.
+    """Converts to the element type of the destination with a rounding mode.
 
     Writes ``dst``, reads ``src``. All buffers have the same shape; an input with size 1 along an axis
     is repeated along it.
@@ -1849,7 +1985,7 @@ def vclamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
     """
 
 def vcmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
-    """Comparison of two elements; the result is a mask.
+    """Compares two elements; the result is true or false.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar.
 
@@ -1861,15 +1997,16 @@ def vcmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
 def vconcat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
     """``T.vconcat(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
 
-    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
-    the part of each source that is computed.
+    Along ``dim``, the size of ``dst`` must be the sum of the sizes of the sources; all other sizes must be equal. ``size`` is
+    the shape of the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vconcat(a, b, out, 0)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, there are fewer than two buffers.
     """
 
 def vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
@@ -1882,18 +2019,32 @@ def vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Example: ``T.vcos(a, out)``
     """
 
-def vcumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
-    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+def vcummax(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
     element.
 
-    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.vcummax(a, out, dim=1)``
+
+    Raises:
+        TileError: as ``T.cumsum``.
+    """
+
+def vcumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
+    element.
+
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
 
     Element types: int16, int32, int64, float16, float32, int8.
 
     Example: ``T.vcumsum(a, out, dim=1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the operands overlap partly.
     """
 
 def vdeinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
@@ -1901,19 +2052,21 @@ def vdeinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes
     """``T.vdeinterleave(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
     another.
 
-    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
-    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
+    The last axis of each destination must be half as long as that of ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or
+    ``"CHANNEL_1"`` (odd), there is only one destination. ``channel_nums`` must be 2. ``size`` is the shape of the part of
+    ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vdeinterleave(a, even, odd)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def vdiv(A: Operand, B: Operand, C: Tile) -> None:
-    """Quotient; integers truncate toward zero.
+    """The first element divided by the second; integers truncate to zero.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -1965,29 +2118,31 @@ def vexpm1(A: Tile, B: Tile) -> None:
     """
 
 def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
-    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
-    ``src``.
+    """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
+
+    ``axis`` must be the last axis, and ``dst`` must have the shape of ``src``.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vflip(a, out, 1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
+            the destination shares elements with an input.
     """
 
 def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+    """Write ``src[..., indices]`` to ``dst``: each index selects an element along the last axis of ``src``.
 
-    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
+    ``indices`` must be int32 or int16 and have the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
 
     Example: ``T.vgather(table, out, indices)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
-            an index is outside ``src``.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, ``dst`` shares elements with an
+            input; T502, while the kernel runs, an index is outside ``src``.
     """
 
 def vilogb(A: Tile, B: Tile) -> None:
@@ -2003,15 +2158,16 @@ def vilogb(A: Tile, B: Tile) -> None:
 def vinterleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
     """``T.vinterleave(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
 
-    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
-    computed.
+    The last axis of ``dst`` must be twice as long as those of the sources. ``channel_nums`` must be 2. ``size`` is the shape of
+    the part of each source that is used.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vinterleave(a, b, out)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
 
 def visinf(A: Tile, B: Tile) -> None:
@@ -2121,7 +2277,7 @@ def vmod(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def vmodui(A: Tile, B: Operand, C: Tile) -> None:
-    """Remainder, both elements read as unsigned.
+    """Remainder of the division of two elements that are read as unsigned.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape. ``B`` may be a scalar. ``C``
     may be an input itself.
@@ -2132,7 +2288,7 @@ def vmodui(A: Tile, B: Operand, C: Tile) -> None:
     """
 
 def vmul(A: Tile, B: Operand, C: Tile) -> None:
-    """Product.
+    """Product of two elements.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``B`` may be a scalar. ``C`` may be an input itself.
@@ -2167,15 +2323,16 @@ def vor(A: Tile, B: Tile, C: Tile) -> None:
 def vpad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
 
-    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
-    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
+    Along axis ``i``, ``dst`` gets ``low[i]`` elements ``pad_value``, then the elements of ``src``, then ``high[i]`` elements
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is used.
 
     Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vpad(a, out, 0.0, [0, 2], [0, 6])``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input.
     """
 
 def vpow(A: Tile, B: Tile, C: Tile) -> None:
@@ -2233,7 +2390,7 @@ def vrsqrt(A: Tile, B: Tile) -> None:
     """
 
 def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
-    """The second input where the mask is set, else the third.
+    """The element of the second input where the mask is set, else that of the third.
 
     Writes ``Out``, reads ``Cond``, ``A`` and ``B``. All buffers have the same shape; an input with size
     1 along an axis is repeated along it. ``A`` and ``B`` may be scalars. ``Out`` may be an input
@@ -2299,7 +2456,7 @@ def vsqrt(A: Tile, B: Tile) -> None:
     """
 
 def vsub(A: Operand, B: Operand, C: Tile) -> None:
-    """Difference.
+    """The first element minus the second.
 
     Writes ``C``, reads ``A`` and ``B``. All buffers have the same shape; an input with size 1 along an
     axis is repeated along it. ``A`` and ``B`` may be scalars. ``C`` may be an input itself.
@@ -2329,19 +2486,19 @@ def vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
     Example: ``T.vtanh(a, out)``
     """
 
-def vtranspose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+def vtranspose(src: Tile, dst: Tile, permutation: Sequence[_int] | None = None, size: Sizes | None = None) -> None:
     """Write ``src`` to ``dst`` with two of its axes swapped.
 
-    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
-    computed.
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``; without it, the last two axes are swapped.
+    ``size`` is the shape of the part that is computed.
 
     Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
 
     Example: ``T.vtranspose(a, out, [1, 0])``
 
     Raises:
-        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
-            permutation.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or more than two axes change; T112, the
+            destination shares elements with an input; T145, not a permutation.
     """
 
 def vxor(A: Tile, B: Tile, C: Tile) -> None:
@@ -2378,7 +2535,7 @@ class _Tile:
 
     @staticmethod
     def add(dst: Tile, src0: Tile, src1: Operand) -> None:
-        """Sum.
+        """Sum of two elements.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
         along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
@@ -2393,7 +2550,7 @@ class _Tile:
         """Write ``first_value``, ``first_value + diff_value``, ``first_value + 2 * diff_value``, ... to ``buffer`` in row-major
         order.
 
-        ``count`` is the number of elements that are written; all without it.
+        ``count`` is the number of elements to write; without it, all elements of ``buffer`` are written.
 
         Element types: int16, uint16, int32, uint32, float16, float32.
 
@@ -2415,14 +2572,14 @@ class _Tile:
     def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
         """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-        Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-        a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+        Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+        number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
         Example: ``T.tile.atomic_add(C[row, 0], tile)``
 
         Raises:
-            TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-                another ``memory_order``.
+            TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+                operands are in GM; T190, another ``memory_order``.
         """
 
     @staticmethod
@@ -2442,11 +2599,12 @@ class _Tile:
     def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat:
                                Number, repeat_mode: _bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat:
                                Number) -> None:
-        """Write to ``dst`` ``v_repeat`` weighted sums of ``h_repeat`` repeats each.
+        """Write ``v_repeat`` weighted sums to ``dst``, each of ``h_repeat`` repeats of ``src0``.
 
-        A repeat is the 8 blocks of ``src0`` at the byte offsets ``src0_offset``, times its weight in ``src1``; with ``repeat_mode``
-        each block has a weight of its own. ``mask`` elements of each sum are written; ``v_r_offset`` is the distance between sums
-        in elements, ``dst_blk_stride`` the distance between blocks of a sum in blocks.
+        A repeat consists of the 8 blocks of ``src0`` at the next 8 byte offsets in ``src0_offset``, multiplied by the next weight
+        in ``src1``; with ``repeat_mode``, each of the 8 blocks is multiplied by a separate weight. The first ``mask`` elements of
+        each sum are written. ``v_r_offset`` is the distance of sums in ``dst`` in elements, ``dst_blk_stride`` the distance of the
+        blocks of a sum in blocks.
 
         Element types: float16.
 
@@ -2530,9 +2688,10 @@ class _Tile:
     @staticmethod
     def block_reduce_max(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results in each repeat.
 
-        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Only the first ``mask`` elements of a repeat are reduced. ``repeat`` is the number of repeats. ``srcBlkStride`` and
+        ``srcRepStride`` are distances in blocks, ``dstPepStride`` is the distance of a repeat's results in units of 8 results.
         Writes ``dst``.
 
         Element types: float16, float32.
@@ -2543,9 +2702,10 @@ class _Tile:
     @staticmethod
     def block_reduce_min(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results in each repeat.
 
-        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Only the first ``mask`` elements of a repeat are reduced. ``repeat`` is the number of repeats. ``srcBlkStride`` and
+        ``srcRepStride`` are distances in blocks, ``dstPepStride`` is the distance of a repeat's results in units of 8 results.
         Writes ``dst``.
 
         Element types: float16, float32.
@@ -2556,9 +2716,10 @@ class _Tile:
     @staticmethod
     def block_reduce_sum(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
                          Number, srcRepStride: Number) -> None:
-        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+        """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results in each repeat.
 
-        The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+        Only the first ``mask`` elements of a repeat are reduced. ``repeat`` is the number of repeats. ``srcBlkStride`` and
+        ``srcRepStride`` are distances in blocks, ``dstPepStride`` is the distance of a repeat's results in units of 8 results.
         Writes ``dst``.
 
         Element types: float16, float32.
@@ -2568,9 +2729,10 @@ class _Tile:
 
     @staticmethod
     def brcb(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number) -> None:
-        """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
+        """Fill one block of 32 bytes of ``dst`` with each element of ``src``: 8 elements and 8 blocks in each repeat.
 
-        Writes ``dst``. Strides count blocks.
+        ``repeat_times`` is the number of repeats. The strides are distances in blocks: ``dst_blk_stride`` between the blocks of a
+        repeat, ``dst_repeat_stride`` between repeats. Writes ``dst``.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2580,9 +2742,10 @@ class _Tile:
     @staticmethod
     def brcb_experiment(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride:
                         Number) -> None:
-        """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
+        """Fill one block of 32 bytes of ``dst`` with each element of ``src``: 8 elements and 8 blocks in each repeat.
 
-        Writes ``dst``. Strides count blocks.
+        ``repeat_times`` is the number of repeats. The strides are distances in blocks: ``dst_blk_stride`` between the blocks of a
+        repeat, ``dst_repeat_stride`` between repeats. Writes ``dst``.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2593,20 +2756,22 @@ class _Tile:
     def broadcast(dst: Tile, src: Operand, axis: _int | None = None) -> None:
         """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
-        Writes ``dst``. Buffers have one element type; ``src`` has size 1 along ``axis``. A source with one axis is repeated to a
-        matrix: with ``axis=0`` it is every row, with ``axis=1`` every column, and without ``axis`` the one of them that fits.
+        Writes ``dst``. Both buffers must have the same element type, and ``src`` must have size 1 along ``axis``. A source with one
+        axis is repeated to a matrix: with ``axis=0`` it becomes every row, with ``axis=1`` every column; without ``axis``, the
+        sizes determine which.
 
         Example: ``T.tile.broadcast(out, a, axis=1)``
 
         Raises:
-            TileError: T110, element types; T111, shapes or the axis; T112, shared elements.
+            TileError: T110, an element type is not supported; T111, the shapes do not fit, or there is no such axis; T112, the
+                destination shares elements with an input.
         """
 
     @staticmethod
     def cast(dst: Tile, src: Tile, mode: str = 'CAST_NONE', count: object = None) -> None:
         """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-        Buffers have one shape and any two element types.
+        Both buffers must have the same shape; their element types can be any two types.
 
         Example: ``T.tile.cast(out, a, "CAST_RINT")``
 
@@ -2615,10 +2780,11 @@ class _Tile:
             src: the source.
             mode: how numbers are rounded: ``CAST_NONE`` and ``CAST_RINT`` to nearest even, ``CAST_ROUND`` to nearest with ties away
                 from zero, ``CAST_FLOOR``, ``CAST_CEIL``, ``CAST_TRUNC``, or ``CAST_ODD`` to the neighbour with an odd last bit.
-            count: how many of the first elements are converted; all without it.
+            count: the number of elements to convert, from the first one; without it, all are converted.
 
         Raises:
-            TileError: T110, element types; T111, shapes or ``count``; T145, another mode.
+            TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``count`` is wrong; T145, there is no
+                such mode.
         """
 
     @staticmethod
@@ -2669,10 +2835,10 @@ class _Tile:
 
     @staticmethod
     def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
-        """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each to ``dst``.
+        """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each element to ``dst``.
 
-        ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` is uint8 and has an eighth of the
-        elements; the first element is the lowest bit of the first byte.
+        ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` must be uint8 and have an eighth of the
+        number of elements. The bit of the first element is the lowest bit of the first byte.
 
         Element types: int16, int32, float16, float32.
 
@@ -2713,12 +2879,12 @@ class _Tile:
             DcciDst: ``"CACHELINE_ALL"``, ``"CACHELINE_UB"``, ``"CACHELINE_OUT"`` or ``"CACHELINE_ATOMIC"``.
 
         Raises:
-            TileError: T110, ``dst`` is not in GM; T145, another word.
+            TileError: T110, ``dst`` is not in GM; T145, ``CacheLine`` or ``DcciDst`` is none of these names.
         """
 
     @staticmethod
     def div(dst: Tile, src0: Operand, src1: Operand) -> None:
-        """Quotient; integers truncate toward zero.
+        """The first element divided by the second; integers truncate to zero.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
         along an axis is repeated along it. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input
@@ -2778,7 +2944,7 @@ class _Tile:
     def fill(buffer: Tile, value: object) -> None:
         """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-        A slice of one row whose length is not constant continues in the rows after it.
+        If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows.
 
         Example: ``T.tile.fill(a, 0.0)``
         """
@@ -2786,8 +2952,9 @@ class _Tile:
     @staticmethod
     def fill_experiment(dst: Tile, value: Number, mask: Sequence[_int], repeatTimes: Number, dstBlockStride: Number,
                         dstRepeatStride: Number) -> None:
-        """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set. Strides count blocks of 32
-        bytes.
+        """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set.
+
+        ``repeatTimes`` is the number of repeats. The strides are distances in blocks of 32 bytes.
 
         Element types: int32, uint32, float32.
 
@@ -2798,7 +2965,7 @@ class _Tile:
     def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
         """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
 
-        ``src_offset`` is uint32 or int32, multiples of the element's size; ``dst`` is as long as it.
+        ``src_offset`` must be uint32 or int32, with multiples of the size of an element in bytes, and as long as ``dst``.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2809,9 +2976,9 @@ class _Tile:
     def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
         """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
 
-        ``src1Pattern`` is ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"`` to ``"P1000"`` (every fourth
-        one from element 0, 1, 2 or 3), ``"P1111"`` (all); or a buffer of indices, which the call also writes: each index becomes a
-        byte offset.
+        ``src1Pattern`` is a pattern: ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"``, ``"P0010"``,
+        ``"P0100"`` or ``"P1000"`` (every fourth element from element 0, 1, 2 or 3 on), or ``"P1111"`` (all elements). It can also
+        be a buffer of indices, in which the call replaces each index by a byte offset.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2821,9 +2988,10 @@ class _Tile:
     @staticmethod
     def gatherb(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number, dst_rep_stride:
                 Number) -> None:
-        """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 blocks for each repeat.
+        """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets in ``offset`` (uint32): 8 blocks in each repeat.
 
-        Strides count blocks.
+        ``repeat_time`` is the number of repeats. The strides are distances in blocks: ``dst_blk_stride`` between the blocks of a
+        repeat, ``dst_rep_stride`` between repeats.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2835,8 +3003,9 @@ class _Tile:
                               GatherMaskParams: Sequence[Number], rsvdCnt: Number) -> None:
         """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to the beginning of ``dst``, without gaps.
 
-        ``GatherMaskParams`` are the block stride, the number of repeats, the repeat stride and the repeat stride of the pattern, in
-        blocks. With ``reduceMode`` the first ``mask`` elements of a repeat take part, else all. ``rsvdCnt`` is 0.
+        ``GatherMaskParams`` is a list of four numbers: the block stride of ``src0``, the number of repeats, the repeat stride of
+        ``src0`` and the repeat stride of ``src1Pattern``. Strides are distances in blocks. With ``reduceMode``, only the first
+        ``mask`` elements of a repeat are considered, else all elements. ``rsvdCnt`` must be 0.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2856,9 +3025,10 @@ class _Tile:
 
     @staticmethod
     def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
-        """Write ``num`` elements of pairs that sort after all others to ``buffer``: the value -inf, and an index with all bits set.
+        """Fill the first ``num`` elements of ``buffer`` with pairs that sort after all others: the value -inf, and an index with
+        all bits set.
 
-        ``num`` is a multiple of 64, ``rsv`` is 0.
+        ``num`` must be a multiple of 64, and ``rsv`` must be 0.
 
         Element types: int32, uint32, float32.
 
@@ -2903,7 +3073,7 @@ class _Tile:
 
     @staticmethod
     def leaky_relu(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
-        """x where it is positive, else x times the slope.
+        """x where x is positive, else x times the slope.
 
         Writes ``dst``, reads ``src0`` and ``scalar_value``. All buffers have the same shape; an input with
         size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``dst`` may be the
@@ -2986,7 +3156,9 @@ class _Tile:
     @staticmethod
     def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None =
                    None) -> None:
-        """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one; writes ``dst``, as long as all of them together.
+        """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one sorted list, and write it to ``dst``.
+
+        ``dst`` must be as long as the sum of the lengths of the lists.
 
         Element types: float16, float32.
 
@@ -3026,7 +3198,7 @@ class _Tile:
 
     @staticmethod
     def modui(dst: Tile, src0: Tile, src1: Operand) -> None:
-        """Remainder, both elements read as unsigned.
+        """Remainder of the division of two elements that are read as unsigned.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``src1`` may be a
         scalar. ``dst`` may be an input itself.
@@ -3038,7 +3210,7 @@ class _Tile:
 
     @staticmethod
     def mul(dst: Tile, src0: Tile, src1: Operand) -> None:
-        """Product.
+        """Product of two elements.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
         along an axis is repeated along it. ``src1`` may be a scalar. ``dst`` may be an input itself.
@@ -3095,7 +3267,7 @@ class _Tile:
     def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
         """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
 
-        ``srcRepStride`` counts blocks of 32 bytes.
+        ``repeatTime`` is the number of repeats, ``srcRepStride`` the distance of repeats in blocks of 32 bytes.
 
         Element types: float16, float32.
 
@@ -3128,44 +3300,48 @@ class _Tile:
 
     @staticmethod
     def row_expand_div_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
 
-        ``dst`` and ``src0`` are (m, n),
-        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
-        for every 32 bytes of the row. ``tmp`` has no effect.
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_div_experiment(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_mul(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
 
-        ``dst`` and ``src0`` are (m, n),
-        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
-        for every 32 bytes of the row. ``tmp`` has no effect.
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_mul(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_mul_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
 
-        ``dst`` and ``src0`` are (m, n),
-        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
-        for every 32 bytes of the row. ``tmp`` has no effect.
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_mul_experiment(out, a, rows)``
         """
 
     @staticmethod
     def row_expand_sub_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
-        """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
 
-        ``dst`` and ``src0`` are (m, n),
-        ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
-        for every 32 bytes of the row. ``tmp`` has no effect.
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_sub_experiment(out, a, rows)``
         """
@@ -3186,8 +3362,8 @@ class _Tile:
     def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
         """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
 
-        ``selMask`` has one bit for each element, as ``T.tile.compare`` writes them. ``selMode`` is ``"VSEL_TENSOR_SCALAR_MODE"``
-        where ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
+        ``selMask`` must have one bit for each element, as ``T.tile.compare`` writes it. ``selMode`` must be
+        ``"VSEL_TENSOR_SCALAR_MODE"`` if ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
 
         Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, float32, bfloat16.
 
@@ -3233,9 +3409,9 @@ class _Tile:
     def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
         """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
-        ``dst`` is twice as long as ``src``: value, index, value, index, ... The index has the element type of the values; in
-        float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is written too: elements from
-        ``actual_num`` up to a multiple of 32 become -inf.
+        ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
+        values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is also written: the
+        elements from ``actual_num`` up to the next multiple of 32 become -inf.
 
         Element types: float16, float32.
 
@@ -3246,7 +3422,7 @@ class _Tile:
     def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
         """Sort each group of 32 elements of ``src0`` in descending order, and write pairs of value and index to ``dst``.
 
-        A pair has 8 bytes: the value, and the index of uint32 that ``src1`` has for the element.
+        A pair has 8 bytes: the value, and the index of the element, which is taken from ``src1`` (uint32).
 
         Element types: float16, float32.
 
@@ -3267,7 +3443,7 @@ class _Tile:
 
     @staticmethod
     def sub(dst: Tile, src0: Operand, src1: Operand) -> None:
-        """Difference.
+        """The first element minus the second.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1
         along an axis is repeated along it. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input
@@ -3289,8 +3465,8 @@ class _Tile:
     def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[Number]) -> None:
         """Write the sum of each row of ``src`` to ``dst``.
 
-        ``sumParams`` are the number of rows, the distance between rows in elements, and the number of elements of a row that are
-        added.
+        ``sumParams`` is a list: the number of rows, the distance between rows in elements, and the number of elements of each row
+        that are added.
 
         Element types: float16, float32.
 
@@ -3321,9 +3497,10 @@ class _Tile:
 
     @staticmethod
     def topk(dst: Tile, src: Tile, K: _int, actual_num: Number) -> None:
-        """Sort ``src`` and write the first ``K`` pairs of value and index to ``dst``, rounded up to whole blocks of 32 bytes.
+        """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
-        The pairs are those of ``T.tile.sort``. ``src`` is written too: elements from ``actual_num`` on become -inf.
+        The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
+        bytes. ``src`` is also written: elements from ``actual_num`` on become -inf.
 
         Element types: float16, float32.
 
@@ -3342,11 +3519,12 @@ class _Tile:
     @staticmethod
     def wholereducemax(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
-        """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
+        """Write the largest (``wholereducemax``) or smallest (``wholereducemin``) of the first ``mask`` elements of each repeat of
+        ``src``, and its index in the repeat, to ``dst``.
 
-        The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
-        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
-        counts results.
+        The index is an integer as wide as the elements, whose bits are stored. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. ``repeattimes`` is the number of repeats. ``srcblkstride`` and
+        ``srcrepstride`` are distances in blocks of 32 bytes, ``dstrepstride`` is the distance of results in results.
 
         Element types: float16, float32.
 
@@ -3356,11 +3534,12 @@ class _Tile:
     @staticmethod
     def wholereducemin(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
-        """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
+        """Write the largest (``wholereducemax``) or smallest (``wholereducemin``) of the first ``mask`` elements of each repeat of
+        ``src``, and its index in the repeat, to ``dst``.
 
-        The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
-        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
-        counts results.
+        The index is an integer as wide as the elements, whose bits are stored. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+        ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. ``repeattimes`` is the number of repeats. ``srcblkstride`` and
+        ``srcrepstride`` are distances in blocks of 32 bytes, ``dstrepstride`` is the distance of results in results.
 
         Element types: float16, float32.
 
@@ -3370,9 +3549,10 @@ class _Tile:
     @staticmethod
     def wholereducesum(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
                        Number, srcrepstride: Number) -> None:
-        """Write the sum of the first ``mask`` elements of each repeat to ``dst``.
+        """Write the sum of the first ``mask`` elements of each repeat of ``src`` to ``dst``.
 
-        The strides of ``src`` count blocks of 32 bytes, ``dstrepstride`` counts results.
+        ``repeattimes`` is the number of repeats. ``srcblkstride`` and ``srcrepstride`` are distances in blocks of 32 bytes,
+        ``dstrepstride`` is the distance of results in results.
 
         Element types: float16, float32.
 
@@ -3382,43 +3562,50 @@ class _Tile:
 tile: _Tile
 
 __all__ = [
-    "And", "Buffer", "Cast", "Else", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "LocalBuffer", "Macro", "Not",
-    "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Scope", "Select", "Serial", "SharedBuffer", "Sym",
-    "Tensor", "Then", "abs", "acos", "acosh", "add", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1",
-    "alloc_fragment", "alloc_global", "alloc_local", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
-    "annotate_layout", "any_of", "arange", "asin", "asinh", "assert_", "atan", "atan2", "atanh", "atomic_add",
-    "atomic_addx2", "atomic_addx4", "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not",
-    "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool", "cast", "ceil", "ceildiv", "clamp",
-    "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copysign", "cos",
-    "cosh", "cumsum", "deinterleave", "div", "dtype", "dump_tensor", "dynamic", "empty", "erf", "exp", "exp10", "exp2",
-    "expm1", "fabs", "fill", "flip", "float", "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn",
-    "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_v0", "grid", "hypot",
-    "if_then_else", "ilogb", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave",
-    "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2",
-    "loop_break", "macro", "max", "max_value", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
-    "nearbyint", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add",
+    "And", "Buffer", "Cast", "Else", "Fragment", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "Layout",
+    "LocalBuffer", "Macro", "Not", "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Ref", "Scope", "Select",
+    "Serial", "SharedBuffer", "StridedTensor", "Sym", "Tensor", "Then", "abs", "acos", "acosh", "add", "all_of",
+    "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1", "alloc_fragment", "alloc_global", "alloc_local", "alloc_reducer",
+    "alloc_shared", "alloc_ub", "alloc_var", "annotate_address", "annotate_compile_flags",
+    "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio", "annotate_layout", "annotate_min_blocks_per_sm",
+    "annotate_pass_configs", "annotate_producer_reg_dealloc", "annotate_restrict_buffers", "any_of", "arange", "asin",
+    "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add", "atomic_addx2", "atomic_addx4",
+    "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not", "bitwise_or", "bitwise_rshift",
+    "bitwise_xor", "block_barrier", "bool", "cast", "ceil", "ceildiv", "clamp", "clamp_max", "clamp_min", "clear",
+    "clear_flag", "clz", "compare", "concat", "const", "copy", "copysign", "cos", "cosh", "cp_async_wait_group",
+    "cummax", "cumsum", "dec_max_nreg", "deinterleave", "device_assert", "disable_warp_group_reg_alloc", "div",
+    "double", "dtype", "dump_tensor", "dynamic", "empty", "erf", "exp", "exp10", "exp2", "expm1", "fabs",
+    "fence_proxy_async", "fill", "finalize_reducer", "flip", "float", "float16", "float32", "float64", "float8_e4m3",
+    "float8_e4m3fn", "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_v0",
+    "get_thread_binding", "get_thread_bindings", "grid", "half", "hypot", "if_then_else", "ilogb", "inc_max_nreg",
+    "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave", "isfinite", "isinf",
+    "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2", "long", "loop_break", "macro",
+    "max", "max_value", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst", "nearbyint", "no_set_max_nreg",
+    "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add",
     "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift",
     "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast",
-    "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cumsum",
-    "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill",
-    "npuir_flip", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp",
-    "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod",
-    "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec",
-    "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl",
-    "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub",
-    "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor",
-    "pad", "parallel", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "reciprocal", "reduce",
-    "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor",
-    "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index", "reinterpret", "reinterpretcast",
-    "relu", "reshape", "round", "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag",
-    "shift_left", "shift_right", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
-    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "tan", "tanh", "tile", "transpose",
-    "trunc", "truncdiv", "truncmod", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd",
-    "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
-    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
-    "vcmp", "vconcat", "vcos", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1",
-    "vflip", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
-    "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu",
-    "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor",
-    "wait_cross_flag", "wait_flag",
+    "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cummax",
+    "npuir_cumsum", "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2",
+    "npuir_expm1", "npuir_fill", "npuir_flip", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf",
+    "npuir_isnan", "npuir_ldexp", "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2",
+    "npuir_max", "npuir_min", "npuir_mod", "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad",
+    "npuir_pow", "npuir_print", "npuir_rec", "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape",
+    "npuir_rsqrt", "npuir_select", "npuir_shl", "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sqrt",
+    "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub", "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos",
+    "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor", "pad", "parallel", "pdl_sync", "pdl_trigger",
+    "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "ptx_commit_group", "ptx_wait_group",
+    "reciprocal", "reduce", "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand",
+    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index",
+    "reducer_init", "reducer_update", "reinterpret", "reinterpretcast", "relu", "reshape", "round", "rs", "rsqrt",
+    "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag", "set_max_nreg", "shift_left", "shift_right",
+    "short", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub", "subblock_barrier",
+    "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "sync_grid", "sync_threads", "sync_warp", "tan",
+    "tanh", "tfloat32", "tile", "transpose", "trunc", "truncdiv", "truncmod", "uint", "uint16", "uint32", "uint64",
+    "uint8", "unroll", "use_swizzle", "vabs", "vadd", "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2",
+    "vatomic_addx4", "vbitcast", "vbitwise_and", "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift",
+    "vbitwise_xor", "vbrc", "vcast", "vclamp", "vcmp", "vconcat", "vcos", "vcummax", "vcumsum", "vdeinterleave", "vdiv",
+    "vectorized", "verf", "vexp", "vexp2", "vexpm1", "vflip", "vgather", "view", "vilogb", "vinterleave", "visinf",
+    "visnan", "vldexp", "vln", "vlog10", "vlog1p", "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmul", "vnot", "vor",
+    "vpad", "vpow", "vrec", "vreciprocal", "vrelu", "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsqrt",
+    "vsub", "vtan", "vtanh", "vtranspose", "vxor", "wait_cross_flag", "wait_flag", "warpgroup_fence_operand",
 ]

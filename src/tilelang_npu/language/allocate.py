@@ -1,8 +1,9 @@
-"""Buffers on chip, scalar variables, and tensors that a call allocates."""
+"""The functions of ``T`` that allocate buffers on chip, scalar variables and global tensors, or change allocations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, SupportsIndex
 
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -13,9 +14,10 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.eager import empty, is_declaring
 from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element_type, sizes_of
-from tilelang_npu.language.layouts import Layout
+from tilelang_npu.language.layouts import BufferLayout, Layout
 from tilelang_npu.language.operands import bits_of, element_count
 from tilelang_npu.target import BLOCK
+from tilelang_npu.target.chip_data import BufferSpace
 from tilelang_npu.traced.active_trace import TracedValue, active
 from tilelang_npu.traced.buffers import Addressable, Buffer, Variable
 from tilelang_npu.traced.builder import Builder
@@ -24,8 +26,8 @@ from tilelang_npu.traced.locations import location_attribute
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Number, Sym
 
-_SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
-_FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
+_SHARED: dict[str, BufferSpace] = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
+_FRAGMENT: dict[str, BufferSpace] = {"local.fragment": "fragment", "local": "fragment"}
 
 
 def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") -> Buffer:
@@ -36,55 +38,55 @@ def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") 
     Example: ``T.alloc_shared((128, 64), "float16")``
 
     Args:
-        shape: positive constants.
+        shape: the sizes, which must be positive constants.
         dtype: the element type.
-        scope: ``"shared.dyn"`` or ``"shared"``; ``"shared.l1"`` fixes L1.
+        scope: ``"shared.dyn"`` or ``"shared"``; ``"shared.l1"`` places the buffer in L1.
 
     Raises:
-        TileError: T111, a size is not a constant integer; T150, a size is not positive; T160, another scope, or the call is
-            inside ``T.Parallel``; T110, no such element type.
+        TileError: T111, a size is not a constant integer; T150, a size is not positive; T160, there is no such scope, or the
+            call is inside ``T.Parallel``; T110, there is no such element type.
     """
-    return _allocate("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
+    return allocate_buffer("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
 
 
 def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragment") -> Buffer:
     """Allocate a buffer in L0C or UB; the compiler chooses the memory by the buffer's uses.
 
     The accumulator of ``T.gemm`` is placed in L0C, operands of vector operations in UB. The contents are undefined until
-    written. ``shape`` has positive constants; ``scope`` is ``"local.fragment"``.
+    written. The sizes in ``shape`` must be positive constants, and ``scope`` must be ``"local.fragment"`` or ``"local"``.
 
     Example: ``T.alloc_fragment((128, 128), "float32")``
 
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
+    return allocate_buffer("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
 
 
 def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in UB, the memory of a Vector core.
 
-    ``shape`` has positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
 
     Example: ``T.alloc_ub((8, 1024), "float32")``
 
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_ub", shape, dtype, "ub")
+    return allocate_buffer("T.alloc_ub", shape, dtype, "ub")
 
 
 def alloc_L1(shape: Extents, dtype: ElementType) -> Buffer:
     """Allocate a buffer in L1, where ``T.gemm`` reads its operands.
 
-    ``shape`` has positive constants. The contents are undefined until written.
+    The sizes in ``shape`` must be positive constants. The contents are undefined until written.
 
     Example: ``T.alloc_L1((128, 256), "float16")``
 
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_L1", shape, dtype, "cbuf")
+    return allocate_buffer("T.alloc_L1", shape, dtype, "cbuf")
 
 
 def alloc_L0A(shape: Extents, dtype: ElementType) -> Buffer:
@@ -95,7 +97,7 @@ def alloc_L0A(shape: Extents, dtype: ElementType) -> Buffer:
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_L0A", shape, dtype, "ca")
+    return allocate_buffer("T.alloc_L0A", shape, dtype, "ca")
 
 
 def alloc_L0B(shape: Extents, dtype: ElementType) -> Buffer:
@@ -106,54 +108,60 @@ def alloc_L0B(shape: Extents, dtype: ElementType) -> Buffer:
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_L0B", shape, dtype, "cb")
+    return allocate_buffer("T.alloc_L0B", shape, dtype, "cb")
 
 
 def alloc_L0C(shape: Extents, dtype: ElementType) -> Buffer:
-    """Allocate a buffer in L0C, for the accumulator (m, n) of ``T.gemm`` and ``T.mma``: float32, or int32 for int8 operands.
+    """Allocate a buffer in L0C, for the accumulator (m, n) of ``T.gemm`` and ``T.mma``.
+
+    The element type must be float32, or int32 for int8 operands.
 
     Example: ``T.alloc_L0C((128, 128), "float32")``
 
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_L0C", shape, dtype, "cc")
+    return allocate_buffer("T.alloc_L0C", shape, dtype, "cc")
 
 
 def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buffer:
-    """Allocate scalar storage of several elements, which the kernel reads and assigns one by one: ``counts[0] = 1``.
+    """Allocate scalar storage with several elements, which the kernel reads and assigns one by one: ``counts[0] = 1``.
 
-    A buffer that an operation on tiles uses as a whole, as in ``T.reduce_sum(values, total)``, is placed in UB.
+    If a vector operation uses the buffer as a whole, as in ``T.reduce_sum(values, total)``, it is placed in UB.
 
     Example: ``T.alloc_local((4,), "int32")``
 
     Raises:
         TileError: as ``T.alloc_shared``.
     """
-    return _allocate("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
+    return allocate_buffer("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
 
 
 def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.var", init: Number | None = None
               ) -> Any:  # its value in the kernel
-    """Allocate a scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
+    """Allocate a scalar variable: ``n = T.alloc_var("int32", init=0)``. A later assignment ``n = n + 1`` changes its value.
+
+    In the body of ``T.Parallel`` each point has a variable of its own. Its value must be set before it is read, and the points
+    of the loop are then computed one after another.
 
     Example: ``T.alloc_var("int32", init=0)``
 
     Args:
         dtype: the element type.
-        arguments: the initial value; the text ``"local.var"`` is the scope.
-        scope: ``"local.var"``.
-        init: the initial value; undefined without one.
+        arguments: the initial value as a positional argument; the string ``"local.var"`` is accepted as the scope.
+        scope: must be ``"local.var"``.
+        init: the initial value; without it, the value is undefined until assigned.
 
     Raises:
-        TileError: T145, several initial values; T160, another scope.
+        TileError: T145, there are several initial values; T160, there is no such scope, or a point of ``T.Parallel`` reads the
+            variable before it has set it.
     """
     _space("T.alloc_var", scope, {"local.var": "local"})
     values = [argument for argument in arguments if argument != "local.var"]
     if len(values) > 1 or (values and init is not None):
         raise TileError(f"T.alloc_var takes one initial value, not {len(values) + (init is not None)}", code="T145",
                         help="write T.alloc_var(dtype, init=value)")
-    made = _allocate("T.alloc_var", (1,), dtype, "local", Variable)
+    made = allocate_buffer("T.alloc_var", (1,), dtype, "local", Variable)
     assert isinstance(made, Variable)
     first = values[0] if values else init
     if first is not None:
@@ -162,16 +170,18 @@ def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.
 
 
 def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> Any:  # in a kernel a buffer
-    """Allocate a tensor in GM that belongs to the call; the statement is before ``with T.Kernel``.
+    """Allocate a temporary tensor in GM, which exists during a call of the kernel. The statement must be above ``with
+    T.Kernel``.
 
-    All blocks share the tensor, and a later ``T.Kernel`` of the same function finds what an earlier one has written.
+    All blocks share the tensor, and a later ``T.Kernel`` of the same function can read the elements that an earlier one has
+    written.
 
     Example: ``T.alloc_global((M, N), "float32")``
 
     Args:
-        shape: integers, or expressions of symbolic dimensions of the kernel's parameters.
+        shape: the sizes: integers, or expressions of symbolic dimensions of the kernel's parameters.
         dtype: the element type.
-        scope: ``"global"``.
+        scope: must be ``"global"``.
 
     Raises:
         TileError: T160, the call is inside ``T.Kernel``, a loop or a branch; T111, a size is computed on the device; T140,
@@ -183,26 +193,26 @@ def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> A
         return empty(sizes_of(shape), dtype)
     builder = Builder.running(what)
     if builder.in_kernel or builder.block is not builder.entry:
-        raise TileError(f"{what} stands inside T.Kernel", code="T160",
-                        help="move it above `with T.Kernel(...)`; all blocks share what it makes")
+        raise TileError(f"{what} is inside T.Kernel, a loop or a branch", code="T160",
+                        help="move the statement above `with T.Kernel(...)`; all blocks share the tensor")
     sizes = []
     for axis, size in enumerate(sizes_of(shape)):
         known = size.constant if isinstance(size, Expr) and size.constant is not None else size
         known = known.symbol if isinstance(known, Expr) and known.symbol is not None else known
         if isinstance(known, TracedValue):
             raise TileError(f"{what}: size {size} of axis {axis} is computed on the device", code="T111",
-                            help="give it a size that the call knows")
+                            help="use constants and symbolic dimensions of the kernel's parameters")
         sizes.append(known)
     return builder.own_tensor(sizes, element_type(dtype, what))
 
 
 def annotate_address(address_map: Mapping[Buffer, int]) -> None:
-    """Place buffers at byte addresses of their memories; buffers may overlap.
+    """Place buffers at fixed byte addresses of their memories. Buffers can overlap.
 
     Example: ``T.annotate_address({a: 0, b: 32768})``
 
     Args:
-        address_map: for each buffer its address in bytes from the start of its memory, a multiple of 32.
+        address_map: for each buffer, its address in bytes from the start of its memory, which must be a multiple of 32.
 
     Raises:
         TileError: T162, a key is not a buffer that the kernel allocates, or a value is not such an address.
@@ -213,49 +223,55 @@ def annotate_address(address_map: Mapping[Buffer, int]) -> None:
         if not isinstance(owner, tile.AllocOp):
             shown = buffer.describe() if isinstance(buffer, Addressable) else repr(buffer)
             raise TileError(f"T.annotate_address: {shown} is not a buffer that the kernel allocates", code="T162",
-                            help="name buffers that T.alloc_* made in this kernel")
+                            help="name buffers that T.alloc_* has allocated in this kernel")
         if isinstance(address, bool) or not isinstance(address, int) or address < 0:
             raise TileError(f"T.annotate_address: {address!r} is not a byte address for {buffer.describe()}", code="T162",
-                            help="an address is a number of bytes from 0")
+                            help="an address must be a number of bytes, from 0 on")
         if address % BLOCK:
             low = address // BLOCK * BLOCK
             raise TileError(f"T.annotate_address: {address}, for {buffer.describe()}, is not a multiple of {BLOCK} bytes",
-                            code="T162", help=f"buffers start at a block of the memory: use {low} or {low + BLOCK}")
+                            code="T162", help=f"addresses must be multiples of {BLOCK} bytes: use {low} or {low + BLOCK}")
         owner.properties["address"] = IntegerAttr(address, i64)
 
 
-def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
-    """State the order of the fractals of buffers in L1 and L0; it has no effect.
+def annotate_layout(layout_map: Mapping[Buffer, BufferLayout | Layout]) -> None:
+    """State the layout of buffers in L1 and L0, which has no effect.
 
-    The compiler gives each buffer the layout that its load produces and that its readers expect, which is the layout that
-    kernels state here. ``tilelang.layout.make_swizzled_layout``, for the shared memory of a GPU, is accepted.
+    The compiler always gives a buffer the layout that a load into the buffer produces and that its readers expect. The layout
+    ``tilelang.layout.make_swizzled_layout``, for the shared memory of a GPU, is also accepted, and so are the layouts
+    ``T.Layout`` and ``T.Fragment`` of a GPU. The elements of a global tensor stay in row-major order.
 
     Example: ``T.annotate_layout({a: make_zn_layout(a)})``
 
     Raises:
         TileError: T163, a key is not a buffer that the kernel allocates, or a value is not a layout of that buffer.
     """
-    Builder.running("T.annotate_layout").require_kernel("T.annotate_layout")
+    builder = Builder.running("T.annotate_layout")
+    builder.require_kernel("T.annotate_layout")
     given: Iterable[tuple[object, object]] = layout_map.items()
     for buffer, layout in given:
         shown = buffer.describe() if isinstance(buffer, Addressable) else repr(buffer)
+        if isinstance(buffer, Buffer) and isinstance(layout, Layout):
+            kept = ", whose elements stay in row-major order" if buffer.space == "gm" else ""
+            builder.ignore(f"T.annotate_layout of {buffer.name}{kept}")
+            continue
         if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
             raise TileError(f"T.annotate_layout: {shown} is not a buffer that the kernel allocates", code="T163",
                             help="name buffers that T.alloc_* made in this kernel")
-        if not isinstance(layout, Layout) or layout.buffer is not buffer:
-            raise TileError(f"T.annotate_layout: {layout!r} is no layout of {shown}", code="T163",
+        if not isinstance(layout, BufferLayout) or layout.buffer is not buffer:
+            raise TileError(f"T.annotate_layout: {layout!r} is not a layout of {shown}", code="T163",
                             help=f"write make_zn_layout({buffer.label}), make_nz_layout or make_col_major_layout")
 
 
 def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
-    """Let ``dst`` use the memory of ``src`` from this statement on; its bits are read as the element type of ``dst``.
+    """Make ``dst`` a view of the memory of ``src`` from this statement on, which reads the bits as the element type of ``dst``.
 
     Example: ``T.reinterpretcast(a, b, "int32_t")``
 
     Args:
-        dst: a buffer that the kernel allocates and has not used yet, with at most as many bytes as ``src``. Its own memory is
-            released.
-        src: a buffer that the kernel allocates.
+        dst: a buffer that the kernel has allocated and not used yet, with at most as many bytes as ``src``. The memory that was
+            allocated for ``dst`` is released.
+        src: a buffer that the kernel has allocated.
         casttype: the element type of ``dst``, spelled as in C (``uint32_t``, ``float``) or as in ``T``.
 
     Raises:
@@ -278,11 +294,11 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     have, wanted = _bytes_of(src), _bytes_of(dst)
     if wanted > have:
         raise TileError(f"{what}: {src.describe()} has {have} bytes, and {dst.describe()} has {wanted}", code="T110",
-                        help="allocate the destination with no more bytes than the source")
+                        help="allocate a destination that has at most as many bytes as the source")
     old = dst.value.owner
     if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
         raise TileError(f"{what}: {dst.name} is in use already", code="T164",
-                        help="reinterpret before anything reads or writes it, and only once")
+                        help=f"call {what} once, before any statement reads or writes {dst.name}")
     origin = src.value.owner
     assert isinstance(origin, Operation)
     inserted = [origin]
@@ -313,26 +329,40 @@ _C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat1
             **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 
 
-def _space(what: str, scope: str, known: Mapping[str, str]) -> str:
+def _space(what: str, scope: str, known: Mapping[str, BufferSpace]) -> BufferSpace:
     if scope in TOKENS:
-        raise TileError(f"{what}: {scope!r} is the third argument, which is a scope", code="T160",
-                        help=f"the sizes are one tuple: {what}((rows, columns), {scope!r})")
+        raise TileError(f"{what}: the third argument {scope!r} is not a scope", code="T160",
+                        help=f"pass the sizes as one tuple: {what}((rows, columns), {scope!r})")
     if scope not in known:
         raise TileError(f"{what}: there is no scope {scope!r}", code="T160", help="scopes are " + ", ".join(map(repr, known)))
     return known[scope]
 
 
-def _allocate(what: str, shape: object, dtype: object, space: str, kind: type[Buffer] = Buffer) -> Buffer:
+def allocate_buffer(what: str, shape: object, dtype: object, space: BufferSpace, kind: type[Buffer] = Buffer) -> Buffer:
+    """Emits the allocation of a buffer on chip, and returns the buffer.
+
+    Args:
+        what: the name of the call, for messages.
+        shape: the sizes, as the kernel's author gives them.
+        dtype: the element type, as the kernel's author gives it.
+        space: the memory.
+        kind: the class of the buffer.
+
+    Raises:
+        TileError: as ``T.alloc_shared``.
+    """
     builder = Builder.running(what)
     builder.require_kernel(what)
-    if builder.in_parallel:
+    around = builder.around_parallel
+    if around is not None and kind is not Variable:
         raise TileError(f"{what} inside T.Parallel is not supported", code="T160", help="allocate above the loop")
     element = element_type(dtype, what)
     sizes = tuple(_size(what, axis, size) for axis, size in enumerate(sizes_of(shape)))
     if not sizes:
-        raise TileError(f"{what}: a buffer has at least one axis", code="T150",
-                        help="give it a shape such as (64, 128)")
-    op = builder.emit(tile.AllocOp("buffer", buffer_type(element, sizes, space)))
+        raise TileError(f"{what}: a buffer must have at least one axis", code="T150",
+                        help="pass a shape such as (64, 128)")
+    with builder.at(around) if around is not None else nullcontext():
+        op = builder.emit(tile.AllocOp("buffer", buffer_type(element, sizes, space)))
     made = kind("buffer", element, sizes, space, op.results[0], builder.location)
     made.unnamed = True
     return made
@@ -343,7 +373,7 @@ def _size(what: str, axis: int, size: object) -> int:
         size = int(size.constant)
     if isinstance(size, (Sym, TracedValue)):
         shown = "" if str(size) == "index" else f" {size}"
-        raise TileError(f"{what}: size{shown} of axis {axis} is not a constant; on-chip shapes are", code="T111",
+        raise TileError(f"{what}: size{shown} of axis {axis} is not a constant; on-chip shapes must be constant", code="T111",
                         help="allocate the largest size and work on a slice")
     if isinstance(size, (bool, float)) or not isinstance(size, SupportsIndex):
         raise TileError(f"{what}: size {size!r} of axis {axis} is not an integer", code="T111",

@@ -1,4 +1,4 @@
-"""``T.printf`` and ``T.dump_tensor``: output while a kernel runs."""
+"""``T.printf`` and ``T.dump_tensor``: print values while a kernel runs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _LARGEST = 0xFFFFFFFF
 def printf(format_str: str, *args: object) -> None:
     r"""Print a text with numbers in it, like ``printf`` in C: ``T.printf("%d: %f\n", i, x)``.
 
-    Every core that executes the statement prints, in the order of the simulation. No line end is added. Before or after
-    ``with T.Kernel`` the text is printed before or after the work of the cores.
+    Every core that executes the statement prints, in the order of the simulation. No newline is added. A statement above
+    ``with T.Kernel`` prints before the cores start their work, a statement below it prints after they have finished.
 
     Example: ``T.printf("row %d", row)``
 
@@ -42,7 +42,8 @@ def printf(format_str: str, *args: object) -> None:
     what = "T.printf"
     builder = Builder.running(what)
     if not isinstance(format_str, str):
-        raise TileError(f"{what}: the format is {format_str!r}", code="T145", help="it is a string, which the values follow")
+        raise TileError(f"{what}: the format is {format_str!r}", code="T145",
+                        help="the first argument must be a string, which the values follow")
     text, given = _spelled(what, format_str, args)
     _emit(builder, what, lambda: tile.PrintfOp(text, [_scalar(builder, value) for value in given]))
 
@@ -112,27 +113,29 @@ def dump_tensor(tensor: Tile, desc: int, dump_size: int, shape_info: Sequence[in
 
     Args:
         tensor: the buffer, slice or tensor.
-        desc: a number that is printed with the elements, 0 to 2**32 - 1.
-        dump_size: the number of elements, a constant.
-        shape_info: the shape in which they are printed; one row without it.
+        desc: a number that is printed with the elements, from 0 to 2**32 - 1.
+        dump_size: the number of elements to print, a constant.
+        shape_info: the shape in which the elements are printed; without it, they are printed in one row.
 
     Raises:
-        TileError: T111, ``tensor`` has fewer elements, or ``shape_info`` another number of them; T145, another ``desc``.
+        TileError: T111, ``tensor`` has fewer than ``dump_size`` elements, or ``shape_info`` has another number of elements;
+            T145, ``desc`` is not such a number.
     """
     what = "T.dump_tensor"
     builder = Builder.running(what)
     memory = as_memory(what, "the tensor", tensor)
     shape = [int(size) for size in shape_info]
     if isinstance(desc, bool) or not isinstance(desc, int) or not 0 <= desc <= _LARGEST:
-        raise TileError(f"{what}: desc is {desc!r}", code="T145", help=f"it is a number from 0 to {_LARGEST}")
+        raise TileError(f"{what}: desc is {desc!r}", code="T145", help=f"desc must be an integer from 0 to {_LARGEST}")
     have = element_count(memory)
     counts = isinstance(dump_size, int) and not isinstance(dump_size, bool) and dump_size > 0
     if not counts or (have is not None and dump_size > have):
-        raise TileError(f"{what}: {dump_size!r} elements of {memory.describe()}", code="T111",
-                        help="dump_size is a constant, at most the number of elements")
+        problem = f"but {memory.describe()} has {have} elements" if counts else "which is not a positive constant"
+        raise TileError(f"{what}: dump_size is {dump_size!r}, {problem}", code="T111",
+                        help="dump_size must be a positive constant, and at most the number of elements")
     if shape and math.prod(shape) != dump_size:
         raise TileError(f"{what}: {dump_size} elements do not fill the shape {shape}", code="T111",
-                        help="leave the shape out, or give one of as many elements")
+                        help=f"remove shape_info, or pass a shape with {dump_size} elements")
     _emit(builder, what, lambda: tile.DumpOp(memory.ssa(builder), desc, dump_size, shape))
 
 

@@ -1,6 +1,7 @@
 """Buffers that are declared outside of a kernel with ``tvm.tir.decl_buffer``, and operations on them.
 
-Nothing is computed: an operation on such a buffer is checked as in a kernel, and returns a :class:`Call` that describes it.
+No values are computed: an operation on such buffers is checked as in a kernel, and returns a :class:`Call` that describes the
+operation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Call", "Declared", "Op", "decl_buffer", "describe"]
 
 
 class Op:
-    """The name of an operation; there is one object for each name."""
+    """The identity of an operation, as TVM's ``Op``: there is exactly one object for each name, see :meth:`get`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,11 +27,11 @@ class Op:
 
     @staticmethod
     def get(name: str) -> Op:
-        """The operation of that name, such as ``tl.ascend_reduce``."""
+        """Returns the object for an operation's name, such as ``tl.ascend_reduce``."""
         return Op._known.setdefault(name, Op(name))
 
     def same_as(self, other: object) -> bool:
-        """Whether both are the same operation."""
+        """Whether ``other`` is this operation."""
         return self is other
 
     def __repr__(self) -> str:
@@ -38,11 +39,11 @@ class Op:
 
 
 class Call:
-    """An operation and its operands.
+    """The description of a call of an operation.
 
     Attributes:
         op: the operation.
-        args: its operands and settings, in the order of the call.
+        args: the operands and settings of the call, in order.
     """
 
     def __init__(self, op: Op, args: Sequence[object]) -> None:
@@ -54,7 +55,7 @@ class Call:
 
 
 class Declared:
-    """A buffer outside of a kernel: its shape, element type and name."""
+    """A buffer that is declared outside of a kernel, with a shape, an element type and a name, but without memory."""
 
     def __init__(self, shape: Sequence[int], dtype: str, name: str) -> None:
         self.shape = tuple(shape)
@@ -66,21 +67,27 @@ class Declared:
 
 
 def decl_buffer(shape: int | Sequence[int], dtype: str = "float32", name: str = "buffer") -> Declared:
-    """Declare a buffer by its shape and element type."""
+    """Returns the declaration of a buffer outside of a kernel.
+
+    Args:
+        shape: the sizes of the axes, or one size.
+        dtype: the element type.
+        name: the name of the buffer in messages.
+    """
     return Declared([shape] if isinstance(shape, int) else shape, dtype, name)
 
 
 def describe(op: str, buffers: Sequence[Declared], settings: Sequence[object], check: Callable[..., None]) -> Call:
-    """Checks an operation on declared buffers and returns the call.
+    """Checks an operation on declared buffers, and returns the description of the call.
 
     Args:
         op: the name of the operation.
-        buffers: its operands.
-        settings: its other arguments.
-        check: applies the operation to buffers in UB, in a kernel that is thrown away.
+        buffers: the operands.
+        settings: the other arguments of the call.
+        check: applies the operation to buffers in UB; it is called in a temporary kernel, which is discarded.
 
     Raises:
-        TileError: what the operation raises in a kernel.
+        TileError: the error that the operation raises in a kernel.
     """
     from xdsl.ir import Block  # declaring a buffer does not load the IR framework
 

@@ -1,4 +1,4 @@
-"""``T.set_deq_scale``: the factor of the conversions from int32 to float16 that follow it (ascendc dialect)."""
+"""``T.set_deq_scale``: sets a factor for later conversions from int32 to float16 (ascendc dialect)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def set_deq_scale(scale: object) -> None:
     builder.require_kernel(what)
     given = number(builder, scale)
     if isinstance(given, bool) or (isinstance(given, Expr) and given.kind == DType("bool")):
-        raise TileError(f"{what}: the factor is {scale!r}", code="T110", help="it is a number")
+        raise TileError(f"{what}: the factor is {scale!r}", code="T110", help="the factor must be an integer or a float")
     if isinstance(given, (int, float)):
         kept: float | Expr = float(np.float16(given))
     else:
@@ -45,7 +45,11 @@ def set_deq_scale(scale: object) -> None:
 
 
 def is_dequantised(builder: Builder, source: Addressable, target: Addressable) -> bool:
-    """Whether a conversion is from int32 to float16, and ``T.set_deq_scale`` has set a factor.
+    """Whether a conversion is multiplied by a factor: it is from int32 to float16, and ``T.set_deq_scale`` has set a factor.
+
+    Args:
+        builder: the trace.
+        source, target: the operands of the conversion.
 
     Raises:
         TileError: T190, the factor was set in a loop or branch that has ended.
@@ -55,12 +59,24 @@ def is_dequantised(builder: Builder, source: Addressable, target: Addressable) -
     path = builder.scale[1]
     if _shared(path, builder.path) != path:
         raise TileError("the factor of this conversion was set in a loop or branch that has ended", code="T190",
-                        help="call T.set_deq_scale before the conversion")
+                        help="call T.set_deq_scale in the same loop or branch as the conversion, or outside of both")
     return True
 
 
 def scaled(builder: Builder, what: str, source: Addressable, target: Addressable, mode: str) -> None:
-    """Emits a conversion to float32, the product with the factor, and one rounding to float16."""
+    """Emits a conversion from int32 to float16 with the factor of ``T.set_deq_scale``.
+
+    The operations are a conversion to float32, a multiplication by the factor, and one rounding to float16.
+
+    Args:
+        builder: the trace.
+        what: the name of the call, for messages.
+        source, target: the operands of the conversion.
+        mode: the rounding mode of the op table, such as ``rint``.
+
+    Raises:
+        TileError: T190, the target's size is not constant.
+    """
     assert builder.scale is not None
     builder.scaled_at.append(builder.path)
     sizes = list(target.extents)

@@ -1,5 +1,6 @@
-"""``T.const`` and ``T.empty``: what the host part of a function under ``jit`` declares: sizes of its arguments, and new
-tensors.
+"""``T.const`` and ``T.empty``: declare sizes of the arguments, and new tensors, in an eager function under ``jit``.
+
+The host part of an eager function is the statements above its ``with T.Kernel``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _KNOWN: ContextVar[_KnownValues | None] = ContextVar("tilelang_npu_sizes", defau
 
 
 class Size(int):
-    """The number that stands for the unknown size ``name``."""
+    """An integer that stands for the size ``name`` as long as its value is not known; all such sizes have the same value."""
 
     name: str
 
@@ -42,11 +43,11 @@ class Size(int):
 
 
 class Empty:
-    """A tensor that a call allocates, and returns where the function returns it.
+    """The declaration of a tensor that a call allocates, and returns if the function returns the tensor.
 
     Attributes:
-        shape: its sizes.
-        dtype: its element type.
+        shape: the sizes of the tensor.
+        dtype: the element type of the tensor.
     """
 
     __slots__ = ("dtype", "shape")
@@ -60,7 +61,15 @@ class Empty:
 
 @contextmanager
 def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[str]]:
-    """Gives :func:`const` these sizes; with ``looking`` other names get stand-ins, and the list that is yielded collects them.
+    """Sets the sizes that :func:`const` returns inside the ``with`` statement.
+
+    Args:
+        sizes: the sizes by name.
+        looking: whether :func:`const` returns a stand-in (:class:`Size`) for a name that is not in ``sizes``, instead of
+            raising an error.
+
+    Yields:
+        A list to which the names that are not in ``sizes`` are appended when :func:`const` is called with them.
     """
     found = _KnownValues(sizes, looking)
     token = _KNOWN.set(found)
@@ -71,25 +80,27 @@ def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[s
 
 
 def is_declaring() -> bool:
-    """Whether the host part of a function under ``jit`` is running."""
+    """Whether the host part of an eager function (the statements above ``with T.Kernel``) is running."""
     return _KNOWN.get() is not None
 
 
 def const(name: str, dtype: str = "int32") -> Any:  # an int or a tuple: type checkers would not unpack the union
-    """Return sizes of the arguments as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
+    """Return sizes of the tensor arguments as integers: ``M, N = T.const("M, N")``.
+
+    A declaration below the call, such as ``A: T.Tensor((M, N), dtype)``, says which axes of which argument have these sizes.
 
     Example: ``T.const("M, N")``
 
     Args:
-        name: one name, or several separated by commas or spaces.
-        dtype: accepted; the numbers are Python integers.
+        name: one name, or several names separated by commas or spaces.
+        dtype: accepted, and has no effect: the results are Python integers.
 
     Returns:
-        a number, or a tuple of them.
+        An integer, or a tuple of integers for several names.
 
     Raises:
-        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself; T151, no argument and no
-            keyword of ``compile`` determines the size.
+        TileError: T160, the call is outside of a function under ``jit`` that contains ``with T.Kernel`` itself; T151, no
+            tensor argument and no keyword of ``compile`` determines the size.
     """
     found = _KNOWN.get()
     if found is None:
@@ -98,21 +109,26 @@ def const(name: str, dtype: str = "int32") -> Any:  # an int or a tuple: type ch
     names = name.replace(",", " ").split()
     for each in names:
         if each not in found.sizes and not found.looking:
-            raise TileError(f"T.const: no tensor that was given has {each!r} as a size of its own", code="T151",
+            raise TileError(f"T.const: no tensor argument has an axis whose size is {each!r}", code="T151",
                             location=user_location(),
-                            help=f"declare one with it, as in A: T.Tensor(({each},), dtype), or compile({each}=...)")
+                            help=f"declare a parameter with this size, as in A: T.Tensor(({each},), dtype), or call "
+                                 f"compile({each}=...)")
     found.asked.extend(each for each in names if each not in found.sizes)
     made = tuple(found.sizes[each] if each in found.sizes else Size(each) for each in names)
     return made[0] if len(made) == 1 else made
 
 
 def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Any:  # a buffer in the kernel
-    """Allocate a tensor that the call returns: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, ``return C`` below it.
+    """Allocate a tensor for a result: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
 
     Example: ``T.empty((M, N), "float16")``
 
+    Args:
+        shape: the sizes, as one tuple or as separate arguments; the element type can follow a tuple.
+        dtype: the element type.
+
     Raises:
-        TileError: T160, outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
+        TileError: T160, the call is outside of a function under ``jit`` that contains ``with T.Kernel`` itself.
     """
     if _KNOWN.get() is None:
         raise TileError("T.empty is only usable in a function under @tilelang.jit, above its `with T.Kernel`", code="T160",

@@ -1,4 +1,4 @@
-"""Element types (``T.float16``, ``T.int32``), and arguments that name one."""
+"""The element types of ``T`` (``T.float16``, ``T.int32``), and the conversion of arguments that name an element type."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "f
 
 
 class Sized(Protocol):
-    """An element type of NumPy or torch."""
+    """The interface of an element type object of NumPy or torch."""
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """The number of bytes of an element."""
 
 
 ElementType: TypeAlias = str | type[Any] | Sized
-"""An element type: ``"float16"``, ``T.float16``, ``numpy.float16`` or ``torch.float16``."""
+"""The type of arguments that name an element type: ``"float16"``, ``T.float16``, ``numpy.float16`` or ``torch.float16``."""
 Whole: TypeAlias = int | Sym | Scalar
-"""An integer of the host, of a call, or of the kernel."""
+"""The type of integer arguments: a Python integer, a symbolic dimension, or an integer value of the kernel."""
 Extents: TypeAlias = Whole | Sequence[Whole]
-"""A shape: its sizes, or one size."""
+"""The type of shape arguments: a list of sizes, or one size for a shape with one axis."""
 
 
 class ScalarType(DType):
-    """An element type in ``T``: a string, an annotation (``n: T.int32``) and a conversion (``T.float32(x)``)."""
+    """An element type in ``T``, such as ``T.float32``. It is a string, an annotation of number parameters (``n: T.int32``) and
+    a function that converts scalars (``T.float32(x)``).
+    """
 
     __slots__ = ()
 
@@ -59,11 +61,19 @@ class ScalarType(DType):
         return numbers.cast(value, DType(str(self)))
 
     def as_torch(self) -> Any:  # torch is not imported for its types
-        """The type of torch with the same name."""
+        """Returns the torch ``dtype`` with the same name."""
         return getattr(import_module("torch"), str(self))
 
 
-TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAMES, "float", "int", "float8_e4m3")}
+class _TensorFloat32(ScalarType):
+    """``T.tfloat32``: float32, whose products a GPU computes with fewer bits. Here they are computed in float32."""
+
+    __slots__ = ()
+
+
+_SHORT_NAMES = ("float", "int", "float8_e4m3", "half", "double", "short", "long", "uint")
+TOKENS: dict[str, ScalarType] = {**{name: ScalarType(name) for name in (*SCALAR_NAMES, *_SHORT_NAMES)},
+                                 "tfloat32": _TensorFloat32("tfloat32")}
 
 
 def infinity(dtype: ElementType) -> float:
@@ -78,11 +88,19 @@ def infinity(dtype: ElementType) -> float:
 
 
 def element_type(spelling: object, what: str) -> DType:
-    """Returns the element type that ``spelling`` names.
+    """Returns the element type that an argument names.
+
+    Args:
+        spelling: a string, an element type of ``T``, NumPy or torch.
+        what: the name of the call, for messages.
 
     Raises:
-        TileError: T110, there is none of that name.
+        TileError: T110, there is no element type with this name.
     """
+    if isinstance(spelling, _TensorFloat32) or spelling == "tfloat32":
+        trace: Any = active()
+        if trace is not None:
+            trace.ignore("T.tfloat32, whose products are computed in float32")
     try:
         return DType(str(spelling)) if isinstance(spelling, DType) else DType(spelling)
     except ValueError as problem:
@@ -91,5 +109,5 @@ def element_type(spelling: object, what: str) -> DType:
 
 
 def sizes_of(shape: object) -> Sequence[Any]:  # checked by the caller
-    """A shape argument as a sequence; a single size becomes a shape with one axis."""
+    """Returns a shape argument as a sequence of sizes; a single size becomes a shape with one axis."""
     return shape if isinstance(shape, (tuple, list)) else (shape,)

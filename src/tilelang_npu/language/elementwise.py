@@ -1,4 +1,4 @@
-"""Elementwise operations: the operands are checked against the op table's entry, and the operation is emitted."""
+"""Checks the operands of elementwise operations against the op table, and emits the operations."""
 
 from __future__ import annotations
 
@@ -39,10 +39,18 @@ def _role(entry: Elementwise, position: int) -> str:
 
 def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: object,
           clauses: Mapping[str, str | bool] | None = None) -> None:
-    """Checks an elementwise operation against its entry and emits it.
+    """Checks the operands of an elementwise operation against the operation's entry in the op table, and emits the operation.
+
+    Args:
+        what: the name of the call, for messages.
+        entry: the operation's entry in the op table.
+        inputs: the input operands, which are buffers, slices or scalars.
+        target: the destination.
+        clauses: attributes of the operation that differ from their defaults, by name.
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, operands share elements; T201, an operand is not in UB.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, operands share elements; T201, an
+            operand is not in UB.
     """
     builder = Builder.running(what)
     destination = as_memory(what, "the destination", target)
@@ -123,12 +131,12 @@ def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Seq
             if broadcasts(whole.extents, destination.extents):
                 sources[position] = whole
                 continue
-        help_text = "shapes are equal, or an input has size 1 where the destination has not"
+        help_text = "the shapes must be equal, except that an input can have size 1 along an axis of the destination"
         if operand.ndim == 1 and destination.ndim == 2:
             length = operand.extents[0]
             help_text = f"give it the shape [{length}, 1] to repeat it along rows, or [1, {length}] to repeat it along columns"
         elif not entry.broadcast:
-            help_text = "shapes are equal"
+            help_text = "the shapes must be equal"
         raise TileError(f"{what}: {_role(entry, position)} has shape {shape_text(operand.extents)}, the destination "
                         f"{shape_text(destination.extents)}", code="T111", notes=_described(entry, operands, destination),
                         help=help_text)

@@ -1,7 +1,7 @@
-"""The first elements of flat memory, for operations that take a number of elements.
+"""Views of a buffer as flat memory, for operations of the ascendc dialect that take a number of elements.
 
-In the ascendc dialect a slice gives the first element in flat memory: a count may go past the end of the slice into the rest
-of its buffer, whose rows follow each other.
+In the ascendc dialect, a slice only determines the first element in memory: a count can exceed the slice and continue in the
+rest of its buffer, whose rows follow each other in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ __all__ = ["flattened", "leading", "over_the_row"]
 
 
 def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -> Addressable:
-    """The ``count`` elements of flat memory that begin at the first element of ``memory``, as one axis.
+    """Returns a one-dimensional view of ``count`` consecutive elements of a buffer's memory.
+
+    Args:
+        builder: the trace.
+        what: the name of the call, for messages.
+        memory: the buffer or slice at whose first element the view begins.
+        count: the number of elements.
 
     Raises:
         TileError: T111, the elements are not inside the buffer; T201, the buffer is not in UB.
@@ -29,7 +35,7 @@ def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -
     start = _start(builder, memory)
     if isinstance(start, int) and isinstance(count, int) and start + count > total:
         raise TileError(f"{what}: {count} elements from element {start} of {memory.buffer.describe()}, which has {total} "
-                        "elements", code="T111", help="work on fewer elements, or make the buffer larger")
+                        "elements", code="T111", help="use fewer elements, or allocate a larger buffer")
     root = memory.buffer
     if root.ndim == 1:
         return Region(root, (start,), (count,), (0,))
@@ -39,10 +45,10 @@ def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -
 
 
 def over_the_row(builder: Builder, what: str, memory: Addressable) -> Addressable:
-    """A slice of one row, with a length that is not constant, as flat memory if it may go past the end of the row.
+    """Returns a slice of one row as a view of flat memory if its length is not constant and can exceed the row.
 
-    The ascendc dialect passes an operation the address of the first element and the number of elements. Other operands are
-    returned unchanged.
+    The ascendc dialect passes the address of the first element and the number of elements to an operation, so that such a slice
+    continues in the next rows. Any other operand is returned unchanged.
 
     Raises:
         TileError: T201, the buffer is not in UB.
@@ -60,17 +66,17 @@ def over_the_row(builder: Builder, what: str, memory: Addressable) -> Addressabl
 
 
 def leading(builder: Builder, what: str, operands: Sequence[Addressable], count: object) -> list[Addressable]:
-    """The first ``count`` elements of each operand.
+    """Returns views of the first ``count`` elements of each operand.
 
-    Where ``count`` goes past the end of a buffer, the elements after the end are left out, with a remark (T113): the hardware
-    would access the memory after the buffer.
+    If ``count`` exceeds a buffer, the views are limited to the buffer, and a warning (T113) is issued: the hardware would
+    access the memory beyond the buffer.
 
     Raises:
         TileError: T111, the count is not positive; T201, an operand is not in UB.
     """
     length = extent(builder, count)
     if isinstance(length, int) and length <= 0:
-        raise TileError(f"{what}: count is {length}", code="T111", help="count is the number of leading elements")
+        raise TileError(f"{what}: count is {length}", code="T111", help="count must be a positive number of elements")
     if all(element_count(memory) == length for memory in operands):
         return list(operands)
     if isinstance(length, int):

@@ -1,4 +1,4 @@
-"""``T.prim_func`` and ``T.macro``: they hold a function until a kernel is compiled."""
+"""``T.prim_func`` and ``T.macro``: decorators that store a function until a kernel is compiled."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tilelang_npu.traced.source import Source
 
 
 class PrimFunc:
-    """A kernel as its author wrote it. Its source is read and checked when it is compiled.
+    """A function under ``@T.prim_func``: the source of a kernel, which is parsed when the kernel is compiled.
 
     Attributes:
         function: the decorated function.
-        annotations: the annotation of each parameter, evaluated.
+        annotations: the evaluated annotation of each parameter, by name.
         options: the arguments of the decorator.
-        definition: where only a part of the function is the kernel (see :mod:`tilelang_npu.frontend.eager`): that part, and the
-            names that the part above it has bound.
+        definition: if only a part of the function is the kernel (see :mod:`tilelang_npu.frontend.eager`), the source of this
+            part, and the values of the names that the statements above it have bound; else None.
     """
 
     definition: tuple[Source, Mapping[str, object]] | None = None
@@ -37,12 +37,12 @@ class PrimFunc:
 
     @property
     def location(self) -> Location:
-        """The file and the first line of the function, which is its decorator's."""
+        """The file and the first line of the function, which is the line of its decorator."""
         return Location(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """The first and the last line of the function; None where its source is not available."""
+        """The first and the last line number of the function; None if its source is not available."""
         try:
             return self.location.line, self.location.line + len(inspect.getsourcelines(self.function)[0]) - 1
         except (OSError, TypeError):
@@ -55,7 +55,7 @@ class PrimFunc:
         return self
 
     def __call__(self, *_arguments: object, **_keywords: object) -> NoReturn:
-        raise TileError(f"{self.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
+        raise TileError(f"{self.__name__!r} is a @T.prim_func and cannot be called directly", code="T146",
                         location=user_location(),
                         help="return it from a factory under @tilelang.jit, or give it to tilelang.compile")
 
@@ -66,7 +66,13 @@ class PrimFunc:
 
 
 class AbsentFunc(PrimFunc):
-    """A kernel that was pickled: its name and place. The function stays in the process that defined it."""
+    """The stand-in for a ``prim_func`` in an unpickled kernel, with its name and location but without the function.
+
+    Args:
+        name: the function's name.
+        location: the file and the first line of the function when it was pickled.
+        lines: the first and the last line number of the function when it was pickled; None if they were not known.
+    """
 
     def __init__(self, name: str, location: Location, lines: tuple[int, int] | None) -> None:
         self.__name__ = name
@@ -74,10 +80,10 @@ class AbsentFunc(PrimFunc):
 
     @property
     def function(self) -> FunctionType:  # type: ignore[override]  # there is none to set
-        """Always an error.
+        """Raises an error, because an unpickled kernel does not contain its function.
 
         Raises:
-            TileError: T734.
+            TileError: T734, the kernel comes from a pickle.
         """
         raise TileError(f"{self.__name__} comes from a pickle, which has the compiled kernel and not its function", code="T734",
                         location=self._location, help="call its factory here: that gives the kernel with its function")
@@ -89,16 +95,17 @@ class AbsentFunc(PrimFunc):
 
     @property
     def lines(self) -> tuple[int, int] | None:
-        """The first and the last line of the function when it was pickled."""
+        """The first and the last line number of the function when it was pickled; None if they were not known."""
         return self._lines
 
 
 class Macro:
-    """A function whose statements are inlined into the kernel at each call.
+    """A function under ``@T.macro``, whose statements are inlined into the kernel at each call.
 
     Attributes:
         function: the decorated function.
-        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
+        hygienic: whether the function's free names are resolved where the function is defined; if False, the names that are
+            visible at the call come first.
     """
 
     def __init__(self, function: FunctionType, hygienic: bool) -> None:
@@ -126,13 +133,14 @@ def prim_func(function: Callable[..., object] | None = None, *, private: bool = 
               ) -> PrimFunc | Callable[[Callable[..., object]], PrimFunc]:
     """Mark a function as a kernel.
 
-    Its parameters are the arguments of a call: ``A: T.Tensor((M, N), "float16")`` is an array, ``n: T.int32`` a number. A call
-    returns the tensors that ``out_idx`` of ``jit`` names, and writes to other tensors in place.
+    The parameters of the function are those of the kernel: ``A: T.Tensor((M, N), "float16")`` is an array, and ``n: T.int32``
+    is a number. A call of the compiled kernel returns the tensors that ``out_idx`` of ``jit`` names, and writes to other
+    tensors in place.
 
     Example: ``@T.prim_func``
 
     Args:
-        function: the function.
+        function: the function to mark.
         private, check_well_formed: have no effect.
 
     Raises:
@@ -152,13 +160,14 @@ def macro(function: Callable[..., object] | None = None, *, hygienic: bool = Tru
           ) -> Macro | Callable[[Callable[..., object]], Macro]:
     """Mark a function as a macro, whose statements are inlined into the kernel at each call.
 
-    Arguments are buffers, slices, scalars and Python values.
+    The arguments of a call can be buffers, slices, scalars and Python values.
 
     Example: ``@T.macro``
 
     Args:
-        function: the function.
-        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
+        function: the function to mark.
+        hygienic: whether the function's free names are resolved where the function is defined; if False, the names that are
+            visible at the call come first.
 
     Raises:
         TileError: T143, the object is not a Python function.
@@ -177,7 +186,11 @@ def _plain(function: object, decorator: str) -> FunctionType:
 
 @dataclass(frozen=True)
 class Unresolved:
-    """An annotation that names something which is not known where the kernel is defined."""
+    """An annotation with a name that is not defined where the kernel is defined.
+
+    Attributes:
+        name: the undefined name.
+    """
 
     name: str
 

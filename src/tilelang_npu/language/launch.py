@@ -1,6 +1,6 @@
 """Launch, cores, pipes and loops: the objects that a kernel uses after ``with`` and ``for``.
 
-They only describe a frame or a loop; the front end reads them and opens the region in the IR.
+These objects only describe a ``with`` block or a loop; the front end reads them and creates the region in the IR.
 """
 
 from __future__ import annotations
@@ -8,23 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, TypeGuard, TypeVar, overload
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.gpu_arguments import note_gpu_arguments
 from tilelang_npu.language.loop_schedule import Schedule, schedule
+from tilelang_npu.target import chip_data
+from tilelang_npu.target.chip_data import Pipe
 from tilelang_npu.traced.active_trace import Trace, TracedValue
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
+    from tilelang_npu.dialects.tile import CoreScope
     from tilelang_npu.language.elements import Whole
 
 V = TypeVar("V")
-PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
+PIPES: dict[str, Pipe | Literal["ALL"]] = {**dict(zip(chip_data.PIPES, chip_data.PIPES, strict=True)), "ALL": "ALL"}
+"""The names of pipes in a kernel."""
 
 
 class Frame:
-    """The object of a ``with`` statement of a kernel. Only the front end enters it."""
+    """Base class of the objects in ``with`` statements of a kernel, such as ``T.Kernel``. The front end reads the object and
+    never enters it as a context manager; entering it in Python is an error (T160).
+    """
 
     def __enter__(self) -> Any:  # what `as` names in a kernel: block ids
         self._refuse()
@@ -35,11 +42,13 @@ class Frame:
     def _refuse(self) -> NoReturn:
         raise TileError(f"`with T.{type(self).__name__}` must be in the source of a @T.prim_func or @T.macro", code="T160",
                         location=user_location(),
-                        help="a plain Python helper runs natively; make it a @T.macro")
+                        help="if the statement is in a helper function, put @T.macro above the function")
 
 
 class Blocks(int):
-    """The type of the name in ``with T.Kernel(...) as``, for type checkers: one block id, or several when it is unpacked."""
+    """The type, for type checkers, of the name after ``as`` in ``with T.Kernel(...) as``: one block id, which can also be
+    unpacked to several block ids.
+    """
 
     def __iter__(self) -> Iterator[int]:
         return iter((int(self),))
@@ -51,12 +60,14 @@ class Kernel(Frame):
     Example: ``T.Kernel(T.ceildiv(M, 128), is_npu=True)``
 
     Args:
-        blocks: the number of blocks along 1 to 3 axes of the grid; block ids are numbered with the first axis fastest.
-        threads: with ``is_npu`` the number of Vector cores of a block, 1 or 2; the compiler divides the block's work between
-            them. Without ``is_npu`` any positive number, which has no effect.
+        blocks: the number of blocks along each of 1 to 3 axes of the grid. Block ids are numbered with the first axis fastest.
+        threads: with ``is_npu``, the number of Vector cores of a block, 1 or 2, between which the compiler divides the block's
+            work. On a chip with more than two Vector cores per Cube core the number can be larger; ``vid`` in ``as (i, vid)``
+            then has this number of values. On a chip with one Vector core per Cube core, 2 is the same as 1. Without
+            ``is_npu``, it is the shape of a GPU's block, to which ``T.get_thread_binding`` refers; 128 if it is not given.
         is_npu: whether the kernel is written for an NPU. The index of the Vector core in its block (0 or 1) then follows the
-            block ids: ``as (i, j, vid)``. Kernels that leave the cores to the compiler do not need it: ``as (i, j, _)``.
-        is_cpu, prelude, pipeline: accepted where they have no effect.
+            block ids: ``as (i, j, vid)``. Kernels that leave the cores to the compiler do not use the index: ``as (i, j, _)``.
+        is_cpu, prelude, pipeline: arguments of TileLang for other machines; only values that have no effect are accepted.
 
     Raises:
         TileError: T150, a block count or a thread count is not a positive integer; T190, an argument that is not supported.
@@ -66,11 +77,12 @@ class Kernel(Frame):
                  prelude: str | None = None, is_npu: bool = False, pipeline: bool = False) -> None:
         for name, value in (("is_cpu", is_cpu), ("prelude", prelude), ("pipeline", pipeline)):
             if value:
-                raise TileError(f"T.Kernel: {name}={value!r} is not supported yet", code="T190", help="leave it out")
+                raise TileError(f"T.Kernel: {name}={value!r} is not supported yet", code="T190",
+                                help=f"remove the argument {name}")
         if not 1 <= len(blocks) <= 3:
             raise TileError(f"T.Kernel takes 1 to 3 block counts, not {len(blocks)}", code="T150",
-                            help="fold more axes into one: T.Kernel(a * b, ...) and // and % of the block id" if blocks else
-                            "write how many blocks run: T.Kernel(blocks, is_npu=True)")
+                            help="combine two axes: T.Kernel(a * b, ...), with the indices id // b and id % b" if blocks else
+                            "give the number of blocks: T.Kernel(blocks, is_npu=True)")
         for axis, count in enumerate(blocks):
             if isinstance(count, (int, float)) and (isinstance(count, (bool, float)) or count <= 0):
                 raise TileError(f"T.Kernel: block count {count!r} of axis {axis} is not a positive integer", code="T150",
@@ -78,6 +90,18 @@ class Kernel(Frame):
         self.blocks = blocks
         self.threads = _threads(threads)
         self.is_npu = bool(is_npu)
+        given = threads if isinstance(threads, (list, tuple)) else [128 if threads is None else threads]
+        self.gpu_threads: tuple[int, ...] = () if is_npu else tuple(count for count in given if isinstance(count, int))
+
+    def counted_cores(self, available: int) -> int:
+        """Returns the number of values of the Vector core index that follows the block ids in ``as (i, vid)``.
+
+        The number is ``threads`` if that is more than two and at most ``available``, else two.
+
+        Args:
+            available: the number of Vector cores per Cube core on the chip.
+        """
+        return self.threads if self.threads is not None and 2 < self.threads <= available else 2
 
     def __enter__(self) -> Blocks:
         self._refuse()
@@ -90,20 +114,22 @@ def _threads(threads: object) -> int | None:
     known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0]
     if not known or len(known) < len(counts):
         raise TileError(f"T.Kernel: threads={threads!r} is not a positive integer", code="T150",
-                        help="give 1 or 2, the number of vector cores per block, or leave it out")
+                        help="threads must be 1 or 2, the number of Vector cores per block; or remove the argument")
     return math.prod(known)
 
 
 class Scope(Frame):
-    """Execute the body on one kind of core: ``"C"`` or ``"Cube"``, ``"V"`` or ``"Vector"``.
+    """Execute the statements in the ``with`` block on one kind of core.
+
+    ``"C"`` and ``"Cube"`` name the Cube core, ``"V"`` and ``"Vector"`` the Vector cores.
 
     Example: ``T.Scope("C")``
 
     Raises:
-        TileError: T150, another name.
+        TileError: T150, the argument is none of these names.
     """
 
-    CORES = {"C": "cube", "Cube": "cube", "V": "vector", "Vector": "vector"}
+    CORES: ClassVar[dict[str, CoreScope]] = {"C": "cube", "Cube": "cube", "V": "vector", "Vector": "vector"}
 
     def __init__(self, name: str) -> None:
         if name not in self.CORES:
@@ -113,7 +139,8 @@ class Scope(Frame):
 
 
 class If(Frame):
-    """The same as ``if``: its body holds ``with T.Then():`` and at most one ``with T.Else():``.
+    """A branch, the same as ``if``. The body of ``with T.If(condition):`` must consist of ``with T.Then():`` and at most one
+    ``with T.Else():``.
 
     Example: ``T.If(n > 0)``
     """
@@ -123,28 +150,29 @@ class If(Frame):
 
 
 class Then(Frame):
-    """The statements that a ``T.If`` executes where its condition holds.
+    """The statements that a ``T.If`` executes if its condition is true.
 
     Example: ``T.Then()``
     """
 
 
 class Else(Frame):
-    """The statements that a ``T.If`` executes where its condition does not hold.
+    """The statements that a ``T.If`` executes if its condition is false.
 
     Example: ``T.Else()``
     """
 
 
 class rs(Frame):
-    """Name the pipe that ``T.set_flag``, ``T.wait_flag`` and cross-core flags in the body belong to (npuir).
+    """Set the pipe that sets or waits in the ``T.set_flag``, ``T.wait_flag`` and cross-core flags of the ``with`` block
+    (npuir).
 
-    Other operations are not affected. The name is checked at the first flag in the body.
+    Other operations in the block are not affected. The pipe's name is checked at the first flag in the block.
 
     Example: ``T.rs("PIPE_MTE2")``
 
     Raises:
-        TileError: T161, the argument is not a text, or is empty.
+        TileError: T161, the argument is not a string, or is empty.
     """
 
     def __init__(self, pipe: str) -> None:
@@ -153,30 +181,34 @@ class rs(Frame):
         self.pipe = pipe
 
 
-def pipe_name(spelling: object, what: str) -> str:
-    """Returns the name of a pipe, ``"MTE2"`` for ``"mte2"`` and ``"PIPE_MTE2"``.
+def pipe_name(spelling: object, what: str) -> Pipe | Literal["ALL"]:
+    """Returns the canonical name of a pipe: ``"MTE2"`` for ``"mte2"`` and for ``"PIPE_MTE2"``.
+
+    Args:
+        spelling: the pipe as the kernel names it.
+        what: the name of the call, for messages.
 
     Raises:
-        TileError: T161, no such pipe.
+        TileError: T161, there is no such pipe.
     """
     name = str(spelling).upper().removeprefix("PIPE_") if isinstance(spelling, str) else ""
     if name not in PIPES:
         raise TileError(f"{what}: there is no pipe {spelling!r}", code="T161", help="pipes are " + ", ".join(PIPES))
-    return name
+    return PIPES[name]
 
 
 @dataclass(frozen=True)
 class Loop(Generic[V]):
-    """The object of a ``for`` statement of a kernel.
+    """The description of a loop, which a kernel uses after ``for ... in``.
 
     Attributes:
-        kind: the name of the function that made it.
+        kind: the name of the function in ``T`` that made the object.
         extents: ``(start, stop, step)``; for ``Parallel`` and ``grid`` the size of each axis; for ``Persistent`` the sizes of
             the domain, the number of blocks and the group size.
-        num_stages: the pipeline depth that the author asks for; 0 for none.
-        index: the block id, for ``Persistent``.
-        cross_interval: the number of iterations that the author asks to share a flag between the cores.
-        schedule: the schedule of the statements that the author gives.
+        num_stages: the number of pipeline stages; 0 for no pipeline.
+        index: the block id of a ``Persistent`` loop.
+        cross_interval: the number of iterations that share a flag between the cores, as the author has given it.
+        schedule: the author's schedule of the statements of a ``Pipelined`` loop; None without one.
     """
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
@@ -189,7 +221,7 @@ class Loop(Generic[V]):
     def __iter__(self) -> Iterator[V]:
         raise TileError(f"T.{self.kind} can only be used after `for` in the source of a kernel", code="T141",
                         location=user_location(),
-                        help="a plain Python helper runs natively: make it a @T.macro")
+                        help="if the loop is in a helper function, put @T.macro above the function")
 
 
 def _bounds(kind: str, start: object, stop: object, step: object = 1) -> tuple[object, object, object]:
@@ -198,7 +230,7 @@ def _bounds(kind: str, start: object, stop: object, step: object = 1) -> tuple[o
     for bound in (start, stop, step):
         if isinstance(bound, range):
             given = [bound.start, bound.stop, bound.step] if bound.step != 1 else [bound.start, bound.stop][not bound.start:]
-            raise TileError(f"T.{kind} takes the bounds themselves, not {bound!r}", code="T150",
+            raise TileError(f"T.{kind} takes start, stop and step as separate arguments, not {bound!r}", code="T150",
                             help=f"write T.{kind}({', '.join(map(str, given))})")
         if not (_is_integer(bound) or isinstance(bound, (Sym, TracedValue))):
             raise TileError(f"T.{kind}: bound {bound!r} is not an integer", code="T150",
@@ -213,63 +245,59 @@ def _is_integer(value: object) -> TypeGuard[int]:
     return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, TracedValue))
 
 
-def _refuse(kind: str, **arguments: object) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise TileError(f"T.{kind}: argument {name!r} is not supported yet", code="T190", help="leave it out")
-
-
 def serial(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
            ) -> Loop[int]:
     """``for i in T.serial(stop)`` or ``T.serial(start, stop, step)``: execute the body for one value of ``i`` after another.
 
-    ``annotations`` is empty.
+    ``annotations`` has no effect.
 
     Example: ``T.serial(0, n, 2)``
 
     Raises:
-        TileError: T150, a bound is not an integer, or the step not positive; T190, ``annotations``.
+        TileError: T150, a bound is not an integer, or the step is not positive.
     """
-    _refuse("serial", annotations=annotations or None)
+    note_gpu_arguments("serial", annotations=annotations or None)
     return Loop("serial", _bounds("serial", start, stop, step))
 
 
-def unroll(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
-           ) -> Loop[int]:
-    """Like ``T.serial``, but the compiler repeats the body instead of emitting a loop.
+def unroll(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None,
+           explicit: bool = False, unroll_factor: int | None = None) -> Loop[int]:
+    """A loop like ``T.serial`` that the compiler unrolls: the body is repeated for each iteration instead of emitting a loop.
+
+    The keyword arguments have no effect.
 
     Example: ``T.unroll(4)``
 
     Raises:
         TileError: as ``T.serial``.
     """
-    _refuse("unroll", annotations=annotations or None)
+    note_gpu_arguments("unroll", annotations=annotations or None, explicit=explicit, unroll_factor=unroll_factor)
     return Loop("unroll", _bounds("unroll", start, stop, step))
 
 
 def parallel(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
-    """Like ``T.serial``; the author states that the order of the iterations does not matter, which has no effect.
+    """A loop that is executed like ``T.serial``. The name states that iterations are independent, which has no effect.
 
     Example: ``T.parallel(n)``
 
     Raises:
         TileError: as ``T.serial``.
     """
-    _refuse("parallel", annotations=annotations or None)
+    note_gpu_arguments("parallel", annotations=annotations or None)
     return Loop("parallel", _bounds("parallel", start, stop))
 
 
 def vectorized(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
-    """Like ``T.serial``; the author states that the order of the iterations does not matter, which has no effect.
+    """A loop that is executed like ``T.serial``. The name states that iterations are independent, which has no effect.
 
-    ``T.Parallel`` is the loop that becomes vector operations.
+    Use ``T.Parallel`` for a loop that the compiler turns into vector operations.
 
     Example: ``T.vectorized(n)``
 
     Raises:
         TileError: as ``T.serial``.
     """
-    _refuse("vectorized", annotations=annotations or None)
+    note_gpu_arguments("vectorized", annotations=annotations or None)
     return Loop("vectorized", _bounds("vectorized", start, stop))
 
 
@@ -289,7 +317,7 @@ def grid(*extents: Whole) -> Loop[Any]:
     Example: ``T.grid(4, 8)``
 
     Raises:
-        TileError: T150, no extent, or an extent that is not an integer.
+        TileError: T150, there is no extent, or an extent is not an integer.
     """
     if not extents:
         raise TileError("T.grid takes at least one extent", code="T150", help="write T.grid(rows, columns)")
@@ -304,40 +332,47 @@ def loop_break() -> None:
     Example: ``T.loop_break()``
 
     Raises:
-        TileError: T141, there is no loop, or its iterations have no order.
+        TileError: T141, the statement is not in a loop, or the loop is one whose iterations have no order, such as
+            ``T.Parallel``.
     """
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
 def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: Sequence[int] | None = None,
               stage: Sequence[int] | None = None, sync: object = None, group: Sequence[Sequence[int]] | None = None,
-              cross_interval: int | None = None) -> Loop[int]:
-    """Like ``T.serial``, but the compiler may start the loads of later iterations before an iteration has finished.
+              cross_interval: int | None = None, annotations: Mapping[str, object] | None = None) -> Loop[int]:
+    """A loop like ``T.serial`` that is software-pipelined: loads of later iterations can start before an iteration has
+    finished.
 
-    The results are those of the loop as it is written: a schedule that would change them is refused (T206).
+    The results are those of the loop as it is written. A schedule that would change the results raises T206.
 
     Example: ``T.Pipelined(T.ceildiv(K, 64), num_stages=2)``
 
     Args:
-        start, stop: the bounds; with one argument the loop counts from 0 to it.
-        num_stages: how many iterations are in flight at most; buffers that later iterations load get as many slots. 0: one.
-        order: for each statement of the body, or for each group, its position in the body, from 0 on.
-        stage: for each statement or group, by how many iterations it is delayed. A buffer that connects statements with
-            different delays gets a slot for each of them. -1 in ``order`` and ``stage`` lets the compiler place a load.
+        start, stop: the bounds; with one argument, the loop counts from 0 to this argument.
+        num_stages: the largest number of iterations that overlap. A buffer that the loop loads gets this number of slots. 0 is
+            the same as 1: iterations do not overlap.
+        order: for each statement of the body, or for each group, its position in the pipelined body, from 0 on.
+        stage: for each statement of the body, or for each group, the number of iterations by which it is delayed. A buffer
+            between statements with different delays gets one slot for each delay. For a load, -1 in both ``order`` and
+            ``stage`` lets the compiler choose.
         sync: not supported.
-        group: lists of the numbers of statements that ``order`` and ``stage`` move together.
-        cross_interval: accepted; each iteration has its own flags between the cores.
+        group: a list of groups, each a list of the numbers of statements that ``order`` and ``stage`` treat as one.
+        cross_interval: accepted, and has no effect: each iteration has its own flags between the cores.
+        annotations: have no effect.
 
     Raises:
-        TileError: T150, a negative number of stages, an interval below 1, an empty range such as ``T.Pipelined(8, 2)``, where
-            the second argument looks like ``num_stages``, or a schedule that does not fit the body; T190, ``sync``.
+        TileError: T150, ``num_stages`` is negative, ``cross_interval`` is below 1, the range is empty as in ``T.Pipelined(8,
+            2)`` (the second argument is ``stop``, not ``num_stages``), or the schedule does not fit the body; T190, ``sync`` is
+            given.
     """
+    note_gpu_arguments("Pipelined", annotations=annotations or None)
     if sync is not None:
         raise TileError("T.Pipelined: argument 'sync' is not supported", code="T190",
-                        help="leave it out: the compiler synchronises the statements in any order and stage")
+                        help="remove sync: the compiler inserts the waits for any order and stage")
     if cross_interval is not None and (not _is_integer(cross_interval) or cross_interval < 1):
         raise TileError(f"T.Pipelined: cross_interval={cross_interval!r} is not a number of iterations", code="T150",
-                        help="leave it out, or give 1 or more")
+                        help="remove cross_interval, or pass an integer from 1 on")
     if isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0:
         raise TileError(f"T.Pipelined: num_stages={num_stages!r} is not a number of stages", code="T150",
                         help="give 0 (no pipeline) or a depth such as 2")
@@ -349,65 +384,83 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
 
 
 @overload
-def Parallel(first: Whole, /, *, coalesced_width: int | None = ...) -> Loop[int]: ...
+def Parallel(first: Whole, /, *, coalesced_width: int | None = ..., loop_layout: object = ...,
+             annotations: Mapping[str, object] | None = ..., prefer_async: bool | None = ...) -> Loop[int]: ...
 @overload
-def Parallel(first: Whole, second: Whole, /, *, coalesced_width: int | None = ...) -> Loop[tuple[int, int]]: ...
+def Parallel(first: Whole, second: Whole, /, *, coalesced_width: int | None = ..., loop_layout: object = ...,
+             annotations: Mapping[str, object] | None = ..., prefer_async: bool | None = ...) -> Loop[tuple[int, int]]: ...
 @overload
-def Parallel(first: Whole, second: Whole, third: Whole, /, *, coalesced_width: int | None = ...
-             ) -> Loop[tuple[int, int, int]]: ...
+def Parallel(first: Whole, second: Whole, third: Whole, /, *, coalesced_width: int | None = ..., loop_layout: object = ...,
+             annotations: Mapping[str, object] | None = ..., prefer_async: bool | None = ...) -> Loop[tuple[int, int, int]]: ...
 @overload
-def Parallel(first: Whole, second: Whole, third: Whole, fourth: Whole, /, *, coalesced_width: int | None = ...
+def Parallel(first: Whole, second: Whole, third: Whole, fourth: Whole, /, *,
+             coalesced_width: int | None = ..., loop_layout: object = ...,
+             annotations: Mapping[str, object] | None = ..., prefer_async: bool | None = ...
              ) -> Loop[tuple[int, int, int, int]]: ...
 @overload
-def Parallel(*extents: Whole, coalesced_width: int | None = ...) -> Loop[Any]: ...
-def Parallel(*extents: Whole, coalesced_width: int | None = None) -> Loop[Any]:
-    """``for i, j in T.Parallel(m, n)``: execute the body for each point ``(i, j)``, in no particular order.
+def Parallel(*extents: Whole, coalesced_width: int | None = ..., loop_layout: object = ...,
+             annotations: Mapping[str, object] | None = ..., prefer_async: bool | None = ...) -> Loop[Any]: ...
+def Parallel(*extents: Whole, coalesced_width: int | None = None, loop_layout: object = None,
+             annotations: Mapping[str, object] | None = None, prefer_async: bool | None = None) -> Loop[Any]:
+    """``for i, j in T.Parallel(m, n)``: execute the body for each index pair ``(i, j)``, in no particular order.
 
-    The body assigns elements, as in ``c[i, j] = a[i, j] + b[i, j]``; the compiler makes vector operations of it. A remark
-    (T149) names points that read an element which another point stores. ``coalesced_width`` has no effect.
+    The body assigns elements, as in ``c[i, j] = a[i, j] + b[i, j]``; the compiler turns the loop into vector operations. A
+    warning (T149) is issued if an iteration reads an element that another iteration stores. The keyword
+    arguments have no effect.
 
     Example: ``T.Parallel(8, 128)``
 
     Raises:
-        TileError: T150, no extent, or an extent that is not a positive integer; T149, points store different values to one
-            element; T141, a statement that cannot be executed for single points.
+        TileError: T150, there is no extent, or an extent is not a positive integer; T149, iterations store different values to
+            one element; T141, the body has a statement that cannot be executed for single elements.
     """
+    note_gpu_arguments("Parallel", loop_layout=loop_layout, annotations=annotations or None, prefer_async=prefer_async)
     if not extents:
         raise TileError("T.Parallel takes at least one extent", code="T150", help="write T.Parallel(rows, columns)")
     for extent in extents:
         if not isinstance(extent, (Sym, TracedValue)) and (not _is_integer(extent) or extent <= 0):
             raise TileError(f"T.Parallel: extent {extent!r} is not a positive integer", code="T150",
-                            help="T.ceildiv(size, step) counts the steps of a size")
+                            help="give each axis a positive integer, such as a size of the tile, or T.ceildiv(size, step) for "
+                                 "the number of steps")
     return Loop("Parallel", extents)
 
 
-def Persistent(domain: int | Sequence[int], wave_size: int, index: Whole, group_size: int = 8) -> Loop[Any]:
+def Persistent(domain: Whole | Sequence[Whole], wave_size: int, index: Whole, group_size: int = 8) -> Loop[Any]:
     """``for x, y in T.Persistent([m, n], blocks, cid)``: loop over the tiles of an m x n domain that block ``cid`` computes.
 
-    Block ``cid`` takes tiles ``cid``, ``cid + blocks``, ``cid + 2 * blocks``, ... Tiles are numbered in bands of ``group_size``
-    along the last axis, where that divides it, else one by one.
+    Block ``cid`` computes the tiles ``cid``, ``cid + blocks``, ``cid + 2 * blocks``, ... If ``group_size`` divides the number
+    of tiles along the last axis, the tiles are numbered in bands that are ``group_size`` tiles wide along this axis; else they
+    are numbered in row-major order.
 
     Example: ``T.Persistent([M // 128, N // 128], 24, cid)``
 
     Args:
-        domain: the number of tiles along each axis.
-        wave_size: the number of blocks.
+        domain: the number of tiles along each axis. The numbers may be known only at run time, but the last of several.
+        wave_size: the number of blocks of the launch.
         index: the block id.
-        group_size: the width of a band.
+        group_size: the width of a band, in tiles.
 
     Raises:
-        TileError: T150, a size is not a positive constant.
+        TileError: T150, a size is not positive, or not a constant where it must be one.
     """
-    sizes = [*(domain if isinstance(domain, (list, tuple)) else [domain]), wave_size, group_size]
-    for size in sizes:
+    tiles: list[Any] = list(domain) if isinstance(domain, (list, tuple)) else [domain]
+    for position, size in enumerate((*tiles, wave_size, group_size)):
+        if position < max(1, len(tiles) - 1) and isinstance(size, (Sym, TracedValue)):
+            continue
         if not _is_integer(size) or size <= 0:
             raise TileError(f"T.Persistent: {size!r} is not a positive constant", code="T150",
-                            help="loop over the waves with T.serial where sizes are known only at run time")
-    return Loop("Persistent", tuple(int(size) for size in sizes), index=index)
+                            help="the last of several sizes, the wave and the group must be constants: exchange the axes, or"
+                                 " loop over the waves with T.serial")
+    return Loop("Persistent", (*(int(size) if _is_integer(size) else size for size in tiles), int(wave_size), int(group_size)),
+                index=index)
 
 
 def range_loop(*bounds: object) -> Loop[int]:
-    """Python's ``range`` with bounds that are traced or symbolic."""
+    """Returns the loop of Python's ``range`` in a kernel, whose bounds can be values of the kernel or symbolic dimensions.
+
+    Raises:
+        TileError: T145, the number of bounds is wrong; T150, a bound is not an integer, or the step is not positive.
+    """
     if not 1 <= len(bounds) <= 3:
         raise TileError(f"range takes 1 to 3 bounds, not {len(bounds)}", code="T145",
                         help="write range(stop), range(start, stop) or range(start, stop, step)")
@@ -416,7 +469,7 @@ def range_loop(*bounds: object) -> Loop[int]:
 
 
 def func_attr(attributes: Mapping[str, object]) -> None:
-    """Accepted; attributes of the function have no effect.
+    """Accept attributes of the function, which have no effect.
 
     Example: ``T.func_attr({"enable_auto_sync": True})``
     """

@@ -27,7 +27,7 @@ def any_of(buffer: Tile) -> Expr:
     Example: ``T.any_of(mask)``
 
     Raises:
-        TileError: T110, not a buffer; T141, inside ``T.Parallel``.
+        TileError: T110, the argument is not a buffer; T141, the call is inside ``T.Parallel``.
     """
     return _folded("T.any_of", "or", buffer)
 
@@ -38,7 +38,7 @@ def all_of(buffer: Tile) -> Expr:
     Example: ``T.all_of(mask)``
 
     Raises:
-        TileError: T110, not a buffer; T141, inside ``T.Parallel``.
+        TileError: T110, the argument is not a buffer; T141, the call is inside ``T.Parallel``.
     """
     return _folded("T.all_of", "and", buffer)
 

@@ -1,4 +1,4 @@
-"""The schedule of a pipelined loop that its author gives: ``T.Pipelined(order=, stage=, group=)``."""
+"""The author's schedule of a pipelined loop: the arguments ``order``, ``stage`` and ``group`` of ``T.Pipelined``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilelang_npu.errors import Location, TileError
 
 FREE = -1
-"""The value in ``order`` and ``stage`` that lets the compiler place a load."""
+"""The value in ``order`` and ``stage`` that lets the compiler choose the position and the delay of a load."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,23 @@ class Schedule:
     group: tuple[tuple[int, ...], ...] | None
 
     def of_statements(self, statements: Sequence[Location]) -> tuple[list[int], list[int]]:
-        """The delay of each statement of a body in iterations, and its position; -1 for a load that the compiler places.
+        """Returns the delay of each statement of a loop body in iterations, and the position of each statement.
+
+        Both are -1 for a load that the compiler is to schedule. The smallest delay is 0.
+
+        Args:
+            statements: the source locations of the statements of the body, in order.
 
         Raises:
-            TileError: T150, the numbers do not fit the body.
+            TileError: T150, the numbers of the schedule do not fit the body.
         """
         groups = self.group or tuple((number,) for number in range(len(statements)))
         listed = ", ".join(f"line {one.line}" for one in statements)
         if sorted(number for group in groups for number in group) != list(range(len(statements))):
             raise TileError(f"T.Pipelined: group={_shown(groups)} does not name each of the "
                             f"{_counted(len(statements), 'statement')} of the body once", code="T150",
-                            notes=[f"its statements, from 0 on, are {listed}"],
-                            help=f"name each of 0 to {len(statements) - 1} once")
+                            notes=[f"the statements of the body, numbered from 0, are {listed}"],
+                            help=f"name each number from 0 to {len(statements) - 1} once")
         parts = "group" if self.group is not None else "statement"
         for name, given in (("order", self.order), ("stage", self.stage)):
             if given is not None and len(given) != len(groups):
@@ -50,7 +55,7 @@ class Schedule:
             both = self._at(self.order, number), self._at(self.stage, number)
             if FREE in both and None not in both and both != (FREE, FREE):
                 raise TileError(f"T.Pipelined: {parts} {number} has order {both[0]} and stage {both[1]}", code="T150",
-                                help=f"{FREE} leaves both to the compiler: give it in both, or in neither")
+                                help=f"{FREE} lets the compiler choose both: write {FREE} in order and in stage, or in neither")
         free = [FREE in (self._at(self.order, number), self._at(self.stage, number)) for number in range(len(groups))]
         order = self.order or range(len(groups))
         places = sorted(place for place, is_free in zip(order, free, strict=True) if not is_free)
@@ -79,7 +84,9 @@ def _counted(number: int, what: str) -> str:
 
 
 def schedule(order: object, stage: object, group: object) -> Schedule | None:
-    """Returns the schedule that the arguments give; None without ``order`` and ``stage``.
+    """Checks the arguments ``order``, ``stage`` and ``group`` of ``T.Pipelined``, and returns the schedule.
+
+    The result is None if neither ``order`` nor ``stage`` is given.
 
     Raises:
         TileError: T150, an argument is not a list of numbers, or ``group`` is given alone.
@@ -92,7 +99,7 @@ def schedule(order: object, stage: object, group: object) -> Schedule | None:
     if order is None and stage is None:
         if groups is not None:
             raise TileError("T.Pipelined: group is given without order and stage", code="T150",
-                            help="give an order or a stage for each group, or leave group out")
+                            help="pass order or stage with a number for each group, or remove group")
         return None
     numbers = [None if given is None else _numbers(name, given, FREE) for name, given in (("order", order), ("stage", stage))]
     return Schedule(numbers[0], numbers[1], groups)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilelang_npu import target
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
+from tilelang_npu.target.dtypes import DType
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.active_trace import TracedValue
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
@@ -35,30 +37,31 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
          a_transpose: bool = False, b_transpose: bool = False, transpose_A: bool = False,
          transpose_B: bool = False, policy: object = None, clear_accum: object = False, init: object = False,
          k_pack: int = 1, wg_wait: int = 0) -> None:
-    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` where ``initC`` holds.
+    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` if ``initC`` is true.
 
-    The Cube core computes the product. ``A`` (m, k) and ``B`` (k, n) are in L1, ``C`` (m, n) in L0C: allocate them with
-    ``T.alloc_shared`` and ``T.alloc_fragment``, or ``T.alloc_L1`` and ``T.alloc_L0C``. Leading axes of size 1 do not count.
-    ``C`` is written; it is also read unless ``initC`` holds. ``A`` and ``B`` have one element type: float16, bfloat16, float32
-    or, on the 950, float8, with ``C`` in float32; or int8, with ``C`` in int32.
+    The Cube core computes the product. ``A`` (m, k) and ``B`` (k, n) must be in L1, and ``C`` (m, n) in L0C: allocate them with
+    ``T.alloc_shared`` and ``T.alloc_fragment``, or ``T.alloc_L1`` and ``T.alloc_L0C``. Leading axes of size 1 are ignored.
+    ``C`` is written, and is also read unless ``initC`` is true. ``A`` and ``B`` must have the same element type: float16,
+    bfloat16, float32 or, on A5, float8, with ``C`` in float32; or int8, with ``C`` in int32.
 
     Example: ``T.gemm(a, b, c, initC=(k == 0))``
 
     Args:
         A, B: the operands.
         C: the accumulator.
-        options: further positional arguments, in the order ``size, initC, a_transpose, b_transpose``; or, where the first one
-            is ``True`` or ``False``, in the order of TileLang for GPUs: ``transpose_A, transpose_B, policy, clear_accum``.
-        size: ``[m, k, n]`` where the product is smaller than the buffers; its numbers may be known at run time only.
-        initC, clear_accum, init: whether the product replaces the contents of ``C``: a Python bool, or a condition of the
-            kernel.
+        options: further positional arguments, in the order ``size, initC, a_transpose, b_transpose``; or, if the first one is a
+            bool, in the order of TileLang for GPUs: ``transpose_A, transpose_B, policy, clear_accum``.
+        size: ``[m, k, n]`` if the product is smaller than the buffers; the numbers need not be constants.
+        initC, clear_accum, init: three names for one argument: whether the product replaces the contents of ``C``, as a Python
+            bool or a condition of the kernel.
         a_transpose, transpose_A: whether ``A`` is stored as (k, m).
         b_transpose, transpose_B: whether ``B`` is stored as (n, k).
         policy, k_pack, wg_wait: have no effect.
 
     Raises:
         TileError: T120, the shapes do not fit; T121, there is no product of these element types; T122, an operand is in a
-            memory that the Cube core does not take it from; T112, ``C`` shares elements with ``A`` or ``B``.
+            memory from which the Cube core cannot read it, or to which it cannot write it; T112, ``C`` shares elements with
+            ``A`` or ``B``.
     """
     names = ("size", "initC", "a_transpose", "b_transpose")
     if options and isinstance(options[0], bool):
@@ -75,7 +78,7 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
 
 def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: object = False, a_transpose: bool = False,
               b_transpose: bool = False) -> None:
-    """The same as ``T.gemm``, with its parameters in the order of the npuir dialect. Writes ``C``.
+    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` if ``initC`` is true; the same as ``T.gemm``.
 
     Example: ``T.npuir_dot(a, b, c, initC=True)``
     """
@@ -83,9 +86,9 @@ def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: objec
 
 
 def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False) -> None:
-    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` where ``init`` holds (ascendc).
+    """Add the matrix product of ``A`` and ``B`` to ``C``, or write it to ``C`` if ``init`` is true (ascendc).
 
-    Shapes, element types and memories are those of ``T.gemm``. ``C`` is written; it is also read unless ``init`` holds.
+    Shapes, element types and memories are as for ``T.gemm``. ``C`` is written, and is also read unless ``init`` is true.
 
     Example: ``T.gemm_v0(a, b, c, init=True)``
 
@@ -96,16 +99,16 @@ def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: b
 
 
 def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
-    """Add the matrix product of ``A`` in L0A and ``B`` in L0B to ``C`` in L0C, or write it to ``C`` where ``init`` holds
+    """Add the matrix product of ``A`` in L0A and ``B`` in L0B to ``C`` in L0C, or write it to ``C`` if ``init`` is true
     (ascendc).
 
-    The kernel loads the operands into L0A and L0B itself. Shapes are (m, k), (k, n) and (m, n), element types those of
-    ``T.gemm``. ``C`` is written; it is also read unless ``init`` holds.
+    The kernel must copy the operands into L0A and L0B itself. The shapes are (m, k), (k, n) and (m, n); the element types are
+    as for ``T.gemm``. ``C`` is written, and is also read unless ``init`` is true.
 
     Example: ``T.mma(left, right, c, init=(k == 0))``
 
     Raises:
-        TileError: as ``T.gemm``; T122, also where ``A`` is not in L0A or ``B`` not in L0B.
+        TileError: as ``T.gemm``; T122, also if ``A`` is not in L0A or ``B`` is not in L0B.
     """
     what = "T.mma"
     for role, value, space, name in (("A", A, "ca", "L0A"), ("B", B, "cb", "L0B")):
@@ -117,7 +120,7 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
 
 
 class GemmWarpPolicy:
-    """How TileLang for GPUs distributes a gemm over warps; it has no effect on an NPU.
+    """The names of the ways in which TileLang for GPUs distributes a gemm over warps; they have no effect on an NPU.
 
     Example: ``T.GemmWarpPolicy.FullRow``
     """
@@ -146,10 +149,11 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
     for role in ("A", "B"):
         if overlap(result, matrices[role]) in ("same", "partial"):
             raise TileError(f"{what}: C {result.describe()} shares elements with {role}", code="T112",
-                            help="write the product to a buffer of its own")
+                            help=f"write the product to another buffer than {role}")
     traced = isinstance(init, (TracedValue, Sym))
     if not traced and not isinstance(init, _TRUTH):
-        raise TileError(f"{what}: init is {init!r}", code="T145", help="it is True, False or a condition, such as k == 0")
+        raise TileError(f"{what}: init is {init!r}", code="T145",
+                        help="init must be True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
                                 transpose_a=transpose_a, transpose_b=transpose_b), what)
@@ -181,8 +185,8 @@ def _real_sizes(builder: Builder, what: str, matrices: dict[str, Addressable], s
     """The matrices cut to ``size``; ``starts`` names the matrices of which the author gave the first element only."""
     sizes = sizes_argument(builder, what, size)
     if len(sizes) != 3:
-        raise TileError(f"{what}: size is [m, k, n], not {len(sizes)} extents", code="T120",
-                        help="give the real numbers of rows of A, columns of A and columns of B")
+        raise TileError(f"{what}: size must be [m, k, n], not {len(sizes)} extents", code="T120",
+                        help="write size=[rows of A, columns of A, columns of B]")
     m, k, n = sizes
     wanted = {"A": (k, m) if transpose_a else (m, k), "B": (n, k) if transpose_b else (k, n), "C": (m, n)}
     return {role: _corner(what, role, memory, wanted[role], starts=role in starts) for role, memory in matrices.items()}
@@ -194,7 +198,7 @@ def _corner(what: str, role: str, memory: Addressable, sizes: tuple[Extent, ...]
         have = extents[axis]
         if not starts and isinstance(have, int) and isinstance(size, int) and size > have:
             raise TileError(f"{what}: size asks for {shape_text(sizes)} of {role} {memory.describe()}", code="T120",
-                            help="size is [m, k, n], at most what the buffers hold")
+                            help="size is [m, k, n], and must be at most the sizes of the buffers")
         extents[axis] = size
     found = resized(memory, extents)
     if isinstance(found, Region):
@@ -214,14 +218,20 @@ def _check_shapes(what: str, a: Addressable, b: Addressable, c: Addressable, tra
             raise TileError(f"{what}: {name} differ, {left} and {right}", code="T120",
                             notes=[f"{role} is {memory.describe()}" + (", transposed" if role in turned else "")
                                    for role, memory in (("A", a), ("B", b), ("C", c))],
-                            help="A is M x K, B is K x N, C is M x N; a transposed operand is stored the other way round")
+                            help="A must be M x K, B K x N and C M x N; a transposed A must be K x M, a transposed B N x K")
+
+
+def _families_with(element: str) -> str:
+    """The families whose Cube cores multiply an element type, in brackets; empty where all do."""
+    families = dict.fromkeys(chip.family for chip in target.chips() if element in chip.cube.k_step)
+    return "" if len(families) == len(target.families()) else f" (on {', '.join(families)})"
 
 
 def _check_types(what: str, a: Addressable, b: Addressable, c: Addressable) -> None:
     wanted = ACCUMULATORS.get(str(a.dtype))
     if a.dtype != b.dtype or wanted is None or c.dtype != wanted:
         notes = [f"{role} is {memory.describe()}" for role, memory in (("A", a), ("B", b), ("C", c))]
-        legal = ", ".join(f"{inputs} -> {result}" + (" (on the 950)" if inputs.startswith("float8") else "")
+        legal = ", ".join(f"{inputs} -> {result}{_families_with(DType(inputs).mlir)}"
                           for inputs, result in ACCUMULATORS.items())
         raise TileError(f"{what}: no product of {a.dtype} and {b.dtype} into {c.dtype}", code="T121", notes=notes,
                         help=f"the Cube core computes {legal}")

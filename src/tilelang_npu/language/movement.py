@@ -1,4 +1,6 @@
-"""``T.copy``, ``T.reshape``, ``T.view`` and ``T.vbitcast``: copies between memories, and other views of a buffer."""
+"""``T.copy``, ``T.reshape``, ``T.view`` and ``T.vbitcast``: copies between memories, and views of a buffer with another shape
+or element type.
+"""
 
 from __future__ import annotations
 
@@ -41,36 +43,39 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
          pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
     """Copy the tile ``src`` to ``dst``, and convert its elements to the element type of ``dst``.
 
-    An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which gives the first element of
-    the tile; the shape of such a tile is that of the other operand, along the last axes of ``A``. Both tiles have the same
+    An operand is a whole buffer or tensor, a slice ``A[i:j, k:l]``, or an element ``A[i, j]``, which is the first element of a
+    tile. The shape of such a tile is that of the other operand, along the last axes of ``A``. Both tiles must have the same
     shape, apart from axes of size 1. ``dst`` is written. A conversion rounds to nearest even.
 
-    A tile may extend past the end of a global tensor, but not start before its first element. Elements past the end are read as
-    ``pad_value`` and are not written.
+    A tile can extend beyond the end of a global tensor, but must not start before its first element. Elements beyond the end
+    are read as ``pad_value`` and are not written.
 
-    The dialects differ where one operand is a whole buffer on chip and the other a smaller slice of a global tensor. npuir: the
-    copy is as large as the slice, and the rest of the buffer keeps its contents. ascendc: the copy fills the first elements
-    along each axis, and the rest of a loaded buffer becomes ``pad_value``; a load into the first elements of a matrix in L1
-    does the same. In npuir a ``T.copy`` may be in the body of ``T.Parallel``, which executes it for each point.
+    The dialects differ if one operand is a whole buffer on chip and the other a smaller slice of a global tensor. In npuir, the
+    copy has the size of the slice, and the rest of the buffer keeps its contents. In ascendc, the copy fills the first elements
+    along each axis, and the rest of a loaded buffer becomes ``pad_value``; the same holds for a load into a slice that starts
+    at the first element of a matrix in L1. In npuir, a ``T.copy`` can be in the body of ``T.Parallel``, which executes it in
+    each iteration.
 
     Example: ``T.copy(A[row, 0], a)``
 
     Args:
         src: the tile that is read, in GM or on chip.
-        dst: the tile that is written. At most one of ``src`` and ``dst`` is in GM.
-        options: a list is ``size``. ``True`` or ``False`` is ``enable_relu``, and ``transpose`` and ``pad_value`` follow. In
-            npuir an integer is ``coalesced_width``, and ``size`` follows.
-        size: the shape of the tile, one number for each of the last axes; both operands then give its first element.
-        pad_value: the value of elements past the end of the global tensor ``src``; 0 without it.
+        dst: the tile that is written. If both are in GM, the tile is copied through UB.
+        options: further positional arguments: a list is ``size``; a bool is ``enable_relu``, which ``transpose`` and
+            ``pad_value`` can follow; in npuir, an integer is ``coalesced_width``, which ``size`` can follow.
+        size: the shape of the tile, one number for each of the last axes; both operands then give only the first element.
+        pad_value: the value of elements beyond the end of the global tensor ``src``; 0 by default.
         enable_relu: whether negative elements become 0.
         transpose: whether the last two axes are swapped.
         coalesced_width, disable_tma: have no effect.
 
     Raises:
-        TileError: T131, the shapes differ, or neither operand has one; T132, both operands are global tensors; T112, the
-            operands share elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` with a source on chip.
+        TileError: T131, the shapes differ, or neither operand has a shape; T112, the operands share
+            elements; T130, a tile is not inside its buffer on chip; T231, ``pad_value`` is given and the source
+            is on chip, or ``enable_relu`` or ``transpose`` is given and both operands are in GM.
     """
     builder = Builder.running(WHAT)
+    builder.require_kernel(WHAT)
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     if options and isinstance(options[0], (list, tuple)):
         names = ["size"]
@@ -86,14 +91,16 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
                              " pad_value=0.0")
     for name, flag in flags.items():
         if not isinstance(flag, (bool, int)):
-            raise TileError(f"{WHAT}: {name} is {flag!r}", code="T145", help="it is True or False")
+            raise TileError(f"{WHAT}: {name} is {flag!r}", code="T145", help=f"{name} must be True or False")
     relu, transposed = bool(flags["enable_relu"]), bool(flags["transpose"])
 
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
     a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
-    if a.buffer.space == b.buffer.space == "gm":
-        raise TileError(f"{WHAT} from global {a.name} to global {b.name} has no path", code="T132",
-                        help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
+    if a.buffer.space == b.buffer.space == "gm" and (relu or transposed):
+        raise TileError(f"{WHAT} from global {a.name} to global {b.name} goes through UB, which has no "
+                        f"{'transpose' if transposed else 'enable_relu'}", code="T231",
+                        help="copy the tile to a buffer in UB, use "
+                             f"{'T.transpose' if transposed else 'T.tile.relu or T.vrelu'} there, and copy the result to GM")
     check_inside(WHAT, a)
     check_inside(WHAT, b)
     if builder.dialect == "ascendc" and a.buffer.space == "gm" and _is_front(b) and a.ndim == b.ndim:
@@ -103,7 +110,7 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
                         help="copy to another buffer")
     if pad_value is not None and a.buffer.space != "gm":
         raise TileError(f"{WHAT}: pad_value is for elements past the end of a global tensor, and {a.describe()} is on the chip",
-                        code="T231", help="leave it out, or fill the destination first")
+                        code="T231", help="remove pad_value, or fill the destination first")
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
         scaled(builder, WHAT, a, b, "rint")
@@ -123,10 +130,15 @@ def _is_front(memory: Addressable) -> bool:
 
 
 def operand(what: str, role: str, value: object) -> Addressable | Element:
-    """Returns an operand of a copy: a buffer, a slice, or the element that a tile starts at.
+    """Checks an operand of a copy, and returns it: a buffer, a slice, or the first element of a tile.
+
+    Args:
+        what: the name of the call, for messages.
+        role: ``source`` or ``destination``, for messages.
+        value: the argument of the call.
 
     Raises:
-        TileError: T110, it is none of these.
+        TileError: T110, the value is none of these.
     """
     if isinstance(value, Addressable):
         return value
@@ -139,31 +151,31 @@ def operand(what: str, role: str, value: object) -> Addressable | Element:
 
 def extents(builder: Builder, what: str, source: Addressable | Element, target: Addressable | Element, size: object, *,
             transpose: bool = False, corner: bool = False) -> tuple[Addressable, Addressable]:
-    """Returns both operands as tiles of one shape.
+    """Returns the two operands of a copy as tiles of the same shape, apart from a transposition and from loads with padding.
 
     Args:
         builder: the trace.
         what: the name of the call, for messages.
         source, target: the operands.
         size: the argument ``size`` of the call; None without one.
-        transpose: whether the source is transposed.
-        corner: whether a slice of a global tensor may be smaller than the buffer on the other side, or have fewer axes
+        transpose: whether the copy swaps the last two axes.
+        corner: whether a slice of a global tensor can be smaller than the buffer on the other side, or have fewer axes
             (ascendc dialect).
 
     Raises:
-        TileError: T131, the shapes differ, or neither operand has one; T130, a tile is not inside its buffer.
+        TileError: T131, the shapes differ, or neither operand has a shape; T130, a tile is not inside its buffer.
     """
     if size is not None:
         for side in (source, target):
             if isinstance(side, Region):
                 raise TileError(f"{what}: size is given, and the slice {side.describe()} has a size already", code="T131",
-                                help="give the first element of the tile, A[i, j], or leave size out")
+                                help="pass the first element of the tile, A[i, j], in place of the slice; or remove size")
         sizes = sizes_argument(builder, what, size)
         a, b = (_sized(what, side, sizes) for side in (source, target))
         return _squeezed(what, a, b, transpose)
     if isinstance(source, Element) and isinstance(target, Element):
         raise TileError(f"{what} between {source.describe()} and {target.describe()}: neither side has a shape", code="T131",
-                        help="give size=[...], or a buffer or slice on one side")
+                        help="pass size=[...], or a buffer or a slice as one of the operands")
     cornered = corner and not transpose
     if isinstance(source, Element):
         assert isinstance(target, Addressable)
@@ -285,26 +297,27 @@ def _squeezed(what: str, a: Addressable, b: Addressable, transpose: bool) -> tup
     if not transpose and same_shape(x.extents, y.extents):
         return x, y
     raise TileError(f"{what}: source {a.describe()} and destination {b.describe()} have different shapes", code="T131",
-                    help="slice the larger side, or give the start of the tile, as in A[i, j]")
+                    help="slice the larger side, or pass the first element of the tile, as in A[i, j]")
 
 
 def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = None
             ) -> Any:  # a buffer, or with a destination none
     """Return the buffer ``src`` with another shape, or copy it into ``dst``, which has another shape.
 
-    ``T.reshape(src, shape)`` returns a buffer that shares the memory of ``src``. ``T.reshape(src, dst)`` writes ``dst`` and
-    returns None. Both shapes have the same number of elements; ``src`` and ``dst`` have one element type.
+    ``T.reshape(src, shape)`` returns a buffer that shares the memory of ``src``. ``T.reshape(src, dst)`` copies the elements in
+    row-major order to ``dst`` and returns None. Both shapes must have the same number of elements, and ``src`` and ``dst`` the
+    same element type.
 
     Example: ``T.reshape(a, (64, 32))``
 
     Args:
         src: a buffer, or a slice without gaps between its rows.
-        shape: the new shape: positive constants. A buffer in its place is ``dst``.
+        shape: the new shape, which must consist of positive constants; or the buffer ``dst``.
         dst: the buffer that is written.
 
     Raises:
         TileError: T111, the numbers of elements differ, or ``src`` has gaps; T110, ``src`` is not a buffer, or the element
-            types differ; T145, both or neither of ``shape`` and ``dst`` are given.
+            types differ; T145, both ``shape`` and ``dst`` are given, or neither.
     """
     builder = Builder.running("T.reshape")
     if (shape is None) is (dst is None):
@@ -329,8 +342,9 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
 def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None = None) -> Buffer:
     """``T.view``: return a buffer that shares the memory of ``src``, with another shape or element type.
 
-    Without ``shape`` the shape stays, without ``dtype`` the element type. Bits are reinterpreted, not converted. An element
-    type of another width needs a whole buffer in UB, and a shape that has the same number of bytes.
+    Without ``shape``, the shape is unchanged; without ``dtype``, the element type is unchanged. Bits are reinterpreted, not
+    converted. If the new element type has another width, ``src`` must be a whole buffer in UB, and ``shape`` must have the same
+    number of bytes.
 
     Example: ``T.view(a, (64, 32), "int16")``
 
@@ -349,7 +363,7 @@ def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None
 
 
 def _is_whole(memory: Addressable) -> bool:
-    """Whether it is a whole buffer that is in UB, or that may be placed there."""
+    """Whether an operand is a whole buffer that is in UB, or that may be placed there."""
     whole = not isinstance(memory, Region) or memory.covers()
     return memory.buffer.space in ("ub", "shared", "fragment") and whole and isinstance(memory, (Buffer, Region))
 
@@ -361,7 +375,7 @@ def _other_width(builder: Builder, src: Addressable, element: DType, shape: Sequ
     have, wanted = None if count is None else count * src.dtype.nbytes, math.prod(sizes) * element.nbytes
     if len(sizes) != len(shape) or have != wanted:
         raise TileError(f"T.view: {src.describe()} has {have} bytes; {shape_text(shape)} of {element} has {wanted}",
-                        code="T111", help="give a shape of as many bytes, as in T.view(a, (rows, columns), dtype)")
+                        code="T111", help="pass a shape with the same number of bytes: T.view(a, (rows, columns), dtype)")
     builder.require_kernel("T.view")
     value = bits_of(builder.discardable, src.buffer.value, element, sizes)
     seen = Buffer(src.name, element, sizes, src.buffer.space, value, src.buffer.location)
@@ -376,8 +390,8 @@ def vbitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer
 
     Args:
         src: a buffer or a slice.
-        dtype: the element type that the bits are read as.
-        size: the shape of the part that is taken, from the first element of ``src``; all of it without ``size``.
+        dtype: the element type as which the bits are read.
+        size: the shape of the part to view, from the first element of ``src``; without it, all of ``src``.
 
     Raises:
         TileError: T110, the widths differ; T111, a size is not constant.
@@ -386,7 +400,7 @@ def vbitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer
 
 
 def npuir_bitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:
-    """The same as ``T.vbitcast``.
+    """Return a buffer that shares the memory of ``src`` and has another element type of the same width, as ``T.vbitcast``.
 
     Example: ``T.npuir_bitcast(a, "int32")``
     """
@@ -403,7 +417,12 @@ def _bitcast(what: str, src: Tile, dtype: object, size: object) -> Buffer:
 
 
 def bits_as(what: str, memory: Addressable, dtype: object) -> Buffer:
-    """Returns a buffer that shares the memory of a tile and reads its bits as another element type.
+    """Returns a buffer that shares the memory of a tile and reads the tile's bits as another element type of the same width.
+
+    Args:
+        what: the name of the call, for messages.
+        memory: the tile.
+        dtype: the element type.
 
     Raises:
         TileError: T110, the widths differ; T111, a size is not constant.
@@ -428,13 +447,13 @@ def bits_as(what: str, memory: Addressable, dtype: object) -> Buffer:
 def _reshaped(builder: Builder, what: str, src: object, shape: Sequence[object], label: str | None) -> Buffer:
     if not isinstance(src, Addressable):
         raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
-                        help="give a buffer or a slice of one")
+                        help="pass a buffer or a slice of a buffer")
     builder.require_kernel(what)
     sizes: list[int] = []
     for size in shape:
         if not isinstance(size, int) or size <= 0:
             raise TileError(f"{what}: size {size} is not a positive constant", code="T111",
-                            help="on-chip shapes are constants")
+                            help="use positive constants: shapes on chip must be constants")
         sizes.append(size)
     count = math.prod(sizes)
     have = element_count(src)

@@ -1,6 +1,6 @@
-"""Checks of the operands of operations, and how their shapes are matched: unit axes, dense views, overlaps.
+"""Checks the operands of operations, and matches their shapes: axes of size 1, contiguous views, overlaps.
 
-A function's argument ``what`` is the name of the call in messages, such as ``T.copy``; ``role`` names the operand.
+In all functions, the argument ``what`` is the name of the call in messages, such as ``T.copy``; ``role`` names the operand.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from tilelang_npu.traced.scalars import Expr
 
 
 def place_of(value: object) -> Element | None:
-    """The element that a value names: ``buf[i]``, or a name that such an element was assigned to. None for other values."""
+    """Returns the buffer element that a value refers to, or None if it refers to none.
+
+    The value is an element ``buf[i]``, or the value of a name to which such an element was assigned. Scalars of ``T.alloc_var``
+    do not count.
+    """
     if isinstance(value, Element):
         return None if isinstance(value.buffer, Variable) else value
     return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
 def as_memory(what: str, role: str, value: object) -> Addressable:
-    """A buffer or a slice; an element becomes a slice of one element.
+    """Returns an operand as a buffer or a slice; an element ``buf[i]`` becomes a slice of one element.
 
     Raises:
-        TileError: T110, it is none of these.
+        TileError: T110, the value is none of these.
     """
     if isinstance(value, Addressable):
         return value
@@ -49,7 +53,11 @@ def as_memory(what: str, role: str, value: object) -> Addressable:
 
 
 def require_vector_memory(what: str, role: str, memory: Addressable) -> None:
-    """Raises T201 where an operand of vector work is in another memory than UB."""
+    """Checks that an operand of a vector operation is in UB, or in a memory that the compiler can still choose.
+
+    Raises:
+        TileError: T201, the operand is in another memory.
+    """
     place = name_of(memory.buffer.space)
     if memory.buffer.space == "gm" or core_of(memory.buffer.space) == "AIC":
         if memory.buffer.space != "gm":
@@ -64,10 +72,10 @@ def require_vector_memory(what: str, role: str, memory: Addressable) -> None:
 
 
 def scalar_operand(builder: Builder, what: str, role: str, value: object, element: DType) -> SSAValue:
-    """A scalar operand, converted to the element type of the buffers of the operation.
+    """Returns the IR value of a scalar operand, converted to the element type of the operation's buffers.
 
     Raises:
-        TileError: T110, not a scalar, or a constant that the element type does not have.
+        TileError: T110, the value is not a scalar, or the element type cannot represent the constant.
     """
     try:
         given = number(builder, value)
@@ -84,24 +92,32 @@ def scalar_operand(builder: Builder, what: str, role: str, value: object, elemen
 
 
 def is_scalar(value: object) -> bool:
-    """Whether an operand is a scalar, or an element, which counts as a scalar here."""
+    """Whether an operand is a scalar or a buffer element, and not a buffer or a slice."""
     return not isinstance(value, Addressable)
 
 
 def squeezed_axes(memory: Addressable) -> tuple[int, ...]:
-    """The buffer's axes that are not of constant size 1; the last axis where all are."""
+    """Returns the axes of a tile whose size is not the constant 1, as axes of the tile's buffer.
+
+    If there is no such axis, returns the last axis of the tile.
+    """
     sizes = memory.sizes
     found = tuple(axis for axis in memory.kept if not (isinstance(sizes[axis], int) and sizes[axis] == 1))
     return found or memory.kept[-1:] or (len(memory.sizes) - 1,)
 
 
 def with_axes(memory: Addressable, kept: Sequence[int]) -> Addressable:
-    """The same tile with only the axes ``kept``."""
+    """Returns the same tile with only some of its axes.
+
+    Args:
+        memory: the tile.
+        kept: the numbers of the buffer's axes to keep; the tile must have size 1 along the others.
+    """
     return memory if tuple(kept) == memory.kept else Region(memory.buffer, memory.offsets, memory.sizes, kept)
 
 
 def resized(memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
-    """The tile at the same first element with other sizes along the axes of the buffer."""
+    """Returns the tile with the same first element and other sizes, one for each axis of the buffer."""
     old = memory.sizes
     if all(same_extent(a, b) for a, b in zip(old, sizes, strict=True)):
         return memory
@@ -109,19 +125,22 @@ def resized(memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
 
 
 def same_shape(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
-    """Whether two shapes may be equal: no axis is known to differ."""
+    """Whether two shapes are possibly equal: they have the same number of axes, and no pair of sizes is known to differ."""
     return len(left) == len(right) and all(same_extent(a, b) is not False for a, b in zip(left, right, strict=True))
 
 
 def broadcasts(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
-    """Whether a tile of shape ``source`` may be repeated along its axes of size 1 to the shape ``target``."""
+    """Whether a tile of shape ``source`` can possibly be repeated along its axes of size 1 to the shape ``target``.
+
+    Sizes that are not constant are assumed to match.
+    """
     return len(source) == len(target) and all(
         (isinstance(a, int) and a == 1) or same_extent(a, b) is not False for a, b in zip(source, target, strict=True))
 
 
 def is_dense(memory: Addressable) -> bool:
-    """Whether the elements are known to be contiguous in memory."""
-    full = True
+    """Whether the elements of a tile are known to be contiguous in memory."""
+    full = not memory.buffer.has_gaps or memory.buffer.ndim == 1
     for axis in reversed(range(len(memory.buffer.offsets))):
         size, whole = memory.sizes[axis], memory.buffer.sizes[axis]
         if not full and not (isinstance(size, int) and size == 1):
@@ -131,7 +150,7 @@ def is_dense(memory: Addressable) -> bool:
 
 
 def element_count(memory: Addressable) -> int | None:
-    """The number of elements; None where it is not constant."""
+    """Returns the number of elements of a tile; None if it is not constant."""
     count = 1
     for size in memory.extents:
         if not isinstance(size, int):
@@ -141,10 +160,10 @@ def element_count(memory: Addressable) -> int | None:
 
 
 def seen_as(builder: Builder, memory: Addressable, shape: Sequence[Extent]) -> SSAValue:
-    """The memory's value with another shape.
+    """Returns the IR value of a tile, viewed with another shape.
 
-    The shapes differ in axes of size 1, or the memory is dense and both have the same number of elements: the caller has
-    checked it.
+    The caller must have checked that the shapes differ only in axes of size 1, or that the tile is contiguous and both shapes
+    have the same number of elements.
     """
     if len(memory.extents) == len(shape) and all(same_extent(a, b) for a, b in zip(memory.extents, shape, strict=True)):
         return memory.ssa(builder)
@@ -158,7 +177,13 @@ def seen_as(builder: Builder, memory: Addressable, shape: Sequence[Extent]) -> S
 
 
 def view(builder: Builder, source: SSAValue, shape: Sequence[Extent]) -> SSAValue:
-    """``tile.view`` of a value."""
+    """Emits a ``tile.view`` operation that views a memref with another shape, and returns its result.
+
+    Args:
+        builder: the trace.
+        source: the memref.
+        shape: the new shape.
+    """
     kind = source.type
     assert isinstance(kind, MemRefType)
     sizes = [size if isinstance(size, int) else -1 for size in shape]
@@ -167,15 +192,15 @@ def view(builder: Builder, source: SSAValue, shape: Sequence[Extent]) -> SSAValu
 
 
 def bits_of(insert: Callable[[Operation], Operation], source: SSAValue, element: DType, shape: Sequence[int]) -> SSAValue:
-    """The first bytes of a whole buffer as elements of another width.
+    """Emits a view of the first bytes of a whole buffer as elements of another width, and returns the view.
 
-    The caller has checked that the buffer has enough bytes.
+    The caller must have checked that the buffer has enough bytes.
 
     Args:
-        insert: inserts an operation into the IR.
-        source: the buffer, which is dense.
+        insert: inserts an operation into the IR and returns it.
+        source: the memref of the buffer, which must be contiguous.
         element: the new element type.
-        shape: the shape of the result.
+        shape: the shape of the view.
     """
     kind = source.type
     assert isinstance(kind, MemRefType)
@@ -210,7 +235,11 @@ def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribu
 
 
 def overlap(left: Addressable, right: Addressable) -> str:
-    """How two tiles are related: ``same``, ``apart``, ``partial`` (they share some elements) or ``unknown``."""
+    """Returns how the elements of two tiles overlap.
+
+    The result is ``same`` (the same elements), ``apart`` (no common element), ``partial`` (some common elements) or ``unknown``
+    (offsets or sizes that are not constant).
+    """
     if left.buffer.base is not right.buffer.base:
         return "apart"
     if left.buffer.ndim != right.buffer.ndim:
@@ -232,19 +261,24 @@ def overlap(left: Addressable, right: Addressable) -> str:
 
 
 def sizes_argument(builder: Builder, what: str, size: object) -> list[Extent]:
-    """The argument ``size`` as a list of extents.
+    """Checks the argument ``size`` of a call, and returns it as a list of constant or traced sizes.
 
     Raises:
-        TileError: T145, it is not a list.
+        TileError: T145, the argument is not a list.
     """
     if not isinstance(size, (list, tuple)) or not size:
-        raise TileError(f"{what}: size is a list of extents, not {size!r}", code="T145",
+        raise TileError(f"{what}: size must be a list of extents, not {size!r}", code="T145",
                         help="write size=[rows, columns]")
     return [extent(builder, item) for item in size]
 
 
 def right_aligned(what: str, memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
-    """The tile at the memory's first element whose last axes have ``sizes`` and whose other axes have size 1.
+    """Returns the tile with the same first element, the given sizes along its last axes, and size 1 along its other axes.
+
+    Args:
+        what: the name of the call, for messages.
+        memory: the buffer or slice that determines the first element.
+        sizes: the sizes along the last axes of the buffer.
 
     Raises:
         TileError: T131, there are more sizes than axes; T130, a constant size goes past the end of a buffer on chip.
@@ -255,7 +289,7 @@ def right_aligned(what: str, memory: Addressable, sizes: Sequence[Extent]) -> Ad
         given.pop(0)
     if len(given) > rank:
         raise TileError(f"{what}: {len(given)} sizes for {memory.describe()}", code="T131",
-                        help="give one size per axis, or fewer for the last axes")
+                        help="pass one size per axis, or fewer sizes for the last axes")
     found = [1] * (rank - len(given)) + given
     result = Region(memory.buffer, memory.offsets, found, range(rank))
     check_inside(what, result)
@@ -266,7 +300,7 @@ def check_inside(what: str, memory: Addressable) -> None:
     """Checks that a tile with constant bounds is inside its buffer on chip.
 
     Raises:
-        TileError: T130, it is not.
+        TileError: T130, the tile is not inside its buffer.
     """
     buffer: Buffer = memory.buffer
     if buffer.space == "gm":

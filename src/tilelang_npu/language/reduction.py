@@ -1,4 +1,4 @@
-"""Reductions along axes of a tile."""
+"""The functions of ``T`` that reduce a buffer along axes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _along(name: str, result: str) -> Callable[..., Call | None]:
     """The function ``T.<name>``, which reduces along one axis; ``result`` describes what it computes."""
 
     def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: int = -1, *options: object, clear: bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: bool = True) -> Call | None:
+        _refuse_dropped_nan(f"T.{name}", nan_propagate)
         return _reduce_along(name, buffer, out, dim, options, clear, real_shape, size)
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -49,22 +50,24 @@ def _along(name: str, result: str) -> Callable[..., Call | None]:
 
 _ALONG = """
 
-    ``out`` has the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
+    ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
 
     Example: ``NAME(a, out, dim=1)``
 
     Args:
         buffer: the source.
         out: the destination.
-        dim: the axis; negative numbers count from the last. In ascendc, a buffer with three axes whose first one has size 1
-            counts as the matrix that it holds.
-        options: True or False is ``clear``, a list is ``size``.
-        clear: False combines the result with the contents of ``out``.
+        dim: the axis; a negative number counts from the last axis. In ascendc, a buffer with three axes whose first axis has
+            size 1 is treated as a matrix.
+        options: positional arguments: a bool is ``clear``, a list is ``size``.
+        clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, ``out`` shares elements with ``buffer``; T145,
-            arguments; T201, an operand is not in UB.
+        TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
+            there is no such axis; T112, ``out`` shares elements with ``buffer``; T145, the arguments are wrong;
+            T201, an operand is not in UB.
     """
 
 reduce_sum = _along("reduce_sum", "the sum of the elements")
@@ -78,6 +81,12 @@ reduce_bitor = _along("reduce_bitor", "the bitwise or of the elements")
 reduce_bitxor = _along("reduce_bitxor", "the bitwise exclusive or of the elements")
 
 
+def _refuse_dropped_nan(what: str, nan_propagate: object) -> None:
+    if not nan_propagate:
+        raise TileError(f"{what}: nan_propagate=False is not supported", code="T190",
+                        help="a NaN is the result here; replace NaN before, with T.if_then_else and T.isnan in T.Parallel")
+
+
 def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
     """Write the sum of the absolute values along the axis ``dim`` of ``buffer`` to ``out``.
 
@@ -88,38 +97,39 @@ def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) ->
     _reduce("T.reduce_abssum", "abssum", buffer, out, dim, None, clear)
 
 
-def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
+def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, *, nan_propagate: bool = True) -> None:
     """Write the largest absolute value along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``buffer`` is not changed. Arguments and errors are those of ``T.reduce_max``.
 
     Example: ``T.reduce_absmax(a, out, dim=1)``
     """
+    _refuse_dropped_nan("T.reduce_absmax", nan_propagate)
     _reduce("T.reduce_absmax", "absmax", buffer, out, dim, None, clear)
 
 
 def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], reduce_mode: str, size: Sizes | None = None,
            clear: bool = True) -> None:
-    """Reduce ``src`` along the axes ``dims`` by ``reduce_mode``, and write the result to ``dst``.
+    """Reduce ``src`` along the axes ``dims``, and write the result to ``dst``.
 
-    ``dst`` has the shape of ``src`` with size 1 along ``dims``, or without these axes.
+    ``dst`` must have the shape of ``src`` with size 1 along ``dims``, or without these axes.
 
     Example: ``T.reduce(a, out, [1], "sum")``
 
     Args:
         src: the source.
-        dst: the destination; for a mode with an index a pair ``(values, indices)``, of which ``indices`` is int32.
-        dims: one or several axes; negative numbers count from the last.
-        reduce_mode: ``sum``, ``prod``, ``max``, ``min``; ``abssum``, ``absmax`` of absolute values; ``any``, ``all``, which
-            give 1 or 0; ``xori``, ``ori``, ``andi`` of bits; or along one axis ``max_with_index_left``,
-            ``max_with_index_right``, ``min_with_index_left``, ``min_with_index_right``, where ``left`` chooses the first of
-            equal elements, ``right`` the last.
+        dst: the destination; for a mode with an index, a pair ``(values, indices)`` of buffers, where ``indices`` is int32.
+        dims: one axis or several; a negative number counts from the last axis.
+        reduce_mode: the operation: ``sum``, ``prod``, ``max``, ``min``; ``abssum`` and ``absmax`` (of absolute values); ``any``
+            and ``all`` (the result is 1 or 0); ``xori``, ``ori`` and ``andi`` (bitwise); or, along one axis,
+            ``max_with_index_left``, ``max_with_index_right``, ``min_with_index_left`` and ``min_with_index_right``, which also
+            write the index of the first (``left``) or the last (``right``) of equal extremes.
         size: the shape of the part of ``src`` that is reduced; 0 stands for a whole axis.
-        clear: False combines the result with the contents of ``dst``.
+        clear: whether the result replaces the contents of ``dst``; if False, it is combined with them.
 
     Raises:
-        TileError: T110, element types; T111, shapes or axes; T112, ``dst`` shares elements with ``src``; T145, no such mode;
-            T201, an operand is not in UB.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or there is no such axis; T112, ``dst``
+            shares elements with ``src``; T145, there is no such mode; T201, an operand is not in UB.
     """
     if reduce_mode not in _INDEXED:
         _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
@@ -129,15 +139,16 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
                         help="write T.reduce(src, (values, indices), dim, mode), indices int32")
     if not clear:
         raise TileError(f"T.reduce with mode {reduce_mode!r} cannot combine with the contents of the destinations", code="T145",
-                        help="leave clear out")
+                        help="remove clear=False")
     reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
 
 
 def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequence[int] = -1,
                       reduce_mode: str = "max_with_index_left", size: Sizes | None = None) -> None:
-    """Write the extremes of ``src`` along the axis ``dim`` to ``values``, and their indices along it to ``indices`` (int32).
+    """Write the largest or smallest elements of ``src`` along the axis ``dim`` to ``values``, and their indices along the axis
+    to ``indices`` (int32).
 
-    ``reduce_mode`` is one of the modes of ``T.reduce`` with an index; the shapes are those of ``T.reduce``.
+    ``reduce_mode`` is one of the modes of ``T.reduce`` with an index. The shapes are as for ``T.reduce``.
 
     Example: ``T.reduce_with_index(a, out, indices, dim=1)``
 
@@ -159,7 +170,9 @@ def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequenc
 
 
 class AxisError(TileError, ValueError):
-    """A reduction along an axis that the buffer does not have; also a :class:`ValueError`."""
+    """The error of a reduction along an axis that the buffer does not have. It is also a
+    :class:`ValueError`.
+    """
 
 
 def _reduce_along(function: str, source: Tile | Declared, target: Tile | Declared, dim: object, options: tuple[object, ...],
@@ -171,7 +184,7 @@ def _reduce_along(function: str, source: Tile | Declared, target: Tile | Declare
     sizes = [option for option in options if option is not None and not isinstance(option, bool)]
     if len(flags) > 1 or len(sizes) + (real_shape is not None) + (size is not None) > 1:
         raise TileError(f"{what}: clear or the real sizes are given twice", code="T145",
-                        help=f"it is called as {what}(buffer, out, dim=-1, clear=True, real_shape=None)")
+                        help=f"write {what}(buffer, out, dim=-1, clear=True, real_shape=None)")
     clear, real = (flags or [clear])[0], (sizes or [real])[0]
     return _reduce_with_clear(source, target, function, _tile_axis(what, source, dim), clear, real)
 
@@ -218,8 +231,8 @@ def _tile_axis(what: str, source: object, dim: object) -> object:
         return 0 if rank == 2 and dim % 2 == 0 else -1
     assert isinstance(source, Addressable)
     if source.extents[0] != 1:
-        raise TileError(f"{what}: {source.describe()} holds {source.shape[0]} matrices", code="T111",
-                        help="reduce them one by one: slice the first axis")
+        raise TileError(f"{what}: {source.describe()} holds {source.shape[0]} matrices; a call can reduce one", code="T111",
+                        help="reduce the matrices one by one: slice the first axis")
     return dim % 2 - 2
 
 
@@ -228,7 +241,18 @@ _BITS = {"bitand": "andi", "bitor": "ori", "bitxor": "xori"}
 
 
 def reduce_flat(what: str, mode: str, src: Tile, dst: Tile, count: object) -> None:
-    """Writes the reduction of the first ``count`` elements of flat memory to the first element of ``dst``."""
+    """Emits the reduction of the first ``count`` elements of a buffer's flat memory into the first element of ``dst``.
+
+    Args:
+        what: the name of the call, for messages.
+        mode: the reduction mode of the op table, such as ``sum``.
+        src: the source, whose rows follow each other in memory.
+        dst: the destination.
+        count: the number of elements.
+
+    Raises:
+        TileError: T111, there are not ``count`` elements; T201, an operand is not in UB.
+    """
     builder = Builder.running(what)
     source, = leading(builder, what, [as_memory(what, "the input", src)], count)
     target = flattened(builder, what, as_memory(what, "the destination", dst), 1)
@@ -238,7 +262,7 @@ def reduce_flat(what: str, mode: str, src: Tile, dst: Tile, count: object) -> No
 def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: object, clear: bool) -> None:
     builder = Builder.running(what)
     if not isinstance(clear, (bool, int)):
-        raise TileError(f"{what}: clear is {clear!r}", code="T145", help="it is True or False")
+        raise TileError(f"{what}: clear is {clear!r}", code="T145", help="clear must be True or False")
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     entry = _entry(what, _OF_ABSOLUTES.get(mode, mode))
     axes = _axes(what, source, dims)
@@ -247,7 +271,7 @@ def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: 
             wide is None or target.dtype not in (source.dtype, wide, _SUM.get(str(source.dtype)))):
         raise TileError(f"{what}: no reduction of {source.dtype} into {target.dtype}", code="T110",
                         notes=_described(source, target),
-                        help="it works on " + ", ".join(entry.dtypes) + "; both sides have the same type")
+                        help="both must have the same element type, one of " + ", ".join(entry.dtypes))
     combine = ops.operation(entry.combine)
     if not clear and ops.computed_in(combine, target.dtype) is None:
         raise TileError(f"{what}: clear=False combines with the contents of the destination, and {combine.name} does not work "
@@ -264,11 +288,12 @@ def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: 
     if not _matches(target, expected, axes):
         raise TileError(f"{what}: the destination has shape {shape_text(target.extents)}, the result {shape_text(expected)}",
                         code="T111", notes=_described(source, target),
-                        help=f"give it the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
+                        help=f"allocate it with the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
     absolute = mode in _OF_ABSOLUTES
     if absolute and ops.computed_in(ops.operation("abs"), source.dtype) is None:
         raise TileError(f"{what}: there are no absolute values of {source.dtype}", code="T110",
-                        notes=_described(source, target), help="they are of " + ", ".join(ops.operation("abs").dtypes))
+                        notes=_described(source, target),
+                        help="absolute values exist for " + ", ".join(ops.operation("abs").dtypes))
     value = seen_as(builder, target, expected)
     builder.tile_op(tile.ReduceOp(entry.name, source.ssa(builder), value, axes, clear=bool(clear), absolute=absolute), what)
 

@@ -1,7 +1,8 @@
-"""Functions of ``T.tile`` that are AscendC instructions given by repeats and strides, on the flat memory of their operands.
+"""Functions of ``T.tile`` for AscendC instructions that address the flat memory of their operands by repeats and strides.
 
-A repeat is 8 blocks of 32 bytes. Block ``b`` of repeat ``r`` begins at block ``r * repeat_stride + b * block_stride``. A call
-with constant arguments is checked against the size of its operands here; other calls are checked while the kernel runs.
+A repeat is 8 blocks of 32 bytes. Block ``b`` of repeat ``r`` begins at block ``r * repeat_stride + b * block_stride`` of the
+operand. A call with constant arguments is checked against the sizes of its operands when the kernel is traced; other calls are
+checked while the kernel runs.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _numbers(what: str, **given: object) -> dict[str, Extent]:
     """The scalars of a call by role: integers where they are constant, else values of the trace.
 
     Raises:
-        TileError: T110, not an integer; T145, a negative number, or more repeats than an instruction has.
+        TileError: T110, a value is not an integer; T145, a value is negative, or an instruction cannot have this number of
+            repeats.
     """
     builder = Builder.running(what)
     found: dict[str, Extent] = {}
@@ -59,7 +61,7 @@ def _numbers(what: str, **given: object) -> dict[str, Extent]:
         limit = _MOST_REPEATS if role == "repeats" else None
         if isinstance(known, int) and (known < 0 or (limit is not None and known > limit)):
             raise TileError(f"{what}: {role} is {known}", code="T145",
-                            help=f"it is 0 to {limit}" if limit is not None else "it is not negative")
+                            help=f"{role} must be 0 to {limit}" if limit is not None else f"{role} must not be negative")
     return found
 
 
@@ -96,7 +98,7 @@ def _operand(builder: Builder, what: str, role: str, value: object, count: int |
         return flattened(builder, what, memory, count)
     if not is_dense(memory):
         raise TileError(f"{what}: {role} {memory.describe()} has gaps, and the number of elements that the call accesses is "
-                        "not constant", code="T111", help="give it a whole buffer")
+                        "not constant", code="T111", help="pass a whole buffer")
     return memory
 
 
@@ -116,9 +118,10 @@ def _bytes(what: str, value: object) -> int:
 @_function("brcb", "brcb_experiment")
 def _spread(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number, *,
         what: str) -> None:
-    """Repeat each element of ``src`` over one block of 32 bytes of ``dst``; 8 elements for each of ``repeat_times`` repeats.
+    """Fill one block of 32 bytes of ``dst`` with each element of ``src``: 8 elements and 8 blocks in each repeat.
 
-    Writes ``dst``. Strides count blocks.
+    ``repeat_times`` is the number of repeats. The strides are distances in blocks: ``dst_blk_stride`` between the blocks of a
+    repeat, ``dst_repeat_stride`` between repeats. Writes ``dst``.
 
     Example: ``NAME(out, a, 8, 1, 8)``
     """
@@ -131,9 +134,10 @@ def _spread(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, 
 @_function("gatherb")
 def _gather_blocks(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number, dst_rep_stride: Number,
                    *, what: str) -> None:
-    """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 blocks for each repeat.
+    """Write to ``dst`` the blocks of 32 bytes of ``src0`` at the byte offsets in ``offset`` (uint32): 8 blocks in each repeat.
 
-    Strides count blocks.
+    ``repeat_time`` is the number of repeats. The strides are distances in blocks: ``dst_blk_stride`` between the blocks of a
+    repeat, ``dst_rep_stride`` between repeats.
 
     Example: ``NAME(out, a, offsets, 4, 1, 8)``
     """
@@ -160,11 +164,12 @@ def _reduce_repeats(what: str, dst: Tile, src: Tile, mask: Number, repeattimes: 
 @_function("wholereducemax", "wholereducemin")
 def _extreme_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
                         srcrepstride: Number, ReduceOrder: str = ORDERS[0], *, what: str) -> None:
-    """Write the extreme of the first ``mask`` elements of each repeat, and its index in the repeat, to ``dst``.
+    """Write the largest (``wholereducemax``) or smallest (``wholereducemin``) of the first ``mask`` elements of each repeat of
+    ``src``, and its index in the repeat, to ``dst``.
 
-    The index is an integer of the element's width, stored as its bits. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
-    ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. The strides of ``src`` count blocks of 32 bytes, ``dstrepstride``
-    counts results.
+    The index is an integer as wide as the elements, whose bits are stored. ``ReduceOrder`` is ``"ORDER_VALUE_INDEX"``,
+    ``"ORDER_INDEX_VALUE"`` or ``"ORDER_ONLY_VALUE"``. ``repeattimes`` is the number of repeats. ``srcblkstride`` and
+    ``srcrepstride`` are distances in blocks of 32 bytes, ``dstrepstride`` is the distance of results in results.
 
     Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
     """
@@ -174,9 +179,10 @@ def _extreme_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number,
 @_function("wholereducesum")
 def _sum_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
                     srcrepstride: Number, *, what: str) -> None:
-    """Write the sum of the first ``mask`` elements of each repeat to ``dst``.
+    """Write the sum of the first ``mask`` elements of each repeat of ``src`` to ``dst``.
 
-    The strides of ``src`` count blocks of 32 bytes, ``dstrepstride`` counts results.
+    ``repeattimes`` is the number of repeats. ``srcblkstride`` and ``srcrepstride`` are distances in blocks of 32 bytes,
+    ``dstrepstride`` is the distance of results in results.
 
     Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
     """
@@ -186,9 +192,10 @@ def _sum_of_repeats(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dst
 @_function("block_reduce_max", "block_reduce_min", "block_reduce_sum")
 def _reduce_blocks(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride: Number,
                    srcRepStride: Number, *, what: str) -> None:
-    """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results for each repeat.
+    """Reduce each block of 32 bytes of ``src`` to one element of ``dst``: 8 results in each repeat.
 
-    The first ``mask`` elements of a repeat take part. The strides of ``src`` count blocks, ``dstPepStride`` counts 8 results.
+    Only the first ``mask`` elements of a repeat are reduced. ``repeat`` is the number of repeats. ``srcBlkStride`` and
+    ``srcRepStride`` are distances in blocks, ``dstPepStride`` is the distance of a repeat's results in units of 8 results.
     Writes ``dst``.
 
     Example: ``NAME(out, a, 4, 64, 1, 1, 8)``
@@ -206,11 +213,12 @@ def _reduce_blocks(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStr
 @_function("bilinear_interpolation")
 def _bilinear(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat: Number, repeat_mode: bool,
               dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number, *, what: str) -> None:
-    """Write to ``dst`` ``v_repeat`` weighted sums of ``h_repeat`` repeats each.
+    """Write ``v_repeat`` weighted sums to ``dst``, each of ``h_repeat`` repeats of ``src0``.
 
-    A repeat is the 8 blocks of ``src0`` at the byte offsets ``src0_offset``, times its weight in ``src1``; with ``repeat_mode``
-    each block has a weight of its own. ``mask`` elements of each sum are written; ``v_r_offset`` is the distance between sums
-    in elements, ``dst_blk_stride`` the distance between blocks of a sum in blocks.
+    A repeat consists of the 8 blocks of ``src0`` at the next 8 byte offsets in ``src0_offset``, multiplied by the next weight
+    in ``src1``; with ``repeat_mode``, each of the 8 blocks is multiplied by a separate weight. The first ``mask`` elements of
+    each sum are written. ``v_r_offset`` is the distance of sums in ``dst`` in elements, ``dst_blk_stride`` the distance of the
+    blocks of a sum in blocks.
 
     Example: ``NAME(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
     """
@@ -227,26 +235,28 @@ def _bilinear(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: 
 
 @_function("init_sort_buf")
 def _sort_buffer(buffer: Tile, num: Number, rsv: Number, *, what: str) -> None:
-    """Write ``num`` elements of pairs that sort after all others to ``buffer``: the value -inf, and an index with all bits set.
+    """Fill the first ``num`` elements of ``buffer`` with pairs that sort after all others: the value -inf, and an index with
+    all bits set.
 
-    ``num`` is a multiple of 64, ``rsv`` is 0.
+    ``num`` must be a multiple of 64, and ``rsv`` must be 0.
 
     Example: ``NAME(pairs, 128, 0)``
     """
     given = _numbers(what, num=num)
     count = given["num"]
     if not isinstance(rsv, int) or rsv != 0:
-        raise TileError(f"{what}: rsv is {rsv}", code="T145", help="nothing uses it: pass 0")
+        raise TileError(f"{what}: rsv is {rsv}", code="T145", help="rsv must be 0: the argument is not used")
     if isinstance(count, int) and (count <= 0 or count % 64):
-        raise TileError(f"{what}: {count} elements", code="T111", help="it fills whole groups of 64 elements")
+        raise TileError(f"{what}: num is {count}", code="T111", help="num must be a positive multiple of 64 elements")
     _emit(what, "init_sort_buf", buffer, [], count if isinstance(count, int) else None, given)
 
 
 @_function("fill_experiment")
 def _fill(dst: Tile, value: Number, mask: Sequence[int], repeatTimes: Number, dstBlockStride: Number, dstRepeatStride: Number,
           *, what: str) -> None:
-    """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set. Strides count blocks of 32
-    bytes.
+    """Write ``value`` to the elements of each repeat of ``dst`` whose bit in ``mask[0]`` is set.
+
+    ``repeatTimes`` is the number of repeats. The strides are distances in blocks of 32 bytes.
 
     Example: ``NAME(out, 0.0, [255, 0], 4, 1, 8)``
     """
@@ -266,13 +276,14 @@ def _gather_bits(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, 
                  Sequence[Number], rsvdCnt: Number, *, what: str) -> None:
     """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to the beginning of ``dst``, without gaps.
 
-    ``GatherMaskParams`` are the block stride, the number of repeats, the repeat stride and the repeat stride of the pattern, in
-    blocks. With ``reduceMode`` the first ``mask`` elements of a repeat take part, else all. ``rsvdCnt`` is 0.
+    ``GatherMaskParams`` is a list of four numbers: the block stride of ``src0``, the number of repeats, the repeat stride of
+    ``src0`` and the repeat stride of ``src1Pattern``. Strides are distances in blocks. With ``reduceMode``, only the first
+    ``mask`` elements of a repeat are considered, else all elements. ``rsvdCnt`` must be 0.
 
     Example: ``NAME(out, a, pattern, True, 64, [1, 1, 8, 8], 0)``
     """
     if not isinstance(rsvdCnt, int) or rsvdCnt != 0:
-        raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="nothing uses it: pass 0")
+        raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="rsvdCnt must be 0: the argument is not used")
     blocks, repeats, strides, pattern_stride = GatherMaskParams
     given = _numbers(what, mask=mask, block_stride=blocks, repeats=repeats, repeat_stride=strides,
                      pattern_stride=pattern_stride)
@@ -283,7 +294,7 @@ def _gather_bits(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, 
 def _sum_repeats(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number, *, what: str) -> None:
     """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
 
-    ``srcRepStride`` counts blocks of 32 bytes.
+    ``repeatTime`` is the number of repeats, ``srcRepStride`` the distance of repeats in blocks of 32 bytes.
 
     Example: ``NAME(out, a, 64, 4, 8)``
     """
@@ -296,8 +307,8 @@ def _sum_repeats(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepS
 def _sum_rows(dst: Tile, src: Tile, sumParams: Sequence[Number], *, what: str) -> None:
     """Write the sum of each row of ``src`` to ``dst``.
 
-    ``sumParams`` are the number of rows, the distance between rows in elements, and the number of elements of a row that are
-    added.
+    ``sumParams`` is a list: the number of rows, the distance between rows in elements, and the number of elements of each row
+    that are added.
 
     Example: ``NAME(out, a, [4, 64, 64])``
     """
@@ -358,9 +369,9 @@ def _sub(dst: Tile, src0: Operand, src1: Operand, count: Number, *, what: str) -
 
 @cache
 def function(name: str) -> Callable[..., None]:
-    """Returns the function ``T.<name>``; ``name`` begins with ``tile.``.
+    """Returns the function ``T.<name>`` of this module, where ``name`` begins with ``tile.``.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no such function.
     """
     return function_of(name, _BODIES[name.removeprefix("tile.")])

@@ -1,7 +1,8 @@
-"""Functions of scalars: Python numbers and sizes are computed on the host, traced values become operations of the kernel.
+"""Functions of scalars in ``T``.
 
-Where a name is also a vector operation (``T.exp``, ``T.max``), a call with inputs and a destination is that operation:
-``T.exp(source, destination)``.
+A function of Python numbers or sizes is computed on the host. A function of a value of the kernel becomes an operation of the
+kernel. Some names are also vector operations (``T.exp``, ``T.max``): a call with buffers and a destination, such as
+``T.exp(source, destination)``, is the vector operation.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class OfOne(Protocol):
-    """The type of a function of one scalar; many of them are a vector operation when they are called with a destination."""
+    """The type of a function of one scalar. Many of these functions are a vector operation if they are called with a source and
+    a destination buffer.
+    """
 
     @overload
     def __call__(self, value: float, /) -> float: ...
@@ -37,7 +40,9 @@ class OfOne(Protocol):
 
 
 class OfTwo(Protocol):
-    """The type of a function of two scalars; some of them are a vector operation when they are called with a destination."""
+    """The type of a function of two scalars. Some of these functions are a vector operation if they are called with two sources
+    and a destination buffer.
+    """
 
     @overload
     def __call__(self, left: int, right: int, /) -> Integer: ...
@@ -61,10 +66,10 @@ def assert_(condition: object, message: str = "") -> None:
     Example: ``T.assert_(M % 128 == 0, "M is a multiple of 128")``
 
     Raises:
-        TileError: T148, the condition does not hold; T190, it is known on the device only, which cannot report it.
+        TileError: T148, the condition is false; T190, the condition is computed on the device, which cannot report it.
     """
     if _traced(condition) or isinstance(condition, Sym):
-        raise TileError("T.assert_ of a value that is known on the device only", code="T190",
+        raise TileError("T.assert_ of a value that is known only on the device is not supported", code="T190",
                         location=user_location(), help="check it on the host before the call, or T.print it")
     if not condition:
         raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=user_location(),
@@ -76,7 +81,7 @@ def ceildiv(left: int, right: int) -> int: ...
 @overload
 def ceildiv(left: Whole, right: Whole) -> Whole: ...
 def ceildiv(left: Whole, right: Whole) -> Whole:
-    """Return ``left / right`` of integers, rounded up.
+    """Return the quotient ``left / right`` of two integers, rounded up.
 
     Example: ``T.ceildiv(M, 128)``
     """
@@ -88,7 +93,7 @@ def floordiv(left: int, right: int) -> int: ...
 @overload
 def floordiv(left: Whole, right: Whole) -> Whole: ...
 def floordiv(left: Whole, right: Whole) -> Whole:
-    """Return ``left / right`` of integers, rounded toward minus infinity.
+    """Return the quotient ``left / right`` of two integers, rounded toward minus infinity.
 
     Example: ``T.floordiv(M, 128)``
     """
@@ -112,7 +117,7 @@ def truncdiv(left: int, right: int) -> int: ...
 @overload
 def truncdiv(left: Whole, right: Whole) -> Whole: ...
 def truncdiv(left: Whole, right: Whole) -> Whole:
-    """Return ``left / right`` of integers, rounded toward zero.
+    """Return the quotient ``left / right`` of two integers, rounded toward zero.
 
     Example: ``T.truncdiv(n, 2)``
     """
@@ -139,11 +144,11 @@ def truncmod(left: Whole, right: Whole) -> Whole:
 
 
 class Integer(int):
-    """An integer with a property ``value``, which scripts read as they do of TVM's constants."""
+    """An integer with a property ``value``, as TVM's integer constants have, for scripts that read it."""
 
     @property
     def value(self) -> int:
-        """The integer."""
+        """The integer as an ``int``."""
         return int(self)
 
 
@@ -174,8 +179,8 @@ def _vector(name: str) -> Callable[..., object]:
     return vector.function(name)
 
 
-min = _extreme("min", min, smaller)  # noqa: A001  (the language's name)
-max = _extreme("max", max, larger)  # noqa: A001  (the language's name)
+min = _extreme("min", builtins.min, smaller)  # noqa: A001  (the language's name)
+max = _extreme("max", builtins.max, larger)  # noqa: A001  (the language's name)
 
 
 def _function(name: str, host: Callable[[float], float], doc: str, operation: str | None) -> OfOne:
@@ -205,14 +210,14 @@ log = _function("log", math.log, "the natural logarithm", "ln")
 log2 = _function("log2", math.log2, "the logarithm to base 2", "log2")
 sqrt = _function("sqrt", math.sqrt, "the square root", "sqrt")
 rsqrt = _function("rsqrt", lambda value: 1.0 / math.sqrt(value), "the reciprocal of the square root", "rsqrt")
-abs = _function("abs", abs, "the absolute value", "abs")  # noqa: A001  (the language's name)
+abs = _function("abs", builtins.abs, "the absolute value", "abs")  # noqa: A001  (the language's name)
 sin = _function("sin", math.sin, "the sine", "sin")
 cos = _function("cos", math.cos, "the cosine", "cos")
 tanh = _function("tanh", math.tanh, "the hyperbolic tangent", "tanh")
 erf = _function("erf", math.erf, "the error function", "erf")
 floor = _function("floor", math.floor, "the largest integer that is not greater", None)
 ceil = _function("ceil", math.ceil, "the smallest integer that is not less", None)
-round = _function("round", round, "the nearest integer, ties to even,", None)  # noqa: A001  (the language's name)
+round = _function("round", builtins.round, "the nearest integer, ties to even,", None)  # noqa: A001  (the language's name)
 trunc = _function("trunc", math.trunc, "the integer part", None)
 
 
@@ -231,9 +236,9 @@ fabs = abs
 nearbyint = round
 
 
-def _of_two(name: str, host: Callable[[float, float], float], doc: str) -> Callable[[Any, Any], Any]:  # as math's
-    def function(left: Any, right: Any) -> float | Scalar:  # so that host takes what is neither traced nor a size
-        if _traced(left, right) or isinstance(left, Sym) or isinstance(right, Sym):
+def _of_two(name: str, host: Callable[[float, float], float], doc: str) -> Callable[[Number, Number], float | Scalar]:
+    def function(left: Number, right: Number) -> float | Scalar:
+        if isinstance(left, (TracedValue, Sym)) or isinstance(right, (TracedValue, Sym)):
             return Trace.running(f"T.{name}").math_of_two(name, left, right)
         return host(left, right)
 
@@ -268,8 +273,8 @@ def isnan(value: float, /) -> bool: ...
 def isnan(value: Scalar, /) -> bool | Scalar: ...
 @overload
 def isnan(src: Tile, dst: Tile, /) -> None: ...
-def isnan(*operands: Any) -> Any:  # of one operand a truth value, of two none
-    """Return whether a scalar is NaN; ``T.isnan(src, dst)`` is ``T.visnan``.
+def isnan(*operands: Any) -> object:  # of one operand a truth value, of two none
+    """Return whether a scalar is NaN; ``T.isnan(src, dst)`` with buffers is ``T.visnan``.
 
     Example: ``T.isnan(x)``
     """
@@ -287,8 +292,8 @@ def isinf(value: float, /) -> bool: ...
 def isinf(value: Scalar, /) -> bool | Scalar: ...
 @overload
 def isinf(src: Tile, dst: Tile, /) -> None: ...
-def isinf(*operands: Any) -> Any:  # as isnan
-    """Return whether a scalar is an infinity; ``T.isinf(src, dst)`` is ``T.visinf``.
+def isinf(*operands: Any) -> object:  # as isnan
+    """Return whether a scalar is an infinity; ``T.isinf(src, dst)`` with buffers is ``T.visinf``.
 
     Example: ``T.isinf(x)``
     """
@@ -323,7 +328,7 @@ clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(),
 
 
 def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """Return ``value << amount`` of integers.
+    """Return the integer ``value << amount``.
 
     Example: ``T.shift_left(n, 2)``
     """
@@ -331,7 +336,7 @@ def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
 
 
 def shift_right(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """Return ``value >> amount`` of integers.
+    """Return the integer ``value >> amount``.
 
     Example: ``T.shift_right(n, 2)``
     """
@@ -359,8 +364,8 @@ def bitwise_not(value: int, /) -> int: ...
 def bitwise_not(value: Scalar, /) -> Scalar: ...
 @overload
 def bitwise_not(src: Tile, dst: Tile, /) -> None: ...
-def bitwise_not(*operands: Any) -> Any:  # of one operand its complement, of two none
-    """Return the bitwise complement of an integer; ``T.bitwise_not(src, dst)`` is ``T.vbitwise_not``.
+def bitwise_not(*operands: Any) -> object:  # of one operand its complement, of two none
+    """Return the bitwise complement of an integer; ``T.bitwise_not(src, dst)`` with buffers is ``T.vbitwise_not``.
 
     Example: ``T.bitwise_not(n)``
     """
@@ -371,8 +376,9 @@ def bitwise_not(*operands: Any) -> Any:  # of one operand its complement, of two
 def clamp(dst: Number, min_val: Number, max_val: Number) -> Any: ...
 @overload
 def clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None: ...
-def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar, of four none
-    """``T.clamp(value, low, high)``: return a scalar limited to a range; ``T.clamp(src, dst, low, high)`` is ``T.vclamp``.
+def clamp(*operands: Any, **keywords: object) -> object:  # of three operands a scalar, of four none
+    """Return a scalar limited to a range: ``T.clamp(value, low, high)``; ``T.clamp(src, dst, low, high)`` with buffers is
+    ``T.vclamp``.
 
     Example: ``T.clamp(x, 0.0, 6.0)``
     """
@@ -385,14 +391,18 @@ def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar
     return min(max(values[0], values[1]), values[2])
 
 
-def reinterpret(dtype: ElementType, value: Number) -> Scalar:
+def reinterpret(dtype: ElementType | Number, value: ElementType | Number) -> Scalar:
     """Return the bits of the scalar ``value`` read as another element type of the same width.
+
+    The arguments can also be in the order of TileLang for GPUs: ``T.reinterpret(x, "int32")``.
 
     Example: ``T.reinterpret("int32", x)``
 
     Raises:
         TileError: T110, the widths differ, or ``value`` is not a scalar.
     """
+    if isinstance(dtype, (TracedValue, int, float, Sym)):
+        dtype, value = value, dtype
     kind = element_type(dtype, "T.reinterpret")
     if not isinstance(value, (TracedValue, int, float, Sym)):
         raise TileError(f"T.reinterpret takes a scalar, not {shown(value)}", code="T110",
@@ -438,8 +448,8 @@ def sigmoid(value: float | Scalar) -> float | Scalar:
 def pow(base: Number, exponent: Number, /) -> Any: ...  # noqa: A001  (the language's name)
 @overload
 def pow(src0: Operand, src1: Operand, dst: Tile, /) -> None: ...  # noqa: A001  (the language's name)
-def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three operands none)
-    """Return ``base ** exponent`` of scalars; ``T.pow(src0, src1, dst)`` is ``T.vpow``.
+def pow(*operands: Any) -> object:  # noqa: A001  (the language's name; of three operands none)
+    """Return ``base ** exponent`` of two scalars; ``T.pow(src0, src1, dst)`` with buffers is ``T.vpow``.
 
     Example: ``T.pow(x, 2.0)``
     """
@@ -452,9 +462,9 @@ def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three op
 
 
 def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of the two, of any type
-    """Return ``chosen`` if ``condition`` holds, else ``other``.
+    """Return ``chosen`` if ``condition`` is true, else ``other``.
 
-    In the source of a kernel only the chosen argument is evaluated, also at each point of ``T.Parallel``.
+    In the source of a kernel, only the returned argument is evaluated; in ``T.Parallel`` this holds for each iteration.
 
     Example: ``T.if_then_else(n < 64, x, 0.0)``
     """
@@ -462,7 +472,7 @@ def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of t
 
 
 def Select(condition: object, chosen: Any, other: Any) -> Any:  # as if_then_else
-    """Return ``chosen`` if ``condition`` holds, else ``other``; both are evaluated.
+    """Return ``chosen`` if ``condition`` is true, else ``other``; both arguments are evaluated.
 
     Example: ``T.Select(n < 64, x, 0.0)``
     """
@@ -485,7 +495,7 @@ def _logical(name: str, operands: tuple[object, ...], stops: bool) -> bool | Sca
 
 
 def And(*operands: object) -> bool | Scalar:
-    """Return whether all conditions hold; all are evaluated.
+    """Return whether all conditions are true; all conditions are evaluated.
 
     Example: ``T.And(n > 0, n < 64)``
     """
@@ -493,7 +503,7 @@ def And(*operands: object) -> bool | Scalar:
 
 
 def Or(*operands: object) -> bool | Scalar:
-    """Return whether any condition holds; all are evaluated.
+    """Return whether at least one condition is true; all conditions are evaluated.
 
     Example: ``T.Or(n < 0, n > 64)``
     """
@@ -501,7 +511,7 @@ def Or(*operands: object) -> bool | Scalar:
 
 
 def Not(operand: object) -> bool | Scalar:
-    """Return whether the condition does not hold.
+    """Return whether a condition is false.
 
     Example: ``T.Not(n > 0)``
     """
@@ -513,7 +523,8 @@ def Not(operand: object) -> bool | Scalar:
 def cast(value: Any, dtype: ElementType) -> Any:  # a number of the host, or a scalar of the trace
     """Return a scalar converted to another element type.
 
-    Floats lose their fraction when they become integers, integers wrap, and floats round to nearest even.
+    A float that becomes an integer loses its fraction, an integer that does not fit wraps around, and a float that becomes a
+    narrower float is rounded to nearest even.
 
     Example: ``T.cast(x, "float16")``
     """
@@ -525,7 +536,7 @@ def cast(value: Any, dtype: ElementType) -> Any:  # a number of the host, or a s
 
 
 def Cast(dtype: ElementType, value: Any) -> Any:  # as cast
-    """The same as ``T.cast``, with the element type first.
+    """Return a scalar converted to another element type; the same as ``T.cast`` with the arguments exchanged.
 
     Example: ``T.Cast("float16", x)``
     """

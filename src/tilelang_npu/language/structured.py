@@ -1,11 +1,12 @@
 """Operations that move, scan, sort or generate data, atomic additions and debug output.
 
-Each function below is entered under the names that it has in ``T``. The keyword ``what`` is the name that the kernel called,
-for messages; :func:`function` fills it in.
+Each function with the decorator ``_function`` is the implementation of the functions of ``T`` that the decorator names. Its
+keyword ``what`` is the name under which the kernel has called it, for messages; :func:`function` passes it.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -34,8 +35,9 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
-from tilelang_npu.language.table_functions import from_table, function_of
-from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
+from tilelang_npu.language.table_functions import bound, from_table, function_of
+from tilelang_npu.ops import DType, Elementwise, MemoryMove, Refused, Shape, Structured
+from tilelang_npu.target import GM, name_of
 from tilelang_npu.traced.buffers import Addressable, Buffer, Operand, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import extent, number
@@ -61,15 +63,15 @@ def _shape(memory: Addressable) -> Shape:
 
 def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
          contract: Mapping[str, object] | None = None) -> None:
-    """Checks a call against its entry of the op table and emits it.
+    """Checks the operands of an operation against the operation's entry in the op table, and emits the operation.
 
     Args:
         what: the name of the call, for messages.
-        name: the entry.
-        outputs: the destinations.
-        inputs: buffers, and scalars as values of the IR.
-        facts: attributes of the operation.
-        contract: facts that only the check needs.
+        name: the name of the operation in the op table.
+        outputs: the destination buffers.
+        inputs: the input buffers, and scalars as IR values.
+        facts: the attributes of the operation.
+        contract: further values that only the check needs.
 
     Raises:
         TileError: as :func:`checked`.
@@ -82,11 +84,16 @@ def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[objec
 
 def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
             contract: Mapping[str, object] | None = None) -> tuple[list[Addressable], list[Addressable | SSAValue]]:
-    """The destinations and inputs of a call, checked against its entry of the op table.
+    """Checks the operands of an operation against the operation's entry in the op table, and returns them as tiles.
+
+    The arguments are those of :func:`call`.
+
+    Returns:
+        The destinations and the inputs.
 
     Raises:
-        TileError: T110, an element type; T111, a shape; T112, operands share elements; T145, an argument; T201, an operand is
-            not in UB.
+        TileError: T110, an element type is not supported; T111, a shape does not fit; T112, operands share elements; T145, an
+            attribute is wrong; T201, an operand is not in UB.
     """
     entry = ops.operation(name)
     assert isinstance(entry, Structured)
@@ -105,24 +112,39 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
     except Refused as broken:
         raise TileError(f"{what}: {broken.problem}", code=broken.code, notes=notes, help=broken.advice) from None
     for source in buffers:
-        require_vector_memory(what, "input", source)
+        _require_memory(what, entry, "input", source)
         for target in outs:
             how = overlap(source, target)
             if how == "partial" or (how == "same" and not entry.in_place):
                 raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
                                 notes=notes, help="write to another buffer")
     for place, target in enumerate(outs):
-        require_vector_memory(what, "the destination", target)
+        _require_memory(what, entry, "the destination", target)
         if any(overlap(target, other) in ("same", "partial") for other in outs[:place]):
             raise TileError(f"{what}: the destination {target.describe()} shares elements with another destination",
                             code="T112", notes=notes, help="give each destination its own buffer")
     return outs, ins
 
 
+def _require_memory(what: str, entry: Structured, role: str, memory: Addressable) -> None:
+    """Raises T201 where an operand is in another memory than UB, or than the end of the path that a move takes."""
+    if not isinstance(entry, MemoryMove):
+        require_vector_memory(what, role, memory)
+        return
+    row = entry.path_row
+    end = row.source if role == "input" else row.target
+    if end != GM:
+        require_vector_memory(what, role, memory)
+    elif memory.buffer.space != GM:
+        raise TileError(f"{what}: {role} {memory.describe()} is in {name_of(memory.buffer.space)}, and {entry.name} moves data "
+                        f"from {name_of(row.source)} to {name_of(row.target)}", code="T201",
+                        help="pass a tensor parameter of the kernel, or a slice of it")
+
+
 def _index(builder: Builder, what: str, role: str, value: object) -> SSAValue:
     if isinstance(value, float):
         if not value.is_integer():
-            raise TileError(f"{what}: {role} is {value}, not an integer", code="T145", help="give a whole number")
+            raise TileError(f"{what}: {role} is {value}, not an integer", code="T145", help="pass an integer")
         value = int(value)
     return builder.index(value)
 
@@ -164,65 +186,87 @@ def _axis(value: int, memory: Addressable) -> int:
 
 @_function("gather")
 def _gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None, *, what: str) -> None:
-    """Write ``src[..., indices]`` to ``dst``: each index chooses an element along the last axis of ``src``.
+    """Write ``src[..., indices]`` to ``dst``: each index selects an element along the last axis of ``src``.
 
-    ``indices`` is int32 or int16 and has the shape of ``dst``. ``size`` is the shape of the part that is computed.
+    ``indices`` must be int32 or int16 and have the shape of ``dst``. ``size`` is the shape of the part that is computed.
 
     Example: ``NAME(table, out, indices)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, ``dst`` shares elements with an input; T502, while the kernel runs,
-            an index is outside ``src``.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, ``dst`` shares elements with an
+            input; T502, while the kernel runs, an index is outside ``src``.
     """
     source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
     call(what, "gather", [target], [source, places])
 
 
 @_function("transpose")
-def _transpose(src: Tile, dst: Tile, permutation: Sequence[int], size: Sizes | None = None, *, what: str) -> None:
+def _transpose(src: Tile, dst: Tile, permutation: Sequence[int] | None = None, size: Sizes | None = None, *, what: str) -> None:
     """Write ``src`` to ``dst`` with two of its axes swapped.
 
-    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``. ``size`` is the shape of the part that is
-    computed.
+    ``permutation[i]`` is the axis of ``src`` that becomes axis ``i`` of ``dst``; without it, the last two axes are swapped.
+    ``size`` is the shape of the part that is computed.
 
     Example: ``NAME(a, out, [1, 0])``
 
     Raises:
-        TileError: T110, element types; T111, shapes or more than two axes change; T112, shared elements; T145, not a
-            permutation.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or more than two axes change; T112, the
+            destination shares elements with an input; T145, not a permutation.
     """
     source, target = _cut(what, _buffers(what, src, dst), size)
+    if permutation is None and source.ndim >= 2:
+        permutation = [*range(source.ndim - 2), source.ndim - 1, source.ndim - 2]
     if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
         raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
-                        help="a list of axes, such as [1, 0]")
+                        help="the permutation must be a list of axes, such as [1, 0]")
     call(what, "transpose", [target], [source], {"permutation": list(permutation)})
 
 
 @_function("cumsum")
 def _cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False, *, what: str) -> None:
-    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse`` the sum begins at the last
+    """Write the cumulative sum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, the sum starts at the last
     element.
 
-    ``dst`` has the shape of ``src``; without ``dst`` the result replaces ``src``.
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``.
 
     Example: ``NAME(a, out, dim=1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, operands that overlap in part.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the operands overlap partly.
     """
     source, target = _buffers(what, src, src if dst is None else dst)
     facts: dict[str, Fact] = {"dim": _axis(dim, source)}
     call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
 
 
+@_function("cummax")
+def _cummax(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False, *, what: str) -> None:
+    """Write the cumulative maximum of ``src`` along the axis ``dim`` to ``dst``; with ``reverse``, it starts at the last
+    element.
+
+    ``dst`` must have the shape of ``src``; without ``dst``, the result replaces ``src``. From a NaN on, the result is NaN.
+
+    Example: ``NAME(a, out, dim=1)``
+
+    Raises:
+        TileError: as ``T.cumsum``.
+    """
+    source, target = _buffers(what, src, src if dst is None else dst)
+    facts: dict[str, Fact] = {"dim": _axis(dim, source)}
+    call(what, "cummax", [target], [source], {**facts, "reverse": True} if reverse else facts)
+
+
 @_function("arange")
 def _arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0, *, what: str) -> None:
-    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``; one stride for each axis.
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to element ``[i, j, ...]`` of ``dst``.
+
+    ``strides`` must have one integer for each axis of ``dst``.
 
     Example: ``NAME(out, [64, 1], 0)``
 
     Raises:
-        TileError: T110, element types; T111, the number of strides; T145, a number that is not whole.
+        TileError: T110, an element type is not supported; T111, the number of strides is wrong; T145, an argument is not an
+            integer.
     """
     builder = Builder.running(what)
     given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
@@ -234,17 +278,18 @@ def _arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0, *
 def _interleave(*operands: Tile, channel_nums: int = 2, size: Sizes | None = None, what: str) -> None:
     """``NAME(src0, src1, dst)``: write the elements of two sources alternately along the last axis of ``dst``.
 
-    The last axis of ``dst`` is twice as long. ``channel_nums`` is 2; ``size`` is the shape of the part of each source that is
-    computed.
+    The last axis of ``dst`` must be twice as long as those of the sources. ``channel_nums`` must be 2. ``size`` is the shape of
+    the part of each source that is used.
 
     Example: ``NAME(a, b, out)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
     _two(what, channel_nums)
     if len(operands) != 3:
-        raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
+        raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="pass two sources, then the destination")
     *sources, target = _buffers(what, *operands)
     (target,) = _cut(what, [target], _with_axis(size, -1, lambda last: last * 2))
     call(what, "interleave", [target], _cut(what, sources, size))
@@ -256,19 +301,21 @@ def _deinterleave(src: Tile, *targets: Tile, channel_nums: int = 2, size: Sizes 
     """``NAME(src, even, odd)``: write the elements at even indices of the last axis to one buffer, those at odd indices to
     another.
 
-    Each destination is half as long as ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or ``"CHANNEL_1"`` (odd) there is
-    one destination. ``channel_nums`` is 2; ``size`` is the shape of the part of ``src`` that is computed.
+    The last axis of each destination must be half as long as that of ``src``. With ``index_mode`` ``"CHANNEL_0"`` (even) or
+    ``"CHANNEL_1"`` (odd), there is only one destination. ``channel_nums`` must be 2. ``size`` is the shape of the part of
+    ``src`` that is used.
 
     Example: ``NAME(a, even, odd)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, another number of buffers or channels.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, the number of buffers or channels is wrong.
     """
     _two(what, channel_nums)
     source, *places = _buffers(what, src, *targets)
     if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
         raise TileError(f"{what}: {len(places)} destinations with index_mode {index_mode!r}", code="T145",
-                        help="ALL_CHANNELS has two destinations, CHANNEL_0 and CHANNEL_1 have one")
+                        help="ALL_CHANNELS must have two destinations, CHANNEL_0 and CHANNEL_1 one")
     places = _cut(what, places, _with_axis(size, -1, lambda last: last // 2))
     call(what, "deinterleave", places, _cut(what, [source], size), {"index_mode": index_mode})
 
@@ -282,20 +329,22 @@ def _two(what: str, channels: int) -> None:
 def _concat(*operands: Tile | int, dim: Any = None, size: Sizes | None = None, what: str) -> None:  # dim may come last
     """``NAME(src0, src1, ..., dst, dim)``: write the sources to ``dst`` one after another along the axis ``dim``.
 
-    Along ``dim`` the size of ``dst`` is the sum of the sizes of the sources; other sizes are equal. ``size`` is the shape of
-    the part of each source that is computed.
+    Along ``dim``, the size of ``dst`` must be the sum of the sizes of the sources; all other sizes must be equal. ``size`` is
+    the shape of the part of each source that is used.
 
     Example: ``NAME(a, b, out, 0)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements; T145, fewer than two buffers.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input; T145, there are fewer than two buffers.
     """
     values: list[Any] = list(operands)
     if dim is None and values:
         dim = values.pop()
     if len(values) < 2:
-        raise TileError(f"{what}: {len(values)} buffers", code="T145",
-                        help="give the sources, the destination and the axis")
+        raise TileError(f"{what} needs at least one source and a destination, but gets {len(values)} "
+                        f"buffer{'' if len(values) == 1 else 's'}", code="T145",
+                        help="pass the sources, then the destination and the axis")
     *sources, target = _buffers(what, *values)
     axis = _axis(dim, target)
     if size is not None and isinstance(axis, int) and 0 <= axis < target.ndim:
@@ -308,13 +357,14 @@ def _concat(*operands: Tile | int, dim: Any = None, size: Sizes | None = None, w
 def _pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None, *, what: str) -> None:
     """Write ``src`` to ``dst`` with ``pad_value`` before and after it along each axis.
 
-    Axis ``i`` of ``dst`` has ``low[i]`` elements of ``pad_value``, the elements of ``src``, and ``high[i]`` elements of
-    ``pad_value``. ``size`` is the shape of the part of ``src`` that is computed.
+    Along axis ``i``, ``dst`` gets ``low[i]`` elements ``pad_value``, then the elements of ``src``, then ``high[i]`` elements
+    ``pad_value``. ``size`` is the shape of the part of ``src`` that is used.
 
     Example: ``NAME(a, out, 0.0, [0, 2], [0, 6])``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input.
     """
     builder = Builder.running(what)
     source, target = _buffers(what, src, dst)
@@ -333,13 +383,15 @@ def _pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size:
 
 @_function("flip")
 def _flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None, *, what: str) -> None:
-    """Write ``src`` to ``dst`` with the elements along ``axis``, the last axis, in reverse order. ``dst`` has the shape of
-    ``src``.
+    """Write ``src`` to ``dst`` with the elements along the last axis in reverse order.
+
+    ``axis`` must be the last axis, and ``dst`` must have the shape of ``src``.
 
     Example: ``NAME(a, out, 1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes, or another axis than the last; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``axis`` is not the last axis; T112,
+            the destination shares elements with an input.
     """
     source, target = _cut(what, _buffers(what, src, dst), size)
     call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
@@ -363,7 +415,7 @@ def _progression(buffer: Tile, first_value: Number, diff_value: Number, count: N
     """Write ``first_value``, ``first_value + diff_value``, ``first_value + 2 * diff_value``, ... to ``buffer`` in row-major
     order.
 
-    ``count`` is the number of elements that are written; all without it.
+    ``count`` is the number of elements to write; without it, all elements of ``buffer`` are written.
 
     Example: ``NAME(out, 0, 2, 64)``
     """
@@ -389,7 +441,7 @@ def _vector_index(dst: Tile, firstValue: Number, *, what: str) -> None:
 def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, what: str) -> None:
     """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
 
-    ``src_offset`` is uint32 or int32, multiples of the element's size; ``dst`` is as long as it.
+    ``src_offset`` must be uint32 or int32, with multiples of the size of an element in bytes, and as long as ``dst``.
 
     Example: ``NAME(out, a, offsets)``
     """
@@ -401,9 +453,9 @@ def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Numbe
 def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, what: str) -> None:
     """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
 
-    ``src1Pattern`` is ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"`` to ``"P1000"`` (every fourth
-    one from element 0, 1, 2 or 3), ``"P1111"`` (all); or a buffer of indices, which the call also writes: each index becomes a
-    byte offset.
+    ``src1Pattern`` is a pattern: ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"``, ``"P0010"``,
+    ``"P0100"`` or ``"P1000"`` (every fourth element from element 0, 1, 2 or 3 on), or ``"P1111"`` (all elements). It can also
+    be a buffer of indices, in which the call replaces each index by a byte offset.
 
     Example: ``NAME(out, a, "P0101")``
     """
@@ -421,9 +473,9 @@ def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, what: str) ->
 def _sort(dst: Tile, src: Tile, actual_num: Number, *, what: str) -> None:
     """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
-    ``dst`` is twice as long as ``src``: value, index, value, index, ... The index has the element type of the values; in
-    float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is written too: elements from
-    ``actual_num`` up to a multiple of 32 become -inf.
+    ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
+    values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is also written: the
+    elements from ``actual_num`` up to the next multiple of 32 become -inf.
 
     Example: ``NAME(pairs, a, 64)``
     """
@@ -434,15 +486,16 @@ def _sort(dst: Tile, src: Tile, actual_num: Number, *, what: str) -> None:
 
 @_function("tile.topk")
 def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, what: str) -> None:
-    """Sort ``src`` and write the first ``K`` pairs of value and index to ``dst``, rounded up to whole blocks of 32 bytes.
+    """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
-    The pairs are those of ``T.tile.sort``. ``src`` is written too: elements from ``actual_num`` on become -inf.
+    The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
+    bytes. ``src`` is also written: elements from ``actual_num`` on become -inf.
 
     Example: ``NAME(pairs, a, 8, 64)``
     """
     builder = Builder.running(what)
     if not isinstance(K, int) or K <= 0:
-        raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
+        raise TileError(f"{what}: K is {K!r}", code="T145", help="K must be a positive constant")
     call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
          contract={"actual_num": actual_num})
 
@@ -450,7 +503,9 @@ def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, what: str) -> Non
 @_function("tile.merge_sort")
 def _merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None, *,
                 what: str) -> None:
-    """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one; writes ``dst``, as long as all of them together.
+    """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one sorted list, and write it to ``dst``.
+
+    ``dst`` must be as long as the sum of the lengths of the lists.
 
     Example: ``NAME(pairs, left, right)``
     """
@@ -461,7 +516,7 @@ def _merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = 
 def _sort32(dst: Tile, src0: Operand, src1: Operand, *, what: str) -> None:
     """Sort each group of 32 elements of ``src0`` in descending order, and write pairs of value and index to ``dst``.
 
-    A pair has 8 bytes: the value, and the index of uint32 that ``src1`` has for the element.
+    A pair has 8 bytes: the value, and the index of the element, which is taken from ``src1`` (uint32).
 
     Example: ``NAME(pairs, a, indices)``
     """
@@ -470,17 +525,18 @@ def _sort32(dst: Tile, src0: Operand, src1: Operand, *, what: str) -> None:
 
 @_function("tile.compare")
 def _compare(dst: Tile, src0: Operand, src1: Operand, mode: str, *, what: str) -> None:
-    """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each to ``dst``.
+    """Compare the elements of ``src0`` with those of ``src1`` or with a scalar, and write one bit for each element to ``dst``.
 
-    ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` is uint8 and has an eighth of the
-    elements; the first element is the lowest bit of the first byte.
+    ``mode`` is ``"EQ"``, ``"NE"``, ``"LT"``, ``"LE"``, ``"GT"`` or ``"GE"``. ``dst`` must be uint8 and have an eighth of the
+    number of elements. The bit of the first element is the lowest bit of the first byte.
 
     Example: ``NAME(mask, a, b, "LT")``
     """
     builder = Builder.running(what)
     word = str(mode).lower()
     if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
-        raise TileError(f"{what}: there is no comparison {mode!r}", code="T145", help="one of EQ, NE, LT, LE, GT, GE")
+        raise TileError(f"{what}: there is no comparison {mode!r}", code="T145",
+                        help="the comparisons are EQ, NE, LT, LE, GT, GE")
     left = as_memory(what, "the first input", src0)
     right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
     call(what, "compare_bits", [dst], [left, right], {"mode": word})
@@ -490,18 +546,18 @@ def _compare(dst: Tile, src0: Operand, src1: Operand, mode: str, *, what: str) -
 def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str, *, what: str) -> None:
     """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
 
-    ``selMask`` has one bit for each element, as ``T.tile.compare`` writes them. ``selMode`` is ``"VSEL_TENSOR_SCALAR_MODE"``
-    where ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
+    ``selMask`` must have one bit for each element, as ``T.tile.compare`` writes it. ``selMode`` must be
+    ``"VSEL_TENSOR_SCALAR_MODE"`` if ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
 
     Example: ``NAME(out, mask, a, b, "VSEL_CMPMASK_SPR")``
     """
     builder = Builder.running(what)
     modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
     if selMode not in modes:
-        raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="one of " + ", ".join(modes))
+        raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="the modes are " + ", ".join(modes))
     if is_scalar(src1) != (selMode == "VSEL_TENSOR_SCALAR_MODE"):
         raise TileError(f"{what}: {selMode} with {'a scalar' if is_scalar(src1) else 'a buffer'} as second input",
-                        code="T145", help="VSEL_TENSOR_SCALAR_MODE takes a scalar, the others a buffer")
+                        code="T145", help="VSEL_TENSOR_SCALAR_MODE takes a scalar, the other modes take a buffer")
     left = as_memory(what, "the first input", src0)
     right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
     call(what, "select_bits", [dst], [selMask, left, right])
@@ -510,11 +566,12 @@ def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str
 @_function("tile.row_expand_mul", "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment",
            "tile.row_expand_div_experiment")
 def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None, *, what: str) -> None:
-    """Multiply each row of ``src0`` by one element of ``src1``, or subtract or divide by it; writes ``dst``.
+    """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+    ``dst``.
 
-    ``dst`` and ``src0`` are (m, n),
-    ``src1`` is (m, 1) or (m,). In the functions with ``_experiment`` it may also have 32 bytes for each row, which are used
-    for every 32 bytes of the row. ``tmp`` has no effect.
+    The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+    1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+    32 bytes of the row. ``tmp`` has no effect.
 
     Example: ``NAME(out, a, rows)``
     """
@@ -534,8 +591,9 @@ def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None
     wanted = (left.extents[0], 1)
     squeezed = with_axes(rows, squeezed_axes(rows)).extents
     if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
-        raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
-                        help="the second input has one element per row of the first, or (_experiment) 32 bytes")
+        raise TileError(f"{what}: {rows.describe()} does not have one element for each row of {left.describe()}", code="T111",
+                        help="the second input must have one element for each row of the first input; for a function whose "
+                             "name ends in _experiment, 32 bytes for each row are possible too")
     count = left.extents[0]
     if not isinstance(count, int):
         raise TileError(f"{what}: {left.describe()} has a number of rows that is not constant", code="T190",
@@ -551,31 +609,34 @@ def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None
 def _atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None, what: str) -> None:
     """Add the tile ``src`` in UB or L0C to a tile of the global tensor ``dst``; each element is updated atomically.
 
-    Writes ``dst``. Operands and ``size`` are those of ``T.copy``. In ``T.Parallel``, or where ``dst`` is an element and ``src``
-    a number, one element is added. ``memory_order`` is ``"relaxed"``, or left out.
+    Writes ``dst``. Operands and ``size`` are as for ``T.copy``. In ``T.Parallel``, or if ``dst`` is an element and ``src`` a
+    number, one element is added. ``memory_order`` must be ``"relaxed"`` or None.
 
     Example: ``NAME(C[row, 0], tile)``
 
     Raises:
-        TileError: T110, no atomic addition of the element type; T131, shapes; T132, not exactly one operand is in GM; T190,
-            another ``memory_order``.
+        TileError: T110, there is no atomic addition of the element type; T131, the shapes differ; T132, both or none of the
+            operands are in GM; T190, another ``memory_order``.
     """
     if memory_order not in (None, "relaxed"):
         raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
-                        help="an atomic addition to global memory orders no other access: leave it out, or order blocks"
-                             " with T.sync_all()")
+                        help="remove memory_order: an atomic addition orders no other access; T.sync_all() orders the accesses"
+                             " of blocks")
     builder = Builder.running(what)
     place = place_of(dst)
     if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Addressable):
         _check_addable(what, place.buffer.element)
+        if builder.repeats > 1 and not builder.in_parallel:
+            raise TileError(f"{what}: {builder.repeats} threads of a GPU would each add to {place.describe()}", code="T190",
+                            help="let one thread add, under `if T.get_thread_binding() == 0:`, or add a multiple of the value")
         place.store(src, adds=True)
         return
     source, target = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     if source.buffer.space == "gm" and target.buffer.space != "gm":  # older scripts pass (src, dst)
         source, target = target, source
     if target.buffer.space != "gm" or source.buffer.space == "gm":
-        raise TileError(f"{what} adds a local tile to a global tensor", code="T132",
-                        help="the destination is a tensor of the kernel's signature, the source a buffer on the chip")
+        raise TileError(f"{what} adds a buffer on the chip to a global tensor", code="T132",
+                        help="the destination must be a tensor parameter of the kernel, and the source a buffer on the chip")
     a, b = movement.extents(builder, what, source, target, size)
     _check_addable(what, b.dtype)
     check_inside(what, a)
@@ -589,9 +650,9 @@ def _check_addable(what: str, element: DType) -> None:
 
 @_function("print")
 def _print(obj: Operand, msg: str = "", hex: bool = False, *, what: str) -> None:  # noqa: A002  (the language's name)
-    """Print a buffer, a slice or a scalar when the statement is executed, after the text ``msg``.
+    """Print the text ``msg``, and then the elements of a buffer or slice, or a scalar, when the statement is executed.
 
-    ``hex`` prints integers in base 16.
+    With ``hex``, integers are printed in base 16.
 
     Example: ``NAME(a, msg="a")``
     """
@@ -605,22 +666,94 @@ def _print(obj: Operand, msg: str = "", hex: bool = False, *, what: str) -> None
     value = given.ssa(builder)
     builder.tile_op(tile.PrintOp(value, msg or "", hexadecimal=bool(hex)), what)
 
+
+# --- operations whose functions are made from their entries ---------------------------------------------------------------
+
+
+def signature_of(name: str, entry: Structured) -> inspect.Signature:
+    """Returns the signature of the function of ``T`` that is made from an op table entry.
+
+    Its parameters are the buffers, then the integer operands, then the attributes. In ``T.tile``, the destinations come before
+    the input buffers, in other functions after them.
+
+    Args:
+        name: the function's name after ``T.``.
+        entry: the operation's entry in the op table.
+    """
+    buffers = entry.inputs[:len(entry.inputs) - len(entry.scalars)]
+    tiles = [*entry.outputs, *buffers] if name.startswith("tile.") else [*buffers, *entry.outputs]
+    required, kind = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [*(inspect.Parameter(one, kind, annotation="Tile") for one in tiles),
+                  *(inspect.Parameter(one, kind, annotation="Number") for one in entry.scalars)]
+    # Python wants parameters without a default first.
+    for one, default in sorted(entry.attributes.items(), key=lambda pair: not isinstance(pair[1], type)):
+        parameters.append(inspect.Parameter(one, kind, annotation=_kind_of(default).__name__,
+                                            default=required if isinstance(default, type) else default))
+    return inspect.Signature(parameters, return_annotation="None")
+
+
+def _kind_of(default: object) -> type:
+    """The type of an attribute by its default, or the type itself where a required attribute has one instead of a default."""
+    return default if isinstance(default, type) else type(default)
+
+
+def _from_entry(name: str, entry: Structured) -> Callable[..., None]:
+    """A function whose parameters follow from the entry."""
+    signature = signature_of(name, entry)
+    buffers = entry.inputs[:len(entry.inputs) - len(entry.scalars)]
+
+    def body(*arguments: object, what: str, **keywords: object) -> None:
+        given, builder = bound(what, signature, arguments, keywords), Builder.running(what)
+        facts = {one: _fact(what, one, given[one], _kind_of(default)) for one, default in entry.attributes.items()}
+        numbers = [_index(builder, what, one, given[one]) for one in entry.scalars]
+        call(what, entry.name, [given[one] for one in entry.outputs], [*(given[one] for one in buffers), *numbers], facts)
+
+    shown = [f"{one}=..." if parameter.annotation not in ("Tile", "Number") else one for one, parameter in
+             signature.parameters.items() if parameter.default is inspect.Parameter.empty]
+    example = ", ".join(shown)
+    made = function_of(name, body, from_table(name, entry.name, f"{entry.doc}\n\nExample: ``NAME({example})``"))
+    made.__signature__ = signature  # type: ignore[attr-defined]  # read by help() and by messages
+    return made
+
+
+def _fact(what: str, name: str, value: object, kind: type) -> Fact:
+    """The value of an attribute of a call, checked.
+
+    Raises:
+        TileError: T145, it has another type.
+    """
+    if kind is list and isinstance(value, (list, tuple)) and all(type(item) is int for item in value):
+        return list(value)
+    if type(value) is kind and isinstance(value, int | bool | str):
+        return value
+    words = {int: "an integer", bool: "True or False", str: "a text", list: "a list of integers"}[kind]
+    raise TileError(f"{what}: {name} is {value!r}", code="T145",
+                    help=f"{name} must be {words} that is known when the kernel is compiled")
+
+
 _ENTRIES = {"tile.compare": "compare_bits", "tile.select": "select_bits"}
 """The entry of a function whose name belongs to another entry of the op table."""
 
 
 @cache
 def function(name: str) -> Callable[..., None]:
-    """Returns the function ``T.<name>`` (``vgather``, ``npuir_gather``, ``tile.gather``).
+    """Returns the function ``T.<name>`` for a name such as ``vgather``, ``npuir_gather`` or ``tile.gather``.
+
+    The function is an implementation in this module, or is made from the operation's entry in the op table.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no such function.
     """
     base = name
     if name not in _BODIES:
         base = name.removeprefix("npuir_") if name.startswith("npuir_") else name.removeprefix("v")
-    body = _BODIES[base]
+    body = _BODIES.get(base)
+    if body is None:
+        entry = ops.operation(name)
+        if not isinstance(entry, Structured):
+            raise KeyError(name)
+        return _from_entry(name, entry)
     return function_of(name, body, from_table(name, _ENTRIES.get(name, name), body.__doc__ or ""))
 
 
-__all__ = ["call", "checked", "function"]
+__all__ = ["call", "checked", "function", "signature_of"]

@@ -1,8 +1,8 @@
-"""The text of ``language/__init__.pyi``, which type checkers and editors read.
+"""Generates the text of the stub file ``language/__init__.pyi``, which type checkers and editors read.
 
-The functions of the op table exist only when the package runs, so the stub has the signature and the docstring of each. Other
-names are imported from the modules that define them. ``tilelang-npu ops --stubs`` prints the text; a test compares the file
-with it.
+The functions of the op table are created at run time, so the stub file has the signature and the docstring of each of them.
+Other names are imported from the modules that define them. ``tilelang-npu ops --stubs`` prints the text; a test compares the
+file with it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from tilelang_npu.language import (
     elements,
     functions,
     launch,
+    layouts,
     scalar,
+    types,
 )
 from tilelang_npu.language.elements import TOKENS
-from tilelang_npu.language.types import Tensor
+from tilelang_npu.language.types import StridedTensor, Tensor
 from tilelang_npu.traced import symbols
 
 __all__ = ["BUFFERS", "callables", "parameters", "text"]
@@ -36,7 +38,7 @@ _TYPES = {
     "Addressable": "tilelang_npu.traced.buffers", "Buffer": "tilelang_npu.traced.buffers",
     "Operand": "tilelang_npu.traced.buffers", "Sizes": "tilelang_npu.traced.buffers", "Tile": "tilelang_npu.traced.buffers",
     "Number": "tilelang_npu.traced.symbols",
-    "Call": "tilelang_npu.language.declared_buffers", "Declared": "tilelang_npu.language.declared",
+    "Call": "tilelang_npu.language.declared_buffers", "Declared": "tilelang_npu.language.declared_buffers",
     "ElementType": "tilelang_npu.language.elements", "Extents": "tilelang_npu.language.elements",
 }
 """The module of each type that signatures name."""
@@ -45,7 +47,7 @@ _NUMBERS = re.compile(r"(?:(?<=[:|,] )|(?<=\[))(bool|float|int)\b")
 _RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
 """Results that differ from the annotation: in the kernel, a tensor that a call allocates is a buffer."""
 BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
-_OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *BUFFERS, *TOKENS}
+_OWN = {"Buffer", "StridedTensor", "Tensor", "dtype", "prim_func", "tile", *BUFFERS, *TOKENS}
 """Names that are neither imported unchanged nor entries of the op table."""
 
 _HEADER = '''\
@@ -57,6 +59,11 @@ class Tensor(Buffer):
 {doc}
     def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
     def __class_getitem__(cls, item: object) -> type[Tensor]: ...
+
+class StridedTensor(Buffer):
+{strided}
+    def __init__(self, shape: Extents, strides: Extents, dtype: ElementType = "float32") -> None: ...
+    def __class_getitem__(cls, item: object) -> type[StridedTensor]: ...
 
 {buffers}
 
@@ -75,8 +82,8 @@ dtype = ScalarType
 '''
 
 
-def callables() -> dict[str, Any]:
-    """All callables of ``T`` by name: ``copy``, ``tile.add``."""
+def callables() -> dict[str, Callable[..., object]]:
+    """Returns all callables of ``T`` by their names after ``T.``, such as ``copy`` and ``tile.add``."""
     names = [name for name in dir(language) if name != "tile"] + [f"tile.{name}" for name in dir(language.tile)]
     found = {name: _value(name) for name in names}
     return {name: value for name, value in found.items() if callable(value)}
@@ -89,7 +96,8 @@ def text() -> str:
     functions = "\n".join(_function(name, _value(name)) for name in table)
     tiles = "\n".join(_function(name, _value(f"tile.{name}"), indent="    ") for name in dir(language.tile))
     buffers = "\n".join(f"{name} = Buffer" for name in BUFFERS)
-    declared = _DECLARED.format(doc=_docstring(inspect.getdoc(Tensor) or "", "    "), buffers=buffers)
+    doc, strided = (_docstring(inspect.getdoc(kind) or "", "    ") for kind in (Tensor, StridedTensor))
+    declared = _DECLARED.format(doc=doc, strided=strided, buffers=buffers)
     tokens = "\n".join(f"{name}: ScalarType" for name in sorted(TOKENS))
     body = f"""{declared}{tokens}
 
@@ -139,7 +147,7 @@ def _home(name: str) -> tuple[str, str]:
         home, attribute = _HOMES[name]
         return f"{language.__name__}.{home}", attribute
     value = getattr(language, name)
-    for module in (eager, elements, functions, launch, scalar, symbols):
+    for module in (eager, elements, functions, launch, layouts, scalar, symbols, types):
         for attribute in (name, name.lower()):
             found = vars(module).get(attribute)
             if callable(found) and inspect.unwrap(found) is inspect.unwrap(value):

@@ -1,4 +1,4 @@
-"""``T.use_swizzle``: the order in which blocks compute tiles."""
+"""``T.use_swizzle``: changes the order in which blocks compute tiles."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = 
                 block_m: int | None = None, block_n: int | None = None, off: int = 1,
                 dir: int = 0, in_loop: bool = False,  # noqa: A002  (the language's name)
                 **panels: Any) -> Any:  # the tile's number, or None in the form for GPUs
-    """Order the tiles of an m x n matrix so that blocks which run at the same time share rows and columns.
+    """Order the tiles of an m x n matrix so that blocks that run at the same time read the same rows and columns.
 
-    ``T.use_swizzle(cid, m, n, k, block_m, block_n, off)`` returns the number of the tile that block ``cid`` computes: its row
-    times the number of columns, plus its column. Tiles are visited in bands of ``off`` rows, or of ``off`` columns with
-    ``dir=1``; every second band is visited backwards. A ``cid`` past the last tile is returned unchanged.
+    ``T.use_swizzle(cid, m, n, k, block_m, block_n, off)`` returns the number of the tile that block ``cid`` is to compute: the
+    tile's row times the number of tile columns, plus the tile's column. Tiles are visited in bands of ``off`` tile rows, or of
+    ``off`` tile columns with ``dir=1``; every second band is visited backwards. A ``cid`` beyond the last tile is returned
+    unchanged.
 
-    ``T.use_swizzle(panel_size, order="row", enable=True)``, the form for GPUs, reorders the blocks of the grid's first two axes
-    by panels of ``panel_size`` rows (columns with ``order="column"``); block ids keep their meaning, and it returns None.
+    ``T.use_swizzle(panel_size, order="row", enable=True)`` is the form for GPUs. The grid's first two axes are divided into
+    panels of ``panel_size`` rows (or columns, with ``order="column"``), and the blocks of one panel start before those of
+    the next panel. The block ids in the kernel keep their meaning, and the result is None. On a grid of one axis it has no
+    effect, and a warning (T720) says so.
 
     Example: ``T.use_swizzle(cid, M, N, K, 128, 256, off=3)``
 
     Args:
-        cid: the block id, or the panel size.
-        m, n: the sizes of the matrix, multiples of ``block_m`` and ``block_n``; or ``order`` and ``enable``.
+        cid: the block id; in the form for GPUs, the panel size.
+        m, n: the sizes of the matrix in elements, multiples of ``block_m`` and ``block_n``; in the form for GPUs, ``order`` and
+            ``enable``.
         k, in_loop: have no effect.
-        block_m, block_n: the sizes of a tile.
-        off: the number of rows or columns of a band.
-        dir: 0, bands of rows; 1, bands of columns.
-        panels: ``panel_size``, ``order`` and ``enable`` by name.
+        block_m, block_n: the sizes of a tile in elements.
+        off: the number of tile rows or tile columns of a band.
+        dir: 0 for bands of rows, 1 for bands of columns.
+        panels: ``panel_size``, ``order`` and ``enable`` as named arguments.
 
     Raises:
-        TileError: T150, a size is not a positive constant or not a multiple of the tile's, or the blocks have an order
-            already; T190, another ``order``; T145, arguments.
+        TileError: T150, a size is not a positive constant or not a multiple of the tile's size, or the launch has an order of
+            blocks already; T190, there is no such ``order``; T145, the arguments are wrong.
     """
     what = "T.use_swizzle"
     builder = Builder.running(what)
@@ -51,7 +55,7 @@ def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = 
         try:
             _panels(builder, what, **given, **panels)
         except TypeError:
-            raise TileError(f"{what} takes a panel size, an order and whether it is enabled", code="T145",
+            raise TileError(f"{what} takes the arguments panel_size, order and enable", code="T145",
                             help="write T.use_swizzle(panel_size, order=\"row\", enable=True)") from None
         return None
     height, width = _positive(what, "m", m), _positive(what, "n", n)
@@ -60,7 +64,7 @@ def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = 
     if height % block_height or width % block_width or dir not in (0, 1):
         raise TileError(f"{what}: {m} x {n} is not a whole number of blocks of {block_m} x {block_n}, or dir={dir!r} is not 0"
                         " or 1",
-                        code="T150", help="pad the sizes, or leave the swizzle out")
+                        code="T150", help="pad the sizes, or remove T.use_swizzle")
     rows, columns = height // block_height, width // block_width
     row, column = _place(builder, cid, rows, columns, off) if dir == 0 else _place(builder, cid, columns, rows, off)[::-1]
     linear = compute(builder, "add", compute(builder, "mul", row, columns), column)
@@ -79,14 +83,21 @@ def _panels(builder: Builder, what: str, panel_size: object, order: str = "row",
     builder.require_kernel(what)
     if isinstance(panel_size, bool) or not isinstance(panel_size, int) or panel_size <= 0:
         raise TileError(f"{what}: panel_size={panel_size!r} is not a positive constant", code="T150",
-                        help="give the number of rows of a panel")
+                        help="panel_size must be the number of rows (or columns) of a panel, a positive constant")
     if order not in ("row", "column"):
         raise TileError(f"{what}: order={order!r} is not supported", code="T190", help='the orders are "row" and "column"')
     if not enable:
         return
     launch = builder.launches[-1]
     if launch.panel is not None:
-        raise TileError(f"{what}: the blocks have an order already", code="T150", help="order them once")
+        raise TileError(f"{what}: an earlier T.use_swizzle has set the order of the blocks already", code="T150",
+                        help="call T.use_swizzle once in a launch")
+    if len(launch.grid) < 2:
+        builder.remark(TileError(
+            f"{what}({panel_size}) has no effect: it orders blocks along the first two axes of the grid, and this grid has one",
+            code="T720", location=builder.location,
+            help="give T.Kernel the rows and the columns of tiles as two axes; or compute the tile of a block with"
+                 " tile = T.use_swizzle(block, M, N, K, block_M, block_N, off=...)"))
     launch.panel = IntegerAttr(panel_size, i64)
     launch.upright = UnitAttr() if order == "column" else None
 

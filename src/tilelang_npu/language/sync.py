@@ -1,17 +1,18 @@
-"""Events, flags and barriers that the author writes: inside a core, and between cores."""
+"""The functions of ``T`` for manual synchronisation: events and barriers inside a core, and flags between cores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import overload
+from typing import Literal, overload
 
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.elements import Whole
 from tilelang_npu.language.launch import pipe_name
 from tilelang_npu.language.operands import as_memory
+from tilelang_npu.target.chip_data import Pipe
 from tilelang_npu.traced.buffers import Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import convert, extent
@@ -20,19 +21,21 @@ from tilelang_npu.traced.kinds import INT64
 EVENTS = 8
 """The number of events between two pipes of a core: HIVM's EVENT_ID0 to EVENT_ID7."""
 EVENT_NUMBERS = 16
-"""The number of events between two pipes that a kernel may name; number-events maps those in use to the ``EVENTS`` of HIVM."""
+"""The number of events between two pipes that a kernel can name; the pass number-events maps those in use to HIVM's events."""
 FLAGS = 16
 """The number of flags between the cores of a block (docs/hardware.md#flags)."""
 MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 2: "INTRA_BLOCK_SYNCHRONIZATION"}
-"""HIVM's name of each mode of a cross-core flag: between all cores of a kind, the Vector cores of a block, Cube and Vector."""
+"""HIVM's name of each mode of a cross-core flag: 0, between all cores of a kind; 1, between the Vector cores of a block; 2,
+between the Cube core and the Vector cores of a block.
+"""
 
 
 def barrier_all() -> None:
-    """Wait until every pipe of the core has finished the work before this statement.
+    """Let the core wait until all its pipes have finished the operations before this statement.
 
     Example: ``T.barrier_all()``
     """
-    Builder.running("T.barrier_all").tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.barrier_all")
+    Builder.running("T.barrier_all").tile_op(hivm.PipeBarrierOp("ALL"), "T.barrier_all")
 
 
 _LINES = {"SINGLE_CACHE_LINE": "single_cache_line", "ENTIRE_DATA_CACHE": "all_cache_lines"}
@@ -52,7 +55,7 @@ def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str)
         DcciDst: ``"CACHELINE_ALL"``, ``"CACHELINE_UB"``, ``"CACHELINE_OUT"`` or ``"CACHELINE_ATOMIC"``.
 
     Raises:
-        TileError: T110, ``dst`` is not in GM; T145, another word.
+        TileError: T110, ``dst`` is not in GM; T145, ``CacheLine`` or ``DcciDst`` is none of these names.
     """
     what = "T.tile.datacachecleanandinvalid_experiment"
     builder = Builder.running(what)
@@ -61,21 +64,23 @@ def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str)
         raise TileError(f"{what}: {memory.describe()} is on the chip", code="T110", help="the data cache holds data of GM only")
     for given, known in ((CacheLine, _LINES), (DcciDst, _CACHES)):
         if given not in known:
-            raise TileError(f"{what}: {given!r} is not known", code="T145", help="one of " + ", ".join(known))
+            raise TileError(f"{what}: {given!r} is not known", code="T145", help="write one of " + ", ".join(known))
     builder.tile_op(hivm.DCCIOp(_LINES[CacheLine], _CACHES[DcciDst], memory.ssa(builder)), what)
 
 
 def pipe_barrier(pipe: str) -> None:
-    """Wait until one pipe has finished the work before this statement: ``"S"``, ``"V"``, ``"M"``, ``"MTE1"``, ``"MTE2"``,
-    ``"MTE3"``, ``"FIX"`` or ``"ALL"``.
+    """Let a pipe wait until it has finished its operations before this statement.
+
+    The pipe is ``"S"``, ``"V"``, ``"M"``, ``"MTE1"``, ``"MTE2"``, ``"MTE3"``, ``"FIX"``, or ``"ALL"`` for all pipes of the
+    core.
 
     Example: ``T.pipe_barrier("V")``
 
     Raises:
-        TileError: T161, no such pipe.
+        TileError: T161, there is no such pipe.
     """
     builder = Builder.running("T.pipe_barrier")
-    builder.tile_op(hivm.PipeBarrierOp(f"PIPE_{pipe_name(pipe, 'T.pipe_barrier')}"), "T.pipe_barrier")
+    builder.tile_op(hivm.PipeBarrierOp(pipe_name(pipe, "T.pipe_barrier")), "T.pipe_barrier")
 
 
 @overload
@@ -83,15 +88,16 @@ def set_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
 @overload
 def set_flag(other: str, event_id: Whole = ...) -> None: ...
 def set_flag(*arguments: object, **keywords: object) -> None:
-    """Set an event once a pipe has finished the work before this statement.
+    """Set an event once a pipe has finished its operations before this statement.
 
     ``T.set_flag(src, dst, event)`` sets an event from the pipe ``src`` for the pipe ``dst`` (ascendc). Inside ``T.rs(pipe)``,
-    ``T.set_flag(other, event)`` sets one from ``pipe`` for ``other`` (npuir). The event is 0 to 15; 0 without one.
+    ``T.set_flag(other, event)`` sets an event from ``pipe`` for ``other`` (npuir). The event is a number from 0 to 15; the
+    default is 0.
 
     Example: ``T.set_flag("mte2", "v", 0)``
 
     Raises:
-        TileError: T161, no such pipe or event, or the short form outside ``T.rs``.
+        TileError: T161, there is no such pipe or event, or only one pipe is named outside ``T.rs``.
     """
     _flag("T.set_flag", hivm.SetFlagOp, arguments, keywords, own_pipe_first=True)
 
@@ -101,37 +107,44 @@ def wait_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
 @overload
 def wait_flag(other: str, event_id: Whole = ...) -> None: ...
 def wait_flag(*arguments: object, **keywords: object) -> None:
-    """Let a pipe wait for an event before the work after this statement; the wait consumes the event.
+    """Let a pipe wait for an event before its operations after this statement; the wait clears the event.
 
     ``T.wait_flag(src, dst, event)`` lets ``dst`` wait for an event that ``src`` sets (ascendc). Inside ``T.rs(pipe)``,
-    ``T.wait_flag(other, event)`` lets ``pipe`` wait for an event that ``other`` sets (npuir).
+    ``T.wait_flag(other, event)`` lets ``pipe`` wait for an event that ``other`` sets (npuir). The event is a number from 0 to
+    15; the default is 0.
 
     Example: ``T.wait_flag("mte2", "v", 0)``
 
     Raises:
-        TileError: T161, no such pipe or event, or the short form outside ``T.rs``.
+        TileError: T161, there is no such pipe or event, or only one pipe is named outside ``T.rs``.
     """
     _flag("T.wait_flag", hivm.WaitFlagOp, arguments, keywords, own_pipe_first=False)
 
 
 def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
-    """Set the events of a table: ``{"MTE1": {"MTE2": [0, 1]}}`` sets events 0 and 1 from MTE1 for MTE2 (ascendc).
+    """Set several events: ``{"MTE1": {"MTE2": [0, 1]}}`` sets the events 0 and 1 from pipe MTE1 for pipe MTE2 (ascendc).
 
     Example: ``T.init_flag({"MTE1": {"MTE2": [0, 1]}})``
 
+    Args:
+        fmap: for each pipe that sets, for each pipe that waits, the numbers of the events.
+
     Raises:
-        TileError: T161, no such pipe or event.
+        TileError: T161, there is no such pipe or event.
     """
     _each(set_flag, fmap)
 
 
 def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
-    """Wait for the events of a table, which has the form of ``T.init_flag`` (ascendc).
+    """Wait for several events: ``{"MTE1": {"MTE2": [0, 1]}}`` lets pipe MTE2 wait for the events 0 and 1 from MTE1 (ascendc).
 
     Example: ``T.clear_flag({"MTE1": {"MTE2": [0, 1]}})``
 
+    Args:
+        fmap: for each pipe that sets, for each pipe that waits, the numbers of the events.
+
     Raises:
-        TileError: T161, no such pipe or event.
+        TileError: T161, there is no such pipe or event.
     """
     _each(wait_flag, fmap)
 
@@ -160,13 +173,13 @@ def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments
     if len(pipes) == 1:
         if builder.pipe is None:
             raise TileError(f"{what}({names[0]!r}, ...) with one pipe is outside T.rs", code="T161",
-                            help=f"put it into `with T.rs(pipe):`, or write {what}(src, dst, event)")
+                            help=f"put the statement into `with T.rs(pipe):`, or write {what}(src, dst, event)")
         own = pipe_name(builder.pipe, f"{what} inside T.rs")
         pipes = [own, *pipes] if own_pipe_first else [*pipes, own]
     if pipes[0] == pipes[1] or "ALL" in pipes:
         raise TileError(f"{what}: an event goes from one pipe to another, not {pipes[0]} to {pipes[1]}", code="T161",
                         help="T.pipe_barrier orders the work of one pipe")
-    builder.tile_op(op(f"PIPE_{pipes[0]}", f"PIPE_{pipes[1]}", _event(builder, what, numbers[0] if numbers else 0)), what)
+    builder.tile_op(op(pipes[0], pipes[1], _event(builder, what, numbers[0] if numbers else 0)), what)
 
 
 def _event(builder: Builder, what: str, value: object) -> int | SSAValue:
@@ -180,18 +193,19 @@ def _event(builder: Builder, what: str, value: object) -> int | SSAValue:
 
 
 def set_cross_flag(pipe: str, flag: Whole, mode: int = 2) -> None:
-    """Set a flag for other cores once a pipe has finished the work before this statement (ascendc).
+    """Set a flag for other cores once a pipe has finished its operations before this statement (ascendc).
 
     Example: ``T.set_cross_flag("FIX", 0)``
 
     Args:
-        pipe: the pipe whose work is finished.
-        flag: 0 to 15. Flags count: each wait consumes one set.
-        mode: 2, from the Cube core to the Vector cores of its block, or from all of these to the Cube core; 1, among the Vector
-            cores of a block; 0, among all cores of a kind.
+        pipe: the pipe that sets the flag after its operations.
+        flag: the number of the flag, 0 to 15. A flag is a counter: each set adds one, and each wait subtracts one.
+        mode: 2, the Cube core sets the flag for the Vector cores of its block, or all Vector cores of a block together set it
+            for their Cube core; 1, the flag is between the Vector cores of a block; 0, it is between all cores of one kind.
 
     Raises:
-        TileError: T161, no such pipe, flag or mode, or neither ``T.Scope`` nor the pipe says which core executes the statement.
+        TileError: T161, there is no such pipe, flag or mode, or neither ``T.Scope`` nor the pipe determines the kind of core
+            that executes the statement.
     """
     what = "T.set_cross_flag"
     builder, name = Builder.running(what), pipe_name(pipe, what)
@@ -202,14 +216,15 @@ def set_cross_flag(pipe: str, flag: Whole, mode: int = 2) -> None:
 
 
 def wait_cross_flag(flag: Whole, pipe: str = "") -> None:
-    """Let the core wait for a flag that another core sets, before the work after this statement (ascendc).
+    """Let the core wait for a flag that another core sets, before its operations after this statement (ascendc).
 
-    ``pipe`` is checked and has no effect on the chips that are modelled.
+    The name ``pipe`` is checked, and has no effect on the chips that are modelled.
 
     Example: ``T.wait_cross_flag(0)``
 
     Raises:
-        TileError: T161, no such pipe or flag, or no ``T.Scope`` says which core executes the statement.
+        TileError: T161, there is no such pipe or flag, or no ``T.Scope`` determines the kind of core that executes the
+            statement.
     """
     what = "T.wait_cross_flag"
     builder = Builder.running(what)
@@ -219,12 +234,14 @@ def wait_cross_flag(flag: Whole, pipe: str = "") -> None:
 
 
 def sync_block_set(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: set a flag for the other cores of the block once ``pipe`` has finished the work before it (npuir).
+    """Set a flag for the other kind of core in the block once the pipe of the enclosing ``T.rs(pipe)`` has finished its
+    operations before this statement (npuir).
 
     Example: ``T.sync_block_set(0)``
 
     Raises:
-        TileError: T161, no such flag, no ``T.rs``, or nothing says which core executes the statement.
+        TileError: T161, there is no such flag, the statement is not inside ``T.rs``, or neither ``T.Scope`` nor the pipe
+            determines the kind of core that executes the statement.
     """
     what = "T.sync_block_set"
     builder = Builder.running(what)
@@ -233,12 +250,13 @@ def sync_block_set(id: Whole) -> None:  # noqa: A002  (the language's name)
 
 
 def sync_block_wait(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: let ``pipe`` wait for a flag that another core of the block sets (npuir).
+    """Let the pipe of the enclosing ``T.rs(pipe)`` wait for a flag that the other kind of core in the block sets (npuir).
 
     Example: ``T.sync_block_wait(0)``
 
     Raises:
-        TileError: T161, no such flag, no ``T.rs``, or nothing says which core executes the statement.
+        TileError: T161, there is no such flag, the statement is not inside ``T.rs``, or neither ``T.Scope`` nor the pipe
+            determines the kind of core that executes the statement.
     """
     what = "T.sync_block_wait"
     builder = Builder.running(what)
@@ -247,36 +265,45 @@ def sync_block_wait(id: Whole) -> None:  # noqa: A002  (the language's name)
 
 
 def block_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Let all cores of a kind wait for each other, by a flag that each of them sets and waits for (npuir).
+    """Let all Cube cores, or all Vector cores, of the launch wait for each other (npuir).
+
+    The kind of core is that of the enclosing ``T.Scope``, or the only kind that has the pipe of the enclosing ``T.rs``.
 
     Example: ``T.block_barrier(0)``
 
+    Args:
+        id: the number of the flag, 0 to 15, that each of these cores sets and waits for.
+
     Raises:
-        TileError: T161, no such flag, or nothing says which core executes the statement.
+        TileError: T161, there is no such flag, or neither ``T.Scope`` nor ``T.rs`` determines the kind of core.
     """
     _meeting("T.block_barrier", id, MODES[0])
 
 
 def subblock_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
-    """Let the Vector cores of a block wait for each other (npuir).
+    """Let the Vector cores of each block wait for each other (npuir).
 
     Example: ``T.subblock_barrier(0)``
 
+    Args:
+        id: the number of the flag, 0 to 15, that each of these cores sets and waits for.
+
     Raises:
-        TileError: T161, no such flag, or nothing says which core executes the statement.
+        TileError: T161, there is no such flag, or the statement is neither inside ``T.Scope`` nor inside ``T.rs`` with a pipe
+            that only one kind of core has.
     """
     _meeting("T.subblock_barrier", id, MODES[1])
 
 
 def sync_all() -> None:
-    """Let all cores of the launch wait until each of them has finished the work before this statement.
+    """Let all cores of the launch wait until each of them has finished its operations before this statement.
 
-    Inside ``T.Scope`` the cores of that kind wait for each other.
+    Inside ``T.Scope``, only the cores of that kind wait for each other. ``T.sync_grid`` is the name of TileLang for GPUs.
 
     Example: ``T.sync_all()``
     """
     builder = Builder.running("T.sync_all")
-    builder.tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.sync_all")
+    builder.tile_op(hivm.PipeBarrierOp("ALL"), "T.sync_all")
     builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")
 
 
@@ -288,26 +315,27 @@ def _meeting(what: str, flag: object, mode: str) -> None:
     builder.tile_op(hivm.SyncBlockWaitOp(core, "S", pipe, number, mode=mode), what)
 
 
-def _own_pipe(builder: Builder, what: str) -> str:
+def _own_pipe(builder: Builder, what: str) -> Pipe | Literal["ALL"]:
     if builder.pipe is None:
-        raise TileError(f"{what} is outside T.rs", code="T161", help="put it into `with T.rs(pipe):`")
+        raise TileError(f"{what} is outside T.rs", code="T161", help="put the statement into `with T.rs(pipe):`")
     return pipe_name(builder.pipe, f"{what} inside T.rs")
 
 
-_PIPE_CORES = {"V": "VECTOR", "M": "CUBE", "MTE1": "CUBE", "FIX": "CUBE"}
+_SCOPE_CORES: dict[tile.CoreScope, hivm.CoreType] = {"cube": "CUBE", "vector": "VECTOR"}
+_PIPE_CORES: dict[str, hivm.CoreType] = {"V": "VECTOR", "M": "CUBE", "MTE1": "CUBE", "FIX": "CUBE"}
 
 
-def _core(builder: Builder, what: str, pipe: str) -> str:
+def _core(builder: Builder, what: str, pipe: Pipe | Literal["ALL", ""]) -> hivm.CoreType:
     """The core that executes the statement: the core of the enclosing ``T.Scope``, or the only core that has the pipe."""
-    named = {"cube": "CUBE", "vector": "VECTOR"}.get(builder.core or "")
+    named = _SCOPE_CORES[builder.core] if builder.core is not None else None
     only = _PIPE_CORES.get(pipe)
     if named is not None and only is not None and named != only:
         raise TileError(f"{what}: the {builder.core} core has no pipe {pipe}", code="T161",
                         help="the pipes of the Cube core are S, M, MTE1, MTE2, MTE3, FIX, of the Vector core S, V, MTE2, MTE3")
     core = named or only
     if core is None:
-        raise TileError(f"{what}: nothing says which core executes it", code="T161",
-                        help="put it into `with T.Scope('C'):` or `with T.Scope('V'):`")
+        raise TileError(f"{what}: the kind of core that executes the statement is not determined", code="T161",
+                        help="put the statement into `with T.Scope('C'):` or `with T.Scope('V'):`")
     return core
 
 
@@ -316,6 +344,6 @@ def _cross_flag(builder: Builder, what: str, value: object) -> int | SSAValue:
     if isinstance(found, int):
         if not 0 <= found < FLAGS:
             raise TileError(f"{what}: there is no flag {found}; flags are 0 to {FLAGS - 1}", code="T161",
-                            help="flags count their sets: all iterations can use one flag")
+                            help="use one flag in all iterations: a flag counts its sets, and each wait consumes one set")
         return found
     return convert(builder, found, INT64).ssa(builder)

@@ -1,15 +1,20 @@
-"""Functions of ``T`` for entries of the op table: their docstrings, and one implementation under several names."""
+"""Makes the functions of ``T`` for entries of the op table: their docstrings, and one implementation under several names.
+
+The op table (:mod:`tilelang_npu.ops`) describes operations with their element types, names and number of operands.
+"""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tilelang_npu import ops
+from tilelang_npu.errors import TileError
 from tilelang_npu.ops import Composite, Elementwise, Operation
 
-__all__ = ["elementwise", "from_table", "function_of", "plain"]
+__all__ = ["bound", "elementwise", "from_table", "function_of", "plain"]
 
 _SAMPLES: Mapping[str, str] = {
     "scalar_value": "0.5", "scalarValue": "2", "min_scalar": "0.0", "max_scalar": "6.0", "min_val": "0.0", "max_val": "6.0",
@@ -18,8 +23,12 @@ _SAMPLES: Mapping[str, str] = {
 
 
 def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> str:
-    """The docstring of a function that computes each element of its destination from the elements at the same index of its
-    inputs.
+    """Returns the docstring of the function of ``T`` for an elementwise operation.
+
+    Args:
+        name: the function's name after ``T.``.
+        entry: the operation's entry in the op table.
+        signature: the function's signature.
     """
     letter = "" if entry.condition else "ABCDE"[entry.inputs]
     target = next(key for key in signature.parameters if key in ("dst", "out", "Out", letter))
@@ -40,6 +49,30 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
     others += f"; ``{inputs[0]}`` is bool or int8" if entry.condition else ""
     example = f"Example: ``T.{name}({_sample(signature, target)})``"
     return "\n\n".join((entry.doc, textwrap.fill(" ".join(lines), 100), _types(entry, others), example))
+
+
+def bound(what: str, signature: inspect.Signature, arguments: Sequence[object], keywords: Mapping[str, object]
+          ) -> dict[str, Any]:
+    """Returns the arguments of a call by the names of their parameters, with defaults for omitted arguments.
+
+    Args:
+        what: the name of the call, for messages.
+        signature: the signature of the called function.
+        arguments: the positional arguments.
+        keywords: the named arguments. ``src`` is accepted for ``src0`` in a function of one input.
+
+    Raises:
+        TileError: T145, the arguments do not fit the signature.
+    """
+    given = dict(keywords)
+    if "src" in given and "src" not in signature.parameters and "src1" not in signature.parameters:
+        given["src0"] = given.pop("src")  # T.tile.exp(dst, src)
+    try:
+        found = signature.bind(*arguments, **given)
+    except TypeError as wrong:
+        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}") from None
+    found.apply_defaults()
+    return found.arguments
 
 
 def function_of(name: str, body: Callable[..., None], doc: str | None = None) -> Callable[..., None]:
@@ -77,8 +110,12 @@ def _sample(signature: inspect.Signature, target: str) -> str:
 
 
 def from_table(name: str, entry: str, doc: str) -> str:
-    """The docstring of a function with several names: ``doc`` with the name in place of ``NAME``, and the element types of the
-    op table's entry after the description.
+    """Returns the docstring of a function of ``T`` that has several names.
+
+    Args:
+        name: the function's name after ``T.``, which replaces ``NAME`` in ``doc``.
+        entry: the name of the operation in the op table, whose element types are added after the description.
+        doc: the docstring of the implementation.
     """
     text = inspect.cleandoc(doc).replace("NAME", f"T.{name}")
     try:
@@ -90,6 +127,6 @@ def from_table(name: str, entry: str, doc: str) -> str:
 
 
 def plain(signature: inspect.Signature) -> str:
-    """A signature as a message shows it: names and defaults."""
+    """Returns a signature as text for messages, with names and defaults but without annotations."""
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))

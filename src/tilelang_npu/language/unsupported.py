@@ -1,4 +1,4 @@
-"""Names of TileLang that this package does not support, and names of other libraries that users look for: what to use instead.
+"""The replacements for names of TileLang that this package does not support, and for names of other libraries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from tilelang_npu.traced.author import user_location
 _SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
 _POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
 _COPIES = "T.copy moves tiles; T.set_flag and T.wait_flag order it, or TL_ASCEND_AUTO_SYNC does"
+_PRODUCTS = "T.gemm(a, b, c) multiplies tiles on the Cube core, with a and b in T.alloc_shared and c in T.alloc_fragment"
 _THREADS = "a core has no threads: T.Parallel loops over all elements"
 _BLOCKS = "name the blocks where the launch opens: with T.Kernel(m, n) as (bx, by)"
 
@@ -19,22 +20,37 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("handle", "ptr", "make_tensor", "match_buffer"), _POINTER),
     **dict.fromkeys((
         "create_list_of_mbarrier", "get_mbarrier", "create_tma_descriptor", "tma_load", "tma_store_arrive", "tma_store_wait",
-        "fence_proxy_async", "mbarrier_arrive", "mbarrier_expect_tx", "mbarrier_wait_parity", "barrier_arrive", "barrier_wait",
-        "wait_wgmma", "alloc_barrier", "tma_copy", "ptx_cp_async", "ptx_commit_group", "ptx_wait_group",
-        "cp_async_barrier_noinc", "wgmma_gemm"), _COPIES),
+        "tma_gather4", "tma_scatter4", "mbarrier_arrive", "mbarrier_arrive_expect_tx", "mbarrier_expect_tx",
+        "mbarrier_wait_parity", "barrier_arrive", "barrier_wait", "named_barrier_arrive", "alloc_barrier",
+        "alloc_cluster_barrier", "tma_copy", "ptx_cp_async", "cp_async_barrier_noinc"), _COPIES),
+    **dict.fromkeys(("wgmma_gemm", "wait_wgmma", "alloc_wgmma_desc", "alloc_tmem", "alloc_tcgen05_smem_desc", "tcgen05_gemm",
+                     "tcgen05_gemm_blockscaled", "tcgen05_mma_arrive", "tcgen05_cp_warpx4", "tcgen05_sf_warp_transpose",
+                     "tcgen05_before_thread_sync", "tcgen05_after_thread_sync", "mma_gemm_blockscaled"), _PRODUCTS),
     **dict.fromkeys((
-        "thread_binding", "get_thread_binding", "get_thread_bindings", "shfl_down", "shfl_up", "shfl_xor", "set_max_nreg",
-        "inc_max_nreg", "dec_max_nreg", "no_set_max_nreg", "disable_warp_group_reg_alloc", "annotate_producer_reg_dealloc",
-        "annotate_consumer_reg_alloc", "tvm_warp_shuffle", "tvm_thread_allreduce", "alloc_reducer", "finalize_reducer"),
-        _THREADS),
+        "thread_binding", "launch_thread", "thread_return", "get_lane_idx",
+        "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx", "shuffle_elect", "tvm_warp_shuffle", "tvm_warp_shuffle_up",
+        "tvm_thread_allreduce", "any_sync", "all_sync", "ballot", "ballot_sync", "activemask", "match_all_sync",
+        "match_any_sync", "syncthreads_and", "syncthreads_or", "syncthreads_count",
+        "warp_reduce_bitand", "warp_reduce_bitor"), _THREADS),
+    **dict.fromkeys(("shfl_down", "shfl_up", "shfl_xor", "shfl_sync", "warp_reduce_sum", "warp_reduce_max", "warp_reduce_min"),
+                    "T.reduce_sum, T.reduce_max and T.reduce_min reduce along an axis of a tile"),
+    **dict.fromkeys(("ClusterKernel", "block_rank_in_cluster", "cluster_sync", "cluster_arrive", "cluster_wait",
+                     "clc_is_canceled", "clc_get_first_ctaid_x", "clc_try_cancel_multicast"),
+                    "blocks do not form clusters: a block reads what it needs with T.copy"),
+    **dict.fromkeys(("WSID", "WSOp", "WSPipeline", "WSRole", "WSSchedule", "WSScope", "WSSync", "ws_op",
+                     "annotate_ws_schedule"),
+                    "a core has no warps: T.Pipelined overlaps copies and computation"),
+    **dict.fromkeys(("ldg32", "ldg64", "ldg128", "ldg256", "stg32", "stg64", "stg128", "stg256", "lds32", "lds64", "lds128",
+                     "sts32", "sts64", "sts128", "address_of", "tvm_access_ptr"), "T.copy moves a tile to and from GM"),
     **dict.fromkeys(("get_block_binding", "get_block_bindings"), _BLOCKS),
-    **dict.fromkeys(("sync_threads", "sync_thread_partial"), "T.barrier_all waits for all pipes of a core"),
-    **dict.fromkeys(("sync_global", "sync_grid"), "T.sync_all waits for all cores"),
-    "call_extern": "a kernel is written in T alone: there is no C++ to call",
+    "sync_thread_partial": "T.barrier_all waits for all pipes of a core",
+    "sync_global": "T.sync_all waits for all cores",
+    **dict.fromkeys(("call_extern", "call_packed"), "a kernel is written in T alone: there is no C++ to call"),
     "access_ptr": "name the buffer, a slice of it, or the element where a tile starts",
     "ws": "T.Scope('C') and T.Scope('V') say which core does the work",
-    "annotate_padding": "T.copy(..., pad_value=...) gives elements past the end of a tensor a value",
-    "import_source": "a kernel is written in T alone: there is no C++ to add to",
+    **dict.fromkeys(("annotate_padding", "annotate_safe_value"),
+                    "T.copy(..., pad_value=...) gives elements past the end of a tensor a value"),
+    **dict.fromkeys(("import_source", "CUDASourceCodeKernel"), "a kernel is written in T alone: there is no C++ to add to"),
     "c2d_im2col": "copy the rows of each patch with T.copy, or rearrange the image on the host",
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "use T.gemm_v0",
@@ -43,11 +59,11 @@ _EXTREME = "T.v{0}(a, b, out) of tiles, T.{0} of numbers; T.reduce_{0} along an 
 _ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); elements past the end need no mask"
 
 ELSEWHERE: dict[str, str] = {
-    **dict.fromkeys(("load", "store", "make_block_ptr", "make_tensor_descriptor", "tma_copy_async", "async_copy"), _ACCESS),
+    **dict.fromkeys(("load", "store", "make_block_ptr", "make_tensor_descriptor", "tma_copy_async"), _ACCESS),
     **dict.fromkeys(("program_id", "num_programs", "block_idx", "blockIdx"),
                     "name the blocks where the launch opens: with T.Kernel(m, n, is_npu=True) as (i, j, _)"),
     **dict.fromkeys(("thread_idx", "threadIdx", "lane_id", "warp_id"), _THREADS),
-    **dict.fromkeys(("syncthreads", "__syncthreads", "debug_barrier", "sync_warp"),
+    **dict.fromkeys(("syncthreads", "__syncthreads", "debug_barrier"),
                     "leave it out: the compiler orders the work of a core; by hand, T.barrier_all waits for all its pipes"),
     **dict.fromkeys(("dot", "matmul", "einsum"), "T.gemm(a, b, c) multiplies tiles, and adds to c unless initC holds"),
     **dict.fromkeys(("zeros", "zeros_like"), "allocate a buffer (T.alloc_shared, T.alloc_fragment) and T.clear it"),
@@ -67,11 +83,11 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("associative_scan", "cumprod"), "T.cumsum adds up along an axis; other scans are loops of T.serial"),
     **dict.fromkeys(("atomic_cas", "atomic_xchg", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"),
                     "T.atomic_add is the atomic operation of this chip; others reduce in a second pass"),
-    **dict.fromkeys(("multiple_of", "max_contiguous", "assume"), "leave it out: sizes are known when the kernel is compiled"),
+    **dict.fromkeys(("multiple_of", "max_contiguous"), "leave it out: sizes are known when the kernel is compiled"),
     "tanh_approx": "T.tanh", "device_print": "T.print of a tile or a number, T.printf with a format",
     "static_assert": "T.assert_", "sort": "T.tile.sort",
 }
-"""Names that users of Triton, NumPy and CUDA look for, and what to use instead."""
+"""For names of Triton, NumPy and CUDA that users look for in ``T``, the advice what to use instead."""
 
 _TWO_RESULTS = "multiply in int64 and take the halves with T.vshr and T.vcast"
 
@@ -79,17 +95,24 @@ NAMES: frozenset[str] = frozenset(_INSTEAD)
 
 
 class UnknownName(TileError, AttributeError):
-    """The error of ``T.cpoy``, which does not exist. Also an :class:`AttributeError`, so that ``hasattr`` works."""
+    """The error of a name that ``T`` does not have, such as ``T.cpoy``. It is also an :class:`AttributeError`, so that
+    ``hasattr`` works.
+    """
 
 
 def unknown(name: str, known: list[str]) -> UnknownName:
-    """The error for ``T.<name>``; the advice comes from :data:`ELSEWHERE`, or from the most similar name in ``known``."""
+    """Returns the error for a name that ``T`` does not have.
+
+    Args:
+        name: the name after ``T.``.
+        known: the names that exist. The error's help comes from :data:`ELSEWHERE`, or proposes the most similar of these names.
+    """
     last = name.rsplit(".", 1)[-1]
     import difflib
 
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
     prefix = "T.tile." if name.startswith("tile.") else "T."
-    advice = "dir(T) lists what there is"
+    advice = "dir(T) lists the names that exist"
     if last in ELSEWHERE:
         advice = ELSEWHERE[last]
     elif close:  # of equally similar names, the one with the longest common prefix: T.vadd for T.vad, not T.vpad
@@ -100,13 +123,13 @@ def unknown(name: str, known: list[str]) -> UnknownName:
 
 
 class Unsupported:
-    """A name of TileLang that is not supported; each use of it is an error."""
+    """The value of a name of TileLang that is not supported: each use raises T190 with the advice what to use instead."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def refuse(self, location: Location | None = None) -> NoReturn:
-        """Raises T190 at ``location``, or at the statement of the user that is executed."""
+        """Raises T190 at ``location``, or at the user's statement that is being executed if ``location`` is None."""
         raise TileError(f"T.{self._name} is not supported", code="T190", location=location or user_location(),
                         help=_INSTEAD.get(self._name, _TWO_RESULTS))
 
@@ -117,7 +140,7 @@ class Unsupported:
         self.refuse()
 
     def __exit__(self, *_: object) -> None:
-        """Not reached: ``__enter__`` raises."""
+        """Is never called, because ``__enter__`` raises."""
 
     def __getitem__(self, _item: object) -> NoReturn:
         self.refuse()

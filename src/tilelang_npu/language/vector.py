@@ -1,12 +1,12 @@
-"""Vector operations on tiles: one function for each elementwise name in the op table, and fill, broadcast and casts.
+"""Vector operations on buffers: one function for each elementwise name in the op table, and fill, broadcast and casts.
 
-The prefix of a name fixes the order of the operands: ``T.tile.add(dst, src0, src1)``, ``T.vadd(src0, src1, dst)``.
+The prefix of a name determines the order of the operands: ``T.tile.add(dst, src0, src1)``, ``T.vadd(src0, src1, dst)``.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from tilelang_npu import ops
@@ -26,7 +26,7 @@ from tilelang_npu.language.operands import (
     seen_as,
     sizes_argument,
 )
-from tilelang_npu.language.table_functions import elementwise, function_of, plain
+from tilelang_npu.language.table_functions import bound, elementwise, function_of
 from tilelang_npu.ops import Composite, Elementwise
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
@@ -52,7 +52,7 @@ def function(name: str) -> Callable[..., None]:
         raise KeyError(name)
     body = _SPECIAL.get((found.name, name.startswith("tile.")), _SPECIAL.get((found.name, None)))
     if body is None:
-        return _from_entry(name, found, name.startswith("tile."))
+        return _from_entry(name, found)
     made = function_of(name, body, "")
     made.__doc__ = elementwise(name, found, inspect.signature(made))
     return made
@@ -93,19 +93,17 @@ def _signature(entry: Elementwise, names: Sequence[str], inputs: Sequence[str]) 
         return_annotation="None")
 
 
-def _bound(what: str, signature: inspect.Signature, arguments: Sequence[object],
-           keywords: Mapping[str, object]) -> dict[str, object]:
-    given = dict(keywords)
-    if "src" in given and "src" not in signature.parameters and "src1" not in signature.parameters:
-        given["src0"] = given.pop("src")  # T.tile.exp(dst, src)
-    try:
-        return signature.bind(*arguments, **given).arguments
-    except TypeError as wrong:
-        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}") from None
+def parameters_of(name: str, entry: Elementwise) -> tuple[list[str], str, inspect.Signature]:
+    """Returns the parameters of the function of ``T`` for an elementwise operation under one of its names.
 
+    Args:
+        name: the function's name after ``T.``.
+        entry: the operation's entry in the op table.
 
-def _from_entry(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., None]:
-    """A function whose parameters follow from the entry."""
+    Returns:
+        The names of the input parameters, the name of the destination parameter, and the signature.
+    """
+    destination_first = name.startswith("tile.")
     inputs, target_name = _arguments(entry, destination_first)
     # npuir puts the bounds of a clamp after the destination: T.vclamp(src, dst, min_val, max_val)
     split = len(inputs) - (entry.behind if isinstance(entry, Composite) else 0)
@@ -114,11 +112,16 @@ def _from_entry(name: str, entry: Elementwise, destination_first: bool) -> Calla
         names += ["count"] if entry.counted and destination_first else []
     elif not destination_first:
         names += ["Tmp"] if entry.name in _WITH_TEMPORARY else ["size"] if entry.name in _SIZED else []
-    signature = _signature(entry, names, inputs)
+    return inputs, target_name, _signature(entry, names, inputs)
+
+
+def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
+    """A function whose parameters follow from the entry."""
+    inputs, target_name, signature = parameters_of(name, entry)
 
     def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
-        values = _bound(what, signature, arguments, keywords)
+        values = bound(what, signature, arguments, keywords)
         target, count, size = values[target_name], values.get("count"), values.get("size")
         if values.get("Tmp") is not None:
             _check_temporary(what, values["Tmp"], target)
@@ -147,7 +150,7 @@ def _check_temporary(what: str, given: object, target: object) -> None:
     counts = element_count(temporary), element_count(destination)
     if temporary.dtype != destination.dtype or (None not in counts and counts[0] != counts[1]):
         raise TileError(f"{what}: the temporary is {temporary.describe()}, the destination {destination.describe()}",
-                        code="T110", help="give a temporary like the destination, or none")
+                        code="T110", help="pass a temporary with the element type and the size of the destination, or none")
 
 
 def _entry(name: str) -> Elementwise:
@@ -159,7 +162,8 @@ def _entry(name: str) -> Elementwise:
 def _compare(A: Tile, B: Operand, C: Tile, cmp_mod: str, *, what: str) -> None:
     mode = str(cmp_mod).lower()
     if mode not in _MODES:
-        raise TileError(f"{what}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
+        raise TileError(f"{what}: there is no comparison {cmp_mod!r}", code="T145",
+                        help="the comparisons are " + ", ".join(_MODES))
     apply(what, _entry("compare"), [A, B], C, {} if mode == "eq" else {"compare_mode": mode})
 
 
@@ -184,7 +188,8 @@ def _vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "r
 
 def _convert(what: str, source: Addressable, target: Addressable, mode: str) -> None:
     if mode not in _ROUND_MODES:
-        raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145", help="one of " + ", ".join(_ROUND_MODES))
+        raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145",
+                        help="the rounding modes are " + ", ".join(_ROUND_MODES))
     clauses: dict[str, str | bool] = {} if mode == "rint" else {"round_mode": mode}
     if any(side.dtype.is_integer and not side.dtype.is_signed for side in (source, target)):
         clauses["cast"] = "cast_unsigned"
@@ -201,7 +206,7 @@ _SPECIAL: dict[tuple[str, bool | None], Callable[..., None]] = {
 def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = None) -> None:
     """``T.tile.cast``: convert the elements of ``src`` to the element type of ``dst``, and write them to ``dst``.
 
-    Buffers have one shape and any two element types.
+    Both buffers must have the same shape; their element types can be any two types.
 
     Example: ``T.tile.cast(out, a, "CAST_RINT")``
 
@@ -210,10 +215,11 @@ def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = Non
         src: the source.
         mode: how numbers are rounded: ``CAST_NONE`` and ``CAST_RINT`` to nearest even, ``CAST_ROUND`` to nearest with ties away
             from zero, ``CAST_FLOOR``, ``CAST_CEIL``, ``CAST_TRUNC``, or ``CAST_ODD`` to the neighbour with an odd last bit.
-        count: how many of the first elements are converted; all without it.
+        count: the number of elements to convert, from the first one; without it, all are converted.
 
     Raises:
-        TileError: T110, element types; T111, shapes or ``count``; T145, another mode.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or ``count`` is wrong; T145, there is no
+            such mode.
     """
     what = "T.tile.cast"
     word = str(mode).removeprefix("CAST_").lower()
@@ -231,13 +237,13 @@ def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = Non
 def fill(buffer: Tile, value: object) -> None:
     """Write ``value`` to every element of a buffer or a slice, or to a scalar of ``T.alloc_var``.
 
-    The value is converted to the element type; it may be a buffer of one element. A global tensor is filled by each block that
-    executes the statement, with copies from UB.
+    The value is converted to the element type of the buffer; a buffer with one element can also be passed as the value. Each
+    block that executes the statement fills the whole of a global tensor, with copies from UB.
 
     Example: ``T.fill(a, 0.0)``
 
     Raises:
-        TileError: T110, the element type does not have the value, such as infinity as an integer.
+        TileError: T110, the element type cannot represent the value, such as infinity in an integer type.
     """
     _fill("T.fill", buffer, value)
 
@@ -267,7 +273,7 @@ def clear(buffer: Tile) -> None:
 def tile_fill(buffer: Tile, value: object) -> None:
     """``T.tile.fill``: write ``value`` to every element of a buffer or a slice.
 
-    A slice of one row whose length is not constant continues in the rows after it.
+    If a slice of one row has a length that is not constant and is longer than the row, it continues in the next rows.
 
     Example: ``T.tile.fill(a, 0.0)``
     """
@@ -285,12 +291,13 @@ def tile_clear(buffer: Tile) -> None:
 def vbrc(src: Operand, dst: Tile) -> None:
     """Repeat ``src`` along its axes of size 1 to the shape of ``dst``, or write a scalar to every element of ``dst``.
 
-    Writes ``dst``. Buffers have the same number of axes and one element type.
+    Writes ``dst``. Both buffers must have the same number of axes and the same element type.
 
     Example: ``T.vbrc(a, out)``
 
     Raises:
-        TileError: T110, element types; T111, shapes; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit; T112, the destination shares elements
+            with an input.
     """
     if is_scalar(src):
         _fill("T.vbrc", dst, src)
@@ -303,13 +310,15 @@ def vbrc(src: Operand, dst: Tile) -> None:
 def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
     """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
-    Writes ``dst``. Buffers have one element type; ``src`` has size 1 along ``axis``. A source with one axis is repeated to a
-    matrix: with ``axis=0`` it is every row, with ``axis=1`` every column, and without ``axis`` the one of them that fits.
+    Writes ``dst``. Both buffers must have the same element type, and ``src`` must have size 1 along ``axis``. A source with one
+    axis is repeated to a matrix: with ``axis=0`` it becomes every row, with ``axis=1`` every column; without ``axis``, the
+    sizes determine which.
 
     Example: ``T.tile.broadcast(out, a, axis=1)``
 
     Raises:
-        TileError: T110, element types; T111, shapes or the axis; T112, shared elements.
+        TileError: T110, an element type is not supported; T111, the shapes do not fit, or there is no such axis; T112, the
+            destination shares elements with an input.
     """
     what = "T.tile.broadcast"
     builder = Builder.running(what)
@@ -319,7 +328,7 @@ def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < target.ndim):
         raise TileError(f"{what}: axis {axis!r} of {target.describe()}: valid are 0 to {target.ndim - 1}", code="T111",
-                        help="give the axis along which the input is repeated, or leave it out")
+                        help="pass the axis along which the input is repeated, or no axis")
     shape: Sequence[Extent] = source.extents
     if len(shape) == 1 and len(target.extents) == 2:
         length = shape[0]
@@ -340,6 +349,6 @@ def _broadcast(builder: Builder, what: str, source: Addressable, target: Address
                         help="broadcast into another buffer")
     if not broadcasts(shape, target.extents):
         raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
-                        help="both shapes have the same number of axes, and the input has size 1 where they differ")
+                        help="both shapes must have the same number of axes, and the input size 1 along the axes that differ")
     value = seen_as(builder, source, shape)
     builder.tile_op(tile.BroadcastOp(value, target.ssa(builder)), what)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Clause,
         Composite,
         Elementwise,
+        MemoryMove,
         Operation,
         Reduce,
         Refused,
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
         computed_in,
         seen_as,
     )
-    from tilelang_npu.ops.table import composites, elementwise, operation, operations
+    from tilelang_npu.ops.table import composites, elementwise, operation, operation_of_symbol, operations, rate_of
 
 __all__ = [
-    "Clause", "Composite", "DType", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured", "composites",
-    "computed_in", "dtype", "elementwise", "operation", "operations", "seen_as",
+    "Clause", "Composite", "DType", "Elementwise", "MemoryMove", "Operation", "Reduce", "Refused", "Shape", "Structured",
+    "composites", "computed_in", "dtype", "elementwise", "operation", "operation_of_symbol", "operations", "rate_of", "seen_as",
 ]
 
 # Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
-    **dict.fromkeys(("Clause", "Composite", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured",
-                     "computed_in", "seen_as"), "spec"),
-    **dict.fromkeys(("composites", "elementwise", "operation", "operations"), "table")})
+    **dict.fromkeys(("Clause", "Composite", "Elementwise", "MemoryMove", "Operation", "Reduce", "Refused", "Shape",
+                     "Structured", "computed_in", "seen_as"), "spec"),
+    **dict.fromkeys(("composites", "elementwise", "operation", "operation_of_symbol", "operations", "rate_of"), "table")})

@@ -15,9 +15,23 @@ from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
 from tilelang_npu.target.dtypes import DType, dtype
 
 
-def composite(name: str, inputs: int, expansion: str, meaning: Callable[..., Any], cost: str, doc: str, *aliases: str,
+def composite(name: str, inputs: int, expansion: str, meaning: Callable[..., object], cost: str, doc: str, *aliases: str,
               dtypes: tuple[DType, ...] = FLOAT, scalar: tuple[int, ...] = (), **facts: Any) -> Composite:
-    """Declares an operation by its expansion; ``meaning`` takes the inputs, and the destination last if it is read."""
+    """Declares a composite entry and returns it.
+
+    Args:
+        name: the canonical name of the entry.
+        inputs: the number of inputs.
+        expansion: the steps, in the syntax of :func:`~tilelang_npu.ops.spec.parse_steps`.
+        meaning: the NumPy function from the inputs to the result. If the operation accumulates, its last argument is the array
+            that the destination holds before the operation.
+        cost: the row of the chip's rate table.
+        doc: one sentence for the documentation.
+        aliases: further names under ``T``.
+        dtypes: the element types of the inputs.
+        scalar: the positions of the inputs that may be scalars.
+        facts: further fields of :class:`~tilelang_npu.ops.spec.Composite`.
+    """
     return declare(Composite(name=name, aliases=aliases, inputs=inputs, dtypes=dtypes, hivm="", meaning=meaning, cost=cost,
                              doc=doc, expansion=parse_steps(expansion), scalar=frozenset(scalar), **facts))
 
@@ -30,7 +44,7 @@ silu = composite(
     lambda a: a / (1 + np.exp(-a)), "exp", "x / (1 + exp(-x)).", "tile.silu")
 leaky_relu = composite(
     "leaky_relu", 2, "t = min(src0, 0); t = mul(t, src1); dst = max(src0, 0); dst = add(dst, t)",
-    lambda a, s: np.where(a > 0, a, a * s), "relu", "x where it is positive, else x times the slope.", "tile.leaky_relu",
+    lambda a, s: np.where(a > 0, a, a * s), "relu", "x where x is positive, else x times the slope.", "tile.leaky_relu",
     scalar=(1,))
 axpy = composite(
     "axpy", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, s, d: d + a * s, "axpy",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 _STEP = 1 / 512
 _END = 4.0
@@ -16,10 +15,10 @@ _VALUES = np.array([math.erf(node) for node in _NODES])
 _SLOPES = 2 / math.sqrt(math.pi) * np.exp(-_NODES**2)
 
 
-def erf(a: Any) -> NDArray[np.float32]:
-    """The error function on float32, rounded once from a result with 13 correct digits.
+def erf(a: ArrayLike) -> NDArray[np.float32]:
+    """Returns the error function of each element, rounded once to float32 from a result with 13 correct digits.
 
-    It is computed by the Taylor series at the nearest of 2049 nodes, up to the fourth power of the distance.
+    The function sums the Taylor series around the nearest of 2049 nodes, up to the fourth power of the distance from the node.
     """
     given = np.asarray(a, np.float32)
     magnitude = np.fmin(np.abs(given), np.float32(_END)).astype(np.float64)

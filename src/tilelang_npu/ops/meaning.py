@@ -1,8 +1,9 @@
-"""The functions of the entries of the op table on NumPy arrays, with the rounding of the hardware.
+"""NumPy functions that compute the entries of the op table with the rounding of the hardware.
 
-f16 and bf16 are computed in f32 and rounded once, to nearest even; integers wrap; comparisons and casts have their own rules. A
-kernel writes its destination in place, with any strides. The destination may be one of the inputs: NumPy buffers overlapping
-operands.
+Such a function is called a kernel here. Kernels compute f16 and bf16 in f32 and round the result once, to nearest even.
+Integers wrap on overflow. Comparisons return masks, and casts follow ``ops/rounding.py``. A kernel writes into a given
+destination array, which may have any strides. The destination may be one of the inputs, because NumPy copies operands that
+overlap.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.ops.rounding import conversion, is_plain
+from tilelang_npu.ops.rounding import Array, Operand, conversion, is_plain
 from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce
 from tilelang_npu.ops.table import operation, operations
 from tilelang_npu.target.dtypes import DType
@@ -22,17 +23,19 @@ Kernel = Callable[..., None]
 
 def kernel(op: Operation, sources: Sequence[DType], target: DType,
            clauses: Mapping[str, object] = {}) -> Kernel:
-    """Returns the function that executes an entry on arrays.
+    """Returns the NumPy function that executes an entry of the op table on arrays.
 
     Args:
         op: the entry.
-        sources: element types of the inputs; a scalar input has the type of its value.
-        target: element type of the destination.
-        clauses: values of the op's clauses, e.g. ``compare_mode="lt"``; by default those of the entry.
+        sources: the element types of the inputs; for a scalar input, the type of the scalar.
+        target: the element type of the destination.
+        clauses: the values of the op's clauses, e.g. ``compare_mode="lt"``. A clause that is not listed has the default of the
+            entry.
 
     Returns:
-        For an elementwise op ``f(dst, *srcs)``, where scalars are Python numbers and shapes broadcast; for a reduction
-        ``f(dst, src, axis)`` with ``axis`` a tuple. For several destinations ``dst`` is a tuple.
+        For an elementwise op a function ``f(dst, *srcs)``, where scalars are Python numbers and shapes broadcast. For a
+        reduction a function ``f(dst, src, axis)``, where ``axis`` is a tuple of axes. If the op has several destinations,
+        ``dst`` is a tuple of arrays.
 
     Raises:
         TypeError: the entry is neither elementwise nor a reduction.
@@ -61,12 +64,22 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
 
 
 def kernel_of(name: str, sources: tuple[DType, ...], target: DType, clauses: tuple[tuple[str, object], ...]) -> Kernel:
-    """As :func:`kernel`, with arguments that are valid in every process: a name, and clauses that can be pickled."""
+    """Returns the function that :func:`kernel` returns; takes only arguments that can be pickled and hashed.
+
+    Args:
+        name: the name of the entry in the op table.
+        sources: the element types of the inputs.
+        target: the element type of the destination.
+        clauses: pairs of the name and the value of a clause.
+    """
     return kernel(operation(name), sources, target, dict(clauses))
 
 
 def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:
-    """The NumPy ufunc that computes the op, called as ``ufunc(*srcs, out=dst)``; None where only a kernel does."""
+    """Returns a NumPy ufunc that computes the same as the op's kernel when called as ``ufunc(*srcs, out=dst)``.
+
+    Returns None if no ufunc does, so that the caller must use :func:`kernel`.
+    """
     if not isinstance(op, Elementwise) or isinstance(op, Composite):
         return None
     if op.floats is not None and target == "float32" and all(source == target for source in sources):
@@ -96,7 +109,7 @@ def _in_steps(op: Composite, target: DType) -> Kernel:
     steps = [(step, kernel(operations()[step.op], [target] * len(step.operands), target, dict(step.clauses)))
              for step in op.expansion]
 
-    def run(dst: Any, *srcs: Any) -> None:
+    def run(dst: Array, *srcs: Operand) -> None:
         values = {"dst": dst} | {f"src{position}": value for position, value in enumerate(srcs)}
         for step, compute in steps:
             if step.target not in values:
@@ -111,11 +124,11 @@ _WRAPPING = frozenset({"vadd", "vsub", "vmul", "vmax", "vmin", "vabs"})
 """Ops whose NumPy ufunc on integers computes the same as the hardware."""
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Operand) -> Array | np.float32:
     return value.astype(np.float32) if isinstance(value, np.ndarray) else np.float32(value)
 
 
-def _put(dst: Any, value: Any) -> None:
+def _put(dst: Array | tuple[Array, ...], value: Any) -> None:
     if isinstance(dst, tuple):
         for part, result in zip(dst, value, strict=True):
             part[...] = result
@@ -123,47 +136,47 @@ def _put(dst: Any, value: Any) -> None:
         np.copyto(dst, value, casting="unsafe")
 
 
-def _on_bits(meaning: Callable[..., Any], element: DType) -> Kernel:
+def _on_bits(meaning: Callable[..., object], element: DType) -> Kernel:
     bits = np.dtype(f"u{element.nbytes}")
     return lambda dst, *srcs: _put(dst.view(bits), meaning(*[src.view(bits) for src in srcs]))
 
 
-def _on_small_integers(meaning: Callable[..., Any]) -> Kernel:
+def _on_small_integers(meaning: Callable[..., object]) -> Kernel:
     """Arithmetic on i1, in 8-bit integers, because NumPy has no arithmetic on bools."""
 
-    def run(dst: Any, *srcs: Any) -> None:
+    def run(dst: Array, *srcs: Operand) -> None:
         _put(dst, np.asarray(meaning(*[np.asarray(src, np.int8) for src in srcs])) != 0)
 
     return run
 
 
-def _unsigned(element: DType) -> Callable[[Any], Any]:
+def _unsigned(element: DType) -> Callable[[Operand], Array | np.generic]:
     """Returns the function that reinterprets an integer array or scalar as unsigned."""
     bits = np.dtype(f"u{element.nbytes}")
     mask = (1 << element.bits) - 1
 
-    def read(value: Any) -> Any:
+    def read(value: Operand) -> Array | np.generic:
         return value.view(bits) if isinstance(value, np.ndarray) else bits.type(int(value) & mask)
 
     return read
 
 
-def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
-    read = _unsigned(element)
-    return lambda dst, *srcs: _put(read(dst), meaning(*[read(src) for src in srcs]))
+def _as_unsigned(meaning: Callable[..., object], element: DType) -> Kernel:
+    bits, read = np.dtype(f"u{element.nbytes}"), _unsigned(element)
+    return lambda dst, *srcs: _put(dst.view(bits), meaning(*[read(src) for src in srcs]))
 
 
 def _on_unsigned(run: Kernel, element: DType) -> Kernel:
     """Returns a kernel that reinterprets arrays as unsigned; a scalar shift amount is not changed."""
     bits = np.dtype(f"u{element.nbytes}")
 
-    def read(value: Any) -> Any:
+    def read(value: Operand) -> Operand:
         return value.view(bits) if isinstance(value, np.ndarray) else value
 
     return lambda dst, *srcs: run(read(dst), *[read(src) for src in srcs])
 
 
-def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
+def _rounded_shift(dst: Array, source: Array, amount: Array | int) -> None:
     """Arithmetic shift right with rounding: ``round : true``, the default of ``hivm.hir.vshr``.
 
     Only the instruction rounds. For 64-bit elements and for amounts in a buffer AscendNPU-IR's lower-to-loops emits
@@ -189,7 +202,7 @@ def _comparison(op: Elementwise, sources: Sequence[DType], facts: Mapping[str, o
 def _selection(op: Elementwise) -> Kernel:
     choose = op.meaning
 
-    def run(dst: Any, condition: Any, first: Any, second: Any) -> None:
+    def run(dst: Array, condition: Array, first: Operand, second: Operand) -> None:
         picked = condition if condition.dtype == np.bool_ else condition != 0
         typed = [value if isinstance(value, np.ndarray) else dst.dtype.type(value) for value in (first, second)]
         np.copyto(dst, choose(picked, *typed))
@@ -204,7 +217,7 @@ def _cast(source: DType, target: DType, facts: Mapping[str, object]) -> Kernel:
         return lambda dst, src: np.copyto(dst, src, casting="unsafe")
     convert = conversion(source, target, mode, unsigned=unsigned)
 
-    def run(dst: Any, src: Any) -> None:
+    def run(dst: Array, src: Array) -> None:
         made = convert(src)
         if made.dtype != dst.dtype and made.dtype.itemsize == dst.dtype.itemsize and made.dtype.kind in "iu":
             made = made.view(dst.dtype)
@@ -224,5 +237,5 @@ def _reduction(op: Reduce, source: DType, target: DType, facts: Mapping[str, obj
 
 
 def reduction(mode: str) -> Reduce | None:
-    """The reduction with a ``reduce_op``; None where there is none."""
+    """Returns the reduction entry whose ``reduce_op`` is ``mode``, such as ``"sum"``; None if the op table has none."""
     return next((op for op in operations().values() if isinstance(op, Reduce) and op.mode == mode), None)

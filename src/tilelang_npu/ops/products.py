@@ -1,39 +1,45 @@
 """Matrix products of f16, bf16 and float8 with the accumulation order of the Cube.
 
-The Cube multiplies fractals of 32 bytes a side: 16 terms of f16 or bf16, or 32 of float8, are added to the f32 accumulator at
-a time, in the order of K. With this order the bits of a result do not depend on the tiling, so that a kernel and a library call
-on the same numbers agree exactly, as they do on the device.
+A term is the product of two elements with the same index along K. The Cube adds the terms to the f32 accumulator in the order
+of K, several at a time: 16 terms of f16 or bf16, or 32 terms of float8. With this order the bits of a result do not depend on
+the tiling, so that a kernel and a library call on the same numbers agree exactly, as they do on the device.
 
-BLAS computes the products. Some of its kernels do not add the terms in order: OpenBLAS without AVX-512 adds even and odd terms
-separately in some rows of the result, depending on the size. On such a processor zeros are inserted between the terms, so that
-the bits do not depend on the size.
+BLAS computes the products. Some BLAS kernels do not add the terms in order: OpenBLAS without AVX-512 adds even and odd terms
+separately in some rows of the result, depending on the size. On such a processor this module inserts zeros between the terms,
+so that the bits do not depend on the size.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tilelang_npu.ops.rounding import Array
 
 STEP = 16
 """Number of terms of an f16 or bf16 product that are added to the accumulator at a time."""
 _TERMS = {"float16": STEP, "bfloat16": STEP, "float8_e4m3fn": 2 * STEP, "float8_e5m2": 2 * STEP}
 _BLOCK = 1 << 18
-"""Number of elements of a result that are computed at a time, so that they stay in the cache."""
+"""The number of elements of a result that are computed at a time, so that these elements stay in the CPU's cache."""
 
 
 def terms(element: str) -> int | None:
-    """Number of terms of an element type that are added to the accumulator at a time; None where the order has no effect."""
+    """Returns how many terms of a product of this element type the Cube adds to the accumulator at a time.
+
+    Returns None for the element types whose result does not depend on the order of the additions. ``element`` is a NumPy name,
+    such as ``float16``.
+    """
     return _TERMS.get(element)
 
 
 @cache
 def apart() -> int:
-    """The distance between terms with which BLAS adds them in order: 1, or 2 where it adds even and odd terms separately.
+    """Returns the distance between terms along K at which BLAS adds the terms in order.
 
-    It is found by trying both. If neither works it is 1, with which results of one size are still reproducible.
+    The distance is 1 for adjacent terms, and 2 if a zero must be inserted between terms because BLAS adds even and odd terms
+    separately. The function tries both on test products. If neither works, it returns 1: results are then reproducible only
+    for equal sizes.
     """
     return next((lie for lie in (1, 2) if all(_in_order(m, n, lie) for m, n in _PROBED)), 1)
 
@@ -54,8 +60,11 @@ def _in_order(m: int, n: int, lie: int) -> bool:
                for x in (a, np.asfortranarray(a)) for y in (b, np.asfortranarray(b)))
 
 
-def spread(values: NDArray[Any], axis: int, lie: int) -> NDArray[Any]:
-    """The array with zeros inserted along one of its last two axes, so that its elements have the distance ``lie``."""
+def spread(values: Array, axis: int, lie: int) -> Array:
+    """Returns a copy with ``lie - 1`` zeros inserted after each element along ``axis``, which is -1 or -2.
+
+    Returns the array itself if ``lie`` is 1.
+    """
     if lie == 1:
         return values
     shape = list(values.shape)
@@ -66,17 +75,18 @@ def spread(values: NDArray[Any], axis: int, lie: int) -> NDArray[Any]:
     return found
 
 
-def add_product(total: NDArray[Any], left: NDArray[Any], right: NDArray[Any], scratch: NDArray[Any], *, fresh: bool,
+def add_product(total: Array, left: Array, right: Array, scratch: Array, *, fresh: bool,
                 step: int = STEP) -> None:
-    """Computes ``total += left @ right``, or ``total = left @ right`` if ``fresh``, in the Cube's order.
+    """Computes ``total += left @ right`` in the Cube's order of additions, or ``total = left @ right`` if ``fresh``.
 
     Args:
-        total: f32 ``[..., m, n]``.
-        left, right: f32 ``[..., m, k]`` and ``[..., k, n]`` with values of a narrower type, at the distance of :func:`apart`
-            along k.
-        scratch: an f32 array of the shape of ``total``.
+        total: the result, an f32 array ``[..., m, n]``.
+        left: an f32 array ``[..., m, k]`` with values of a narrower type. :func:`spread` must have set the distance of its
+            elements along k to :func:`apart`.
+        right: an f32 array ``[..., k, n]`` with the same properties.
+        scratch: an f32 array of the shape of ``total``, which the function overwrites.
         fresh: whether the old values of ``total`` are ignored.
-        step: number of elements along k that are added to the accumulator at a time.
+        step: the number of elements along k, inserted zeros included, that are added to ``total`` at a time.
     """
     for start in range(0, left.shape[-1], step):
         a, b = left[..., start:start + step], right[..., start:start + step, :]
@@ -87,13 +97,16 @@ def add_product(total: NDArray[Any], left: NDArray[Any], right: NDArray[Any], sc
             np.add(total, scratch, out=total)
 
 
-def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """``left @ right`` of f32 arrays ``[m, k]``, ``[k, n]``, or stacks ``[b, m, k]``, ``[b, k, n]``, in the Cube's order."""
+def product(left: Array, right: Array) -> Array:
+    """Returns ``left @ right`` in f32, with the Cube's order of additions.
+
+    The f32 arrays have the shapes ``[m, k]`` and ``[k, n]``, or ``[b, m, k]`` and ``[b, k, n]`` for a batch of b products.
+    """
     lie = apart()
     return _product(spread(left, -1, lie), spread(right, -2, lie), STEP * lie)
 
 
-def _product(left: NDArray[Any], right: NDArray[Any], step: int) -> NDArray[Any]:
+def _product(left: Array, right: Array, step: int) -> Array:
     """As :func:`product`, with ``step`` elements along k at a time."""
     if left.ndim == 3:
         found = np.zeros((len(left), left.shape[1], right.shape[2]), np.float32)

@@ -1,22 +1,25 @@
-"""The vector ops that change the shape or the order of data, on NumPy arrays."""
+"""NumPy implementations of the vector ops that change the shape or the order of data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from tilelang_npu.ops.rounding import Array, Operand
 
 
 class OutsideError(IndexError):
-    """An index or an offset in data is out of bounds."""
+    """An element of an operand is used as an index or an offset, and is out of bounds."""
 
 
 def inside(positions: Array, count: int, what: str = "index") -> Array:
-    """Returns ``positions`` as int64.
+    """Checks that all positions are from 0 to ``count - 1``, and returns the positions as int64.
+
+    Args:
+        positions: the indices or offsets.
+        count: the number of valid positions.
+        what: the name of a position in the message, such as ``index``.
 
     Raises:
         OutsideError: a position is negative, or not below ``count``.
@@ -25,13 +28,13 @@ def inside(positions: Array, count: int, what: str = "index") -> Array:
     wrong = (found < 0) | (found >= count)
     if wrong.any():
         first = int(np.argmax(wrong))
-        msg = f"{what} {found.flat[first]}, at place {first}, is not one of 0 to {count - 1}"
+        msg = f"{what} {found.flat[first]}, at position {first}, is out of bounds: valid are 0 to {count - 1}"
         raise OutsideError(msg)
     return found
 
 
 def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
-    """``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``"""
+    """Writes ``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``."""
     total = np.asarray(offset, np.int64)
     for axis, (size, stride) in enumerate(zip(dst.shape, strides, strict=True)):
         shape = [1] * dst.ndim
@@ -40,15 +43,15 @@ def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
     np.copyto(dst, total, casting="unsafe")
 
 
-def pad(dst: Array, src: Array, low: Sequence[int], value: Any) -> None:
-    """Writes ``src`` into ``dst`` at position ``low``, and ``value`` elsewhere."""
+def pad(dst: Array, src: Array, low: Sequence[int], value: Operand) -> None:
+    """Writes ``src`` into ``dst``, with its first element at the indices ``low``, and ``value`` into all other elements."""
     inside = src.copy()
     dst[...] = value
     dst[tuple(slice(start, start + size) for start, size in zip(low, src.shape, strict=True))] = inside
 
 
 def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:
-    """``dst[..., i, ...] = src[..., indices[..., i, ...], ...]`` along one axis.
+    """Writes ``dst[..., i, ...] = src[..., indices[..., i, ...], ...]``, where ``i`` is the index along ``axis``.
 
     Raises:
         OutsideError: an index is out of bounds.
@@ -57,7 +60,7 @@ def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:
 
 
 def pack(dst: Array, count: Array, src: Array, mask: Array) -> None:
-    """Writes the elements whose mask is set to the front of ``dst``, and their number to ``count``."""
+    """Writes the elements of ``src`` whose mask is not 0 to the front of ``dst``, and the number of these to ``count``."""
     chosen = src[mask.astype(bool)]
     dst.reshape(-1)[:chosen.size] = chosen
     count[...] = chosen.size
@@ -67,7 +70,15 @@ _CUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.mi
 
 
 def cumulate(dst: Array, src: Array, kind: str, axis: int, reverse: bool) -> None:
-    """Cumulative sum, product, maximum or minimum; f16 and bf16 are accumulated in f32 and rounded at the end."""
+    """Writes the cumulative sum, product, maximum or minimum along an axis; f16 and bf16 are accumulated in f32.
+
+    Args:
+        dst: the destination, of the shape of ``src``. Each element is rounded to its element type once.
+        src: the source.
+        kind: ``sum``, ``prod``, ``max`` or ``min``.
+        axis: the axis.
+        reverse: whether the accumulation begins at the last element of the axis.
+    """
     values = np.flip(src, axis) if reverse else src
     narrow = values.dtype.itemsize < 4 and values.dtype.kind not in "iub"
     carried = np.float32 if narrow else dst.dtype if kind == "sum" else values.dtype
@@ -76,7 +87,10 @@ def cumulate(dst: Array, src: Array, kind: str, axis: int, reverse: bool) -> Non
 
 
 def sort(dst: Array, indices: Array | None, src: Array, descending: bool, axis: int) -> None:
-    """Sorts values along an axis, stably; ``indices``, if given, gets their original positions."""
+    """Writes ``src`` sorted along an axis to ``dst``; equal elements keep their order.
+
+    If ``indices`` is not None, the position that each element of ``dst`` had along the axis of ``src`` is written to it.
+    """
     values = src.astype(np.float32) if src.dtype.kind not in "iubf" else src
     if descending:
         order = src.shape[axis] - 1 - np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
@@ -88,7 +102,7 @@ def sort(dst: Array, indices: Array | None, src: Array, descending: bool, axis: 
 
 
 def multiply_extended(low: Array, high: Array, a: Array, b: Array) -> None:
-    """Writes the low and the high halves of products of twice the width."""
+    """Writes the low and the high half of ``a * b``, a product with twice as many bits as the factors."""
     bits = 8 * a.dtype.itemsize
     product = a.astype(np.int64) * b.astype(np.int64)
     low[...] = product.astype(low.dtype)

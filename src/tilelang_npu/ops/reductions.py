@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
+from tilelang_npu.ops.rounding import Array
 from tilelang_npu.ops.spec import Reduce, declare
 from tilelang_npu.target.dtypes import DType, dtype
 
+Fold = Callable[[Array, tuple[int, ...]], Array]
+"""Reduces an array along axes, whose size becomes 1."""
 _REDUCIBLE = tuple(dtype(name) for name in ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "f32"))
 
 
-def _lowest(element: DType) -> Any:
+def _lowest(element: DType) -> float:
     if element.is_float:
         return -np.inf
-    return np.iinfo(element.numpy).min
+    return int(np.iinfo(element.numpy.name).min)
 
 
-def _highest(element: DType) -> Any:
+def _highest(element: DType) -> float:
     if element.is_float:
         return np.inf
-    return np.iinfo(element.numpy).max
+    return int(np.iinfo(element.numpy.name).max)
 
 
-def _fold(ufunc: np.ufunc) -> Any:
-    def fold(source: Any, axis: tuple[int, ...]) -> Any:
-        return ufunc.reduce(source, axis=axis, keepdims=True)
+def _fold(ufunc: np.ufunc) -> Fold:
+    def fold(source: Array, axis: tuple[int, ...]) -> Array:
+        found: Array = ufunc.reduce(source, axis=axis, keepdims=True)
+        return found
 
     return fold
 
@@ -42,9 +46,10 @@ _INTEGERS = tuple(kind for kind in _REDUCIBLE if kind.is_integer)
 _TRUTHS = (dtype("i1"), *_REDUCIBLE)
 
 
-def _fold_bools(ufunc: np.ufunc) -> Any:
-    def fold(source: Any, axis: tuple[int, ...]) -> Any:
-        return ufunc.reduce(source != 0, axis=axis, keepdims=True).astype(np.result_type(source))
+def _fold_bools(ufunc: np.ufunc) -> Fold:
+    def fold(source: Array, axis: tuple[int, ...]) -> Array:
+        found: Array = ufunc.reduce(source != 0, axis=axis, keepdims=True).astype(np.result_type(source))
+        return found
 
     return fold
 

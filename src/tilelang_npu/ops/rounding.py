@@ -18,6 +18,9 @@ from tilelang_npu.target.dtypes import DType
 
 MODES = ("rint", "round", "floor", "ceil", "trunc", "odd", "truncwithoverflow")
 Array = NDArray[Any]
+"""An array whose element type is known at run time."""
+Operand = Array | float
+"""An input of a meaning: an array, or a scalar."""
 Convert = Callable[[Array], Array]
 
 _INTEGRAL: dict[str, Callable[[Array], Array]] = {
@@ -25,9 +28,10 @@ _INTEGRAL: dict[str, Callable[[Array], Array]] = {
 
 
 def integral(values: Array, mode: str) -> Array:
-    """``values`` (f32 or f64) rounded to integers of the same float type.
+    """Returns the f32 or f64 values rounded to integers, in the same float type.
 
-    ``round`` rounds halves away from zero; ``odd`` rounds non-integers to the adjacent odd integer.
+    ``mode`` is one of ``MODES``. ``round`` rounds halves away from zero; ``odd`` rounds non-integers to the adjacent odd
+    integer.
     """
     rounded = _INTEGRAL.get(mode)
     if rounded is not None:
@@ -40,7 +44,7 @@ def integral(values: Array, mode: str) -> Array:
     return np.asarray(whole + np.copysign(up.astype(values.dtype), values))
 
 
-def _float_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
+def _float_to_float(values: Array, target: np.dtype[np.generic], mode: str) -> Array:
     """Rounds f32 or f64 values to a narrower float type, by incrementing or decrementing the bits of the nearest value."""
     nearest = values.astype(target)
     if mode == "rint":
@@ -71,13 +75,16 @@ def _float_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
     return np.asarray((step + sign).astype(unsigned).view(target)).reshape(values.shape)
 
 
-def _limits(target: np.dtype[Any]) -> tuple[int, int]:
+def _limits(target: np.dtype[np.generic]) -> tuple[int, int]:
     """The least and the greatest integer of a type."""
-    limits: Any = np.iinfo(target) if target.kind in "iu" else ml_dtypes.iinfo(target)  # type: ignore[no-untyped-call]  # ml_dtypes'
-    return int(limits.min), int(limits.max)
+    if target.kind in "iu":
+        known = np.iinfo(target.name)
+        return int(known.min), int(known.max)
+    narrow = ml_dtypes.iinfo(target)  # type: ignore[no-untyped-call]  # ml_dtypes'
+    return int(narrow.min), int(narrow.max)
 
 
-def _to_integer(values: Array, target: np.dtype[Any], mode: str) -> Array:
+def _to_integer(values: Array, target: np.dtype[np.generic], mode: str) -> Array:
     whole = integral(values, mode)
     if mode == "truncwithoverflow":
         return np.nan_to_num(whole, nan=0.0).astype(np.int64).astype(target)
@@ -88,7 +95,7 @@ def _to_integer(values: Array, target: np.dtype[Any], mode: str) -> Array:
     return np.where(wide >= float(high), high, np.where(wide < low, low, result)).astype(target)
 
 
-def _integer_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
+def _integer_to_float(values: Array, target: np.dtype[np.generic], mode: str) -> Array:
     if mode == "rint" and target.itemsize >= 4:
         return values.astype(target)  # the C conversion rounds once, to nearest even
     if values.dtype.itemsize < 8 or target.itemsize < 4:
@@ -114,18 +121,18 @@ def _integer_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
     return np.where(half, np.where(values >= 0, above, below), nearest)
 
 
-def _integer_to_integer(values: Array, target: np.dtype[Any], mode: str) -> Array:
+def _integer_to_integer(values: Array, target: np.dtype[np.generic], mode: str) -> Array:
     if mode == "truncwithoverflow" or values.dtype.itemsize < target.itemsize:
         return values.astype(target)
     return np.clip(values, *_limits(target)).astype(target)
 
 
-def _unsigned(element: DType) -> np.dtype[Any]:
+def _unsigned(element: DType) -> np.dtype[np.generic]:
     return np.dtype(f"u{element.numpy.itemsize}") if element.is_integer else element.numpy
 
 
 def conversion(source: DType, target: DType, mode: str = "rint", *, unsigned: bool = False) -> Convert:
-    """The function that converts arrays of ``source`` elements to new arrays of ``target`` elements.
+    """Returns a function that converts an array of ``source`` elements to a new array of ``target`` elements.
 
     Args:
         source: element type of the input.
@@ -161,14 +168,17 @@ def conversion(source: DType, target: DType, mode: str = "rint", *, unsigned: bo
     return lambda values: _integer_to_integer(_as(values, held), made, mode)
 
 
-def _as(values: Array, held: np.dtype[Any]) -> Array:
+def _as(values: Array, held: np.dtype[np.generic]) -> Array:
     if values.dtype == held:
         return values
     return values.view(held) if values.dtype.itemsize == held.itemsize and values.dtype.kind in "iu" else values.astype(held)
 
 
 def is_plain(source: DType, target: DType, mode: str) -> bool:
-    """Whether NumPy's assignment gives the same result, so that no intermediate array is needed."""
+    """Whether assigning a NumPy array of ``source`` to one of ``target`` gives the result of :func:`conversion`.
+
+    A caller then needs no intermediate array.
+    """
     if source.is_bool or target.is_bool or "int4" in (source, target) or source == target:
         return False
     if source.is_float and target.is_float:

@@ -1,6 +1,6 @@
 """Lookups in the op table: all entries, by name, by alias and by kind.
 
-The first lookup loads the entries, because they import NumPy, which importing the package does not.
+The modules that declare the entries import NumPy. So they are loaded at the first lookup, not when this package is imported.
 """
 
 from __future__ import annotations
@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from tilelang_npu.ops.spec import BY_ALIAS, BY_NAME, Composite, Elementwise, Operation
+from tilelang_npu.ops.spec import BY_ALIAS, BY_NAME, BY_SYMBOL, Composite, Elementwise, Operation
+
+if TYPE_CHECKING:
+    from tilelang_npu.target import Chip, VectorRate
 
 
 @cache
@@ -18,26 +22,50 @@ def _load() -> None:
 
 
 def operations() -> Mapping[str, Operation]:
-    """Every declared operation by canonical name, in the order of declaration."""
+    """Returns all entries of the op table by canonical name, in the order of declaration."""
     _load()
     return MappingProxyType(BY_NAME)
 
 
 def operation(name: str) -> Operation:
-    """The operation with a canonical name or an alias.
+    """Returns the entry with this canonical name or alias.
 
     Raises:
-        KeyError: there is no such operation.
+        KeyError: no entry has the name.
     """
     _load()
     return BY_ALIAS[name]
 
 
+def operation_of_symbol(symbol: str) -> Operation | None:
+    """Returns the entry that a ``hivm.hir.custom`` with this symbol executes; None if no entry has the symbol."""
+    _load()
+    return BY_SYMBOL.get(symbol)
+
+
+def rate_of(chip: Chip, cost: str) -> VectorRate:
+    """Returns the cycles of an instruction of the Vector unit.
+
+    Args:
+        chip: the chip.
+        cost: the ``cost`` of an entry: the name of a row of the chip's rate table, or the name of an entry with a ``rate``.
+
+    Raises:
+        KeyError: the rate table has no such row, and no entry of this name has a rate.
+    """
+    found = chip.vector.get(cost)
+    if found is None:
+        found = operations()[cost].rate
+    if found is None:
+        raise KeyError(cost)
+    return found
+
+
 def elementwise() -> Iterator[Elementwise]:
-    """The elementwise entries that are HIVM ops, in the order of declaration."""
+    """Yields the elementwise entries that are not composites, in the order of declaration."""
     return (op for op in operations().values() if isinstance(op, Elementwise) and not isinstance(op, Composite))
 
 
 def composites() -> Iterator[Composite]:
-    """The composite entries, in the order of declaration."""
+    """Yields the composite entries, in the order of declaration."""
     return (op for op in operations().values() if isinstance(op, Composite))

@@ -1,4 +1,4 @@
-"""From a decorated function to results: factories, kernels, argument binding, the cache, profiling.
+"""Takes a decorated function to results: factories, kernels, argument binding, the cache, checks, tuning and reports.
 
-The only part that knows both halves, the compiler and the simulator, and the only one that knows the caller's arrays.
+This is the only sub-package that uses both the compiler and the simulator, and the only one that handles the caller's arrays.
 """

@@ -1,4 +1,4 @@
-"""Chips as data: cores, clocks, memories, alignments, paths and rates, each with its source."""
+"""The chips as data (cores, clocks, memories, alignments, data paths and rates, with their sources), and their registry."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from tilelang_npu.deferred import deferred
 
 if TYPE_CHECKING:
-    from tilelang_npu.target.accuracy import Accuracy, accuracies, error_of
+    from tilelang_npu.target.accuracy import MeasuredKernel, error_of, measured_kernels
     from tilelang_npu.target.chip_data import (
         GM,
         Banks,
         Chip,
         Cube,
+        Features,
         LaunchTimes,
         Memory,
         Move,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
         chip,
         chips,
         core_of,
+        families,
+        family_of,
+        features_of,
         filled_from,
         is_fractal,
         memories,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
         name_of,
         pipes_of,
         register,
+        unregister,
         usual,
     )
 
@@ -44,11 +49,12 @@ __all__ = [
     "BLOCK",
     "DEFAULT",
     "GM",
-    "Accuracy",
     "Banks",
     "Chip",
     "Cube",
+    "Features",
     "LaunchTimes",
+    "MeasuredKernel",
     "Memory",
     "Move",
     "Path",
@@ -57,26 +63,30 @@ __all__ = [
     "Traffic",
     "Unit",
     "VectorRate",
-    "accuracies",
     "chip",
     "chips",
     "core_of",
     "error_of",
+    "families",
+    "family_of",
+    "features_of",
     "filled_from",
     "is_fractal",
+    "measured_kernels",
     "memories",
     "memory",
     "name_of",
     "pipes_of",
     "register",
     "table",
+    "unregister",
     "usual",
 ]
 
 # Importing the package loads only the element types.
 __getattr__ = deferred(__name__, {
-    **dict.fromkeys(("Accuracy", "accuracies", "error_of"), "accuracy"),
-    **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "LaunchTimes", "Memory", "Move", "Path", "ScalarUnit", "Sync", "Traffic",
-                     "Unit", "VectorRate", "table"), "chip_data"),
-    **dict.fromkeys(("BLOCK", "DEFAULT", "chip", "chips", "core_of", "filled_from", "is_fractal", "memories", "memory",
-                     "name_of", "pipes_of", "register", "usual"), "known")})
+    **dict.fromkeys(("MeasuredKernel", "error_of", "measured_kernels"), "accuracy"),
+    **dict.fromkeys(("GM", "Banks", "Chip", "Cube", "Features", "LaunchTimes", "Memory", "Move", "Path", "ScalarUnit", "Sync",
+                     "Traffic", "Unit", "VectorRate", "table"), "chip_data"),
+    **dict.fromkeys(("BLOCK", "DEFAULT", "chip", "chips", "core_of", "families", "family_of", "features_of", "filled_from",
+                     "is_fractal", "memories", "memory", "name_of", "pipes_of", "register", "unregister", "usual"), "known")})

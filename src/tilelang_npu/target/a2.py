@@ -1,4 +1,4 @@
-"""Ascend 910B (A2): numbers with their sources.
+"""The chips of Ascend 910B (A2): numbers with their sources.
 
 Keys of the sources:
 
@@ -9,12 +9,17 @@ MSKPP  Ascend/mskpp resource910b.cpp: per-instruction tables measured on 910B1 a
 B3FIT  fits to 910B3 measurements published with PTO-ISA's cost model
 CAPY   the instruction-level pipe model in the history of hicann/pypto
 SIMP   measurements in the documentation of hw-native-sys/simpler
-CALC   arithmetic on measured figures of DOC; with the figures in the comment
+AKL    Kirrito-k423/ascend-kernel-lab: copies of one and of several Vector cores of an Ascend910_9382, each waited for
+VT     shane-kshongmo/vTriton: microbenchmarks on a 910B3
+AKG    documentation of akg's reductions in Triton, measured on a 910B4
+S9     CaiJichang212/CANN-S9-910B: operators on a 910B4-1
+CALC   arithmetic on measured figures of DOC, or of the source that is named; with the figures in the comment
 ====== ==========================================================================================================
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,6 +28,7 @@ from tilelang_npu.target.chip_data import (
     Banks,
     Chip,
     Cube,
+    Features,
     GiB,
     KiB,
     LaunchTimes,
@@ -32,6 +38,7 @@ from tilelang_npu.target.chip_data import (
     Move,
     Path,
     ScalarUnit,
+    Space,
     Sync,
     Traffic,
     Unit,
@@ -39,7 +46,7 @@ from tilelang_npu.target.chip_data import (
     table,
 )
 
-MEMORY = MappingProxyType({  # INI; starts: AscendNPU-IR's PlanMemory
+MEMORY: Mapping[Space, Memory] = MappingProxyType({  # INI; starts: AscendNPU-IR's PlanMemory
     "ub": Memory(core="AIV", common_name="UB", size=192 * KiB, align=32, starts=32, block=32,
                  reserved=256),  # 196 352 bytes planned: tilelang-ascend's planner
     "cbuf": Memory(core="AIC", common_name="L1", size=512 * KiB, align=32, starts=32, block=32, fractal=True),
@@ -56,22 +63,22 @@ QUANTISED = MappingProxyType({("f32", "f16"): "F322F16", ("f32", "bf16"): "F322B
 # Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:
 # 12288^2 half GM->UB in tiles of 1x64 takes 564.8 us on 48 cores (21 cycles each), GM->L1 ND2NZ of 64 rows of 128 bytes
 # 300.7 us on 24 cores (under 5.7 cycles a row), and one core's ND2NZ of 384 such rows 1380 cycles (3.6): CALC on DOC.
-FROM_HBM = Move(fixed=235, rate=91, sustained=45.6, issue=21, row=1.0, flight=8 * KiB,
+FROM_HBM = Move(fixed=235, rate=91, sustained=45.6, issue=21, row=3.4, flight=8 * KiB,
                 source="MSKPP 910B1, L2 miss; issue, flight CALC: two loads of 8 KB in 701 cycles (DOC Add, one core)")
 PATHS = table(
     MEMORY,
     Path("gm", "ub", "MTE2", "AIV", ops=("load", "copy"), move=FROM_HBM,
-         near=Move(fixed=197, rate=123, sustained=110, issue=21, row=1.0, source="MSKPP 910B3, L2 hit; issue CALC")),
+         near=Move(fixed=197, rate=123, sustained=110, issue=21, row=3.4, source="MSKPP 910B3, L2 hit; issue CALC")),
     Path("gm", "cbuf", "MTE2", "AIC", ops=("load", "copy"), move=FROM_HBM,
-         near=Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
+         near=Move(fixed=192, rate=166, sustained=152, issue=21, row=3.4, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
     # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. That
-    # 24 cores get 3.9 TB/s and not the 5.2 of L2 DOC explains by the layout; 8192^3 (3.75 with what misses) and 6144^3 agree.
-    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), spread=1.33, move=replace(FROM_HBM, row=3.39),
+    # 24 cores get 3.9 TB/s and not the 5.2 of L2 DOC explains by the layout (1.33); fitted with 8192^3 and 6144^3.
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), spread=1.37, move=replace(FROM_HBM, row=3.39),
          near=Move(fixed=81, rate=152, sustained=152, issue=21, row=3.39, source="CALC on DOC matmul c0, c1; rate as gm_l1")),
     Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),
-         move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1; issue CALC")),
+         move=Move(fixed=245, rate=106, sustained=106, issue=21, row=3.4, source="AKL, one core, L2 hit; issue CALC")),
     Path("cbuf", "gm", "MTE3", "AIC", layout="nz2nd", ops=("nz2nd",),
-         move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="as ub_gm; not published")),
+         move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1 ub_gm; not published")),
     Path("cc", "gm", "FIX", "AIC", ops=("fixpipe",), converts=QUANTISED,
          move=Move(fixed=0, rate=117.5, floor=84, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1")),
     Path("cc", "gm", "FIX", "AIC", layout="nz2nd", ops=("fixpipe",), converts=QUANTISED,
@@ -154,7 +161,9 @@ SCALAR = ScalarUnit(alu=2, load=6, store=4, issue=2)  # CAPY; issue CALC: 26 sca
 
 SYNC = Sync(
     event_ids=8, flag_ids=16, user_flag_ids=tuple(range(11)), flag_limit=15,  # DOC constraints
-    event=1, barrier=1,   # MSKPP; the 20 cycles that B3FIT books for a barrier are the drain, which is waited for anyway
+    event=1,              # MSKPP
+    barrier=20,           # B3FIT
+    vector_barrier=6,     # CALC: 10000 dependent additions in 168.6 us (VT)
     handoff=300,          # CALC: 1180 cycles for four flags per tile of the TileLang flash attention ladder
     flag=14,              # SIMP: 5 to 10 ns for a core to write a register that others wait for
     queue=32,             # DOC constraints (MTE1 and M), CAPY
@@ -162,20 +171,21 @@ SYNC = Sync(
 
 TRAFFIC = Traffic(
     hbm_read=1.456 * TB,   # DOC add_high_performance, 48 cores x 32 KB, reads only
-    hbm_write=1.83 * TB,   # CALC: the rest of the same kernel double buffered, 134 MB in 73 us
+    hbm_write=0.9 * TB,    # CALC: copies and interpolations of 0.1 to 12.9 GB (docs/accuracy.md)
     l2_read=5.2 * TB, l2_write=5.2 * TB, l2=7.0 * TB,  # DOC L2 guide: 5 to 5.2 read, about 7 read and written; write as read
     line=512, sector=128,  # INI, DOC: requests are of 128, 256 or 512 bytes
     # CALC: 48 cores read the same lines at the same time, 384 of them each one after the other, in 474.7 us (DOC data_copy,
     # scenario 7). What an addition takes is not published; it cannot be less.
     same_line=25.8e-9,
+    in_flight=0.25,        # CALC: what larger tiles gain of HBM, DOC add_high_performance c2 and c3
+    requests=13.7e9, same_place=4.95e9,
+    dirty=49e6,
+    aligned=32, unaligned=1.3,
 )
 
-# Task less core time: 0.46 to 0.54 us with one core (DOC add, matmul c0, c1), 3.66 with 24 (c2), 6.46 with 48 (add double
-# buffered): cores are started one by one, as SIMP's 0.14 us has it. A mixed kernel starts 72: 6.2 us more than its 24 Cube
-# cores (DOC: 17.85 against 11.21 us). Those are of cores that work; before that they are cold: first tasks begin 0.3 to 5.6 us
-# late (SIMP), tiling that is read when a kernel runs takes 2 to 3 us (DOC: 10.62 against 7.87 us), an empty kernel was seen
-# to take 20 us (DOC).
-LAUNCH = LaunchTimes(kernel_us=0.5, cold_us=2.0, core_us=0.13, block_us=0.74)  # CALC; SIMP 0.14 + 0.6
+# Least squares over the short rows of benchmarks/calibration (docs/accuracy.md); an empty kernel takes 2.0 to 2.2 us there.
+# Dispatch: 8192 and 16384 blocks that do little take 307 and 605 us (VT).
+LAUNCH = LaunchTimes(kernel_us=1.8, mixed_us=0.3, vector_core_us=0.03, core_us=0.17, dispatch_us=0.039)
 
 CUBE = Cube(
     m=16,
@@ -187,22 +197,35 @@ CUBE = Cube(
     burst=54,
 )
 
+# AscendNPU-IR: isRegBasedArch and isAscend950 are false (HACC/Utils/Utils.cpp); float8 is refused by the verifiers of moves.
+FEATURES = Features(
+    vector_registers=False, vector_modes=False, fixpipe_columns=False, fixpipe_channel_split=False,
+    element_types=("i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32"),
+)
+
 ASCEND_910B1 = Chip(
     name="Ascend910B1", family="A2", hivm_target="Ascend910B1",
     aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
     memory=MEMORY, banks=Banks(groups=16, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
-    scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH,
-    estimates=("launch.cold_us", "paths.l1_gm_nz2nd", "sync.flag", "traffic.l2_write", "traffic.same_line", "vector.subs"),
+    scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH, features=FEATURES,
+    estimates=("paths.l1_gm_nz2nd", "sync.flag", "traffic.l2_write", "traffic.same_line", "vector.subs"),
 )
 ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
 ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI
 ASCEND_910B3 = replace(ASCEND_910B2, name="Ascend910B3", hivm_target="Ascend910B3", aic=20, aiv=40)  # INI
 ASCEND_910B4 = replace(
     ASCEND_910B3, name="Ascend910B4", hivm_target="Ascend910B4", clock=1500 * MHz, hbm=32 * GiB, l2=96 * MiB,  # INI
-    traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # 0.8 of 1.8 TB/s nominal (DOC profiling guide)
-    estimates=(*ASCEND_910B1.estimates, "traffic.hbm_read", "traffic.hbm_write"),
+    # AKG: amin of 2.1 GB; subtraction of a column. Dirty: the same part of L2 as of a 910B2's.
+    traffic=replace(TRAFFIC, hbm_read=0.78 * TB, hbm_write=0.6 * TB, dirty=24.5e6),
 )
-ASCEND_910B4_1 = replace(ASCEND_910B4, name="Ascend910B4-1", hivm_target="Ascend910B4-1", l2=168 * MiB)  # INI
+ASCEND_910B4_1 = replace(
+    ASCEND_910B4, name="Ascend910B4-1", hivm_target="Ascend910B4-1", l2=168 * MiB,  # INI
+    # S9: Greater of two tensors of 134 and 268 MB. Dirty: as of a 910B4.
+    traffic=replace(TRAFFIC, hbm_read=1.02 * TB, hbm_write=0.75 * TB, dirty=43e6),
+    estimates=(*ASCEND_910B4.estimates, "traffic.hbm_write"),
+)
 
 CHIPS = (ASCEND_910B1, ASCEND_910B2, ASCEND_910B2C, ASCEND_910B3, ASCEND_910B4, ASCEND_910B4_1)
 USUAL = ASCEND_910B2
+TARGETS = tuple(chip.hivm_target for chip in CHIPS)
+"""The names of AscendNPU-IR's targets that belong to family A2 (HACC/Transforms/Passes.td)."""

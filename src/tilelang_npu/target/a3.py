@@ -1,4 +1,5 @@
-"""Ascend 910C (A3), one die each: the cores of A2 at other clocks (CANN 8.1.RC1 platform_config, Ascend910_93xx.ini)."""
+"""The chips of Ascend 910C (A3), one chip for each die. Their cores are those of A2 at other clocks and in other numbers (CANN
+8.1.RC1 platform_config, Ascend910_93xx.ini)."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ ASCEND_910_9382 = replace(ASCEND_910_9381, name="Ascend910_9382", hivm_target="A
 ASCEND_910_9372 = replace(ASCEND_910_9381, name="Ascend910_9372", hivm_target="Ascend910_9372", aic=20, aiv=40)
 ASCEND_910_9362 = replace(
     ASCEND_910_9372, name="Ascend910_9362", hivm_target="Ascend910_9362", clock=1500 * MHz, hbm=32 * GiB, l2=168 * MiB,
-    traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # as 910B4, which has the same clocks and memory
+    traffic=replace(TRAFFIC, hbm_read=0.78 * TB, hbm_write=0.6 * TB),  # as 910B4, which has the same clocks and memory
     estimates=(*ASCEND_910B1.estimates, "traffic.hbm_read", "traffic.hbm_write"),
 )
 
 CHIPS = (ASCEND_910_9391, ASCEND_910_9392, ASCEND_910_9381, ASCEND_910_9382, ASCEND_910_9372, ASCEND_910_9362)
 USUAL = ASCEND_910_9382
+TARGETS = (*(chip.hivm_target for chip in CHIPS), "Ascend910_9363")
+"""The names of AscendNPU-IR's targets that belong to family A3 (HACC/Transforms/Passes.td)."""

@@ -1,18 +1,35 @@
-"""Ascend 950 (A5). Few of its numbers are measured: TPR is the theoretical table of the Ascend C documentation.
+"""The chips of Ascend 950 (A5): numbers with their sources. Few of the numbers are measured.
 
-PTO is PTO-ISA's A5 vector model; MSKPP its 910_95 tables (which look like a model's output, not silicon); INI
-platform_config/Ascend910_95*.ini. Where A5 has no number of its own, A2's is used.
+Keys of the sources, in addition to those of ``a2``: TPR is the theoretical table of the Ascend C documentation, PTO
+is PTO-ISA's vector model of A5, MSKPP is mskpp's table of 910_95 (whose values look computed, not measured on silicon), INI is
+platform_config/Ascend910_95*.ini. Where no number is published for A5, the number of A2 is used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from tilelang_npu.target import a2
-from tilelang_npu.target.chip_data import TB, Banks, Chip, Cube, GiB, KiB, MHz, MiB, Move, Path, VectorRate, table
+from tilelang_npu.target.chip_data import (
+    TB,
+    Banks,
+    Chip,
+    Cube,
+    GiB,
+    KiB,
+    Memory,
+    MHz,
+    MiB,
+    Move,
+    Path,
+    Space,
+    VectorRate,
+    table,
+)
 
-MEMORY = MappingProxyType({  # INI
+MEMORY: Mapping[Space, Memory] = MappingProxyType({  # INI
     **a2.MEMORY,
     "ub": replace(a2.MEMORY["ub"], size=248 * KiB, reserved=0),  # 253 952 of 256 KiB usable
     "cc": replace(a2.MEMORY["cc"], size=256 * KiB),
@@ -40,7 +57,7 @@ PATHS = table(
     Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
     # Data between the cores moves in whole blocks of UB, and into L1, row by row, in whole fractals.
-    Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED, run=32,
+    Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED, splits=2, run=32,
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
     Path("ub", "cbuf", "MTE3", "AIV", ops=("copy",), rows=16, run=32,
          move=Move(fixed=26, rate=128, sustained=128, issue=9, row=1.0, source="DOC architecture 3510; row: a block a cycle")),
@@ -70,6 +87,12 @@ CUBE = Cube(
     overhead=0.3, latency=24, burst=54,  # MSKPP 910_95; the others as A2
 )
 
+# AscendNPU-IR: isRegBasedArch and isAscend950 are true (HACC/Utils/Utils.cpp), and what verifiers allow then.
+FEATURES = replace(
+    a2.FEATURES, vector_registers=True, vector_modes=True, fixpipe_columns=True, fixpipe_channel_split=True,
+    element_types=(*a2.FEATURES.element_types, "f8E4M3FN", "f8E5M2"),
+)
+
 ASCEND_910_95 = Chip(
     name="Ascend910_95", family="A5", aliases=("950", "910_9589", "910_9581", "950PR_9589", "950DT_9581", "a5"),
     hivm_target="Ascend910_9589",
@@ -77,10 +100,21 @@ ASCEND_910_95 = Chip(
     memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
     scalar=a2.SCALAR, sync=a2.SYNC,
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
-    launch=a2.LAUNCH,
+    launch=a2.LAUNCH, features=FEATURES,
     estimates=("launch", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
                "traffic.l2_write", "traffic.same_line", "vector"),
 )
 
 CHIPS = (ASCEND_910_95,)
 USUAL = ASCEND_910_95
+TARGETS = (
+    "Ascend910_950z", "Ascend910_9579", "Ascend910_957b", "Ascend910_957d", "Ascend910_9581", "Ascend910_9589",
+    "Ascend910_958a", "Ascend910_958b", "Ascend910_9599", "Ascend950PR_950z", "Ascend950PR_9579", "Ascend950PR_957a",
+    "Ascend950PR_957b", "Ascend950PR_957c", "Ascend950PR_957d", "Ascend950PR_9589", "Ascend950PR_958a", "Ascend950PR_958b",
+    "Ascend950PR_958c", "Ascend950PR_958d", "Ascend950PR_9599", "Ascend950PR_959a", "Ascend950PR_959b", "Ascend950DT_950x",
+    "Ascend950DT_950y", "Ascend950DT_9571", "Ascend950DT_9572", "Ascend950DT_9573", "Ascend950DT_9574", "Ascend950DT_9575",
+    "Ascend950DT_9576", "Ascend950DT_9577", "Ascend950DT_9578", "Ascend950DT_9581", "Ascend950DT_9582", "Ascend950DT_9583",
+    "Ascend950DT_9584", "Ascend950DT_9585", "Ascend950DT_9586", "Ascend950DT_9587", "Ascend950DT_9588", "Ascend950DT_9591",
+    "Ascend950DT_9592", "Ascend950DT_9595", "Ascend950DT_9596", "Ascend950DT_95A1", "Ascend950DT_95A2",
+)
+"""The names of AscendNPU-IR's targets that belong to family A5 (HACC/Transforms/Passes.td)."""

@@ -1,10 +1,9 @@
-"""Element types: one row each, with the spelling of TileLang, of MLIR and of NumPy."""
+"""The element types, each with its spelling in TileLang, in MLIR and in NumPy, its width and its kind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,42 +12,42 @@ import numpy as np
 class _Row:
     name: str
     mlir: str
-    held: Any  # an argument of np.dtype, or a name in ml_dtypes, which is loaded on demand
+    held: type[np.generic] | str  # an argument of np.dtype, or a name in ml_dtypes, which is loaded on demand
     bits: int
     kind: str  # "float", "int", "uint" or "bool"
     aliases: tuple[str, ...] = ()
 
     @cached_property
-    def numpy(self) -> np.dtype[Any]:
-        """The NumPy type of an element."""
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype that holds an element."""
         held = self.held
         if isinstance(held, str):
             import ml_dtypes
 
             held = getattr(ml_dtypes, held)
-        made: np.dtype[Any] = np.dtype(held)
+        made: np.dtype[np.generic] = np.dtype(held)
         return made
 
 
-def _row(name: str, mlir: str, numpy: Any, bits: int, kind: str, *aliases: str) -> _Row:
+def _row(name: str, mlir: str, numpy: type[np.generic] | str, bits: int, kind: str, *aliases: str) -> _Row:
     return _Row(name, mlir, numpy, bits, kind, aliases)
 
 
 _ROWS = (
     _row("float16", "f16", np.float16, 16, "float", "half", "fp16"),
     _row("bfloat16", "bf16", "bfloat16", 16, "float"),
-    _row("float32", "f32", np.float32, 32, "float", "float", "fp32"),
+    _row("float32", "f32", np.float32, 32, "float", "float", "fp32", "tfloat32"),
     _row("float64", "f64", np.float64, 64, "float", "double"),
     _row("float8_e4m3fn", "f8E4M3FN", "float8_e4m3fn", 8, "float", "e4m3_float8", "float8_e4m3"),
     _row("float8_e5m2", "f8E5M2", "float8_e5m2", 8, "float", "e5m2_float8"),
     _row("int4", "i4", "int4", 4, "int"),
     _row("int8", "i8", np.int8, 8, "int"),
-    _row("int16", "i16", np.int16, 16, "int"),
+    _row("int16", "i16", np.int16, 16, "int", "short"),
     _row("int32", "i32", np.int32, 32, "int", "int"),
-    _row("int64", "i64", np.int64, 64, "int"),
+    _row("int64", "i64", np.int64, 64, "int", "long"),
     _row("uint8", "ui8", np.uint8, 8, "uint"),
     _row("uint16", "ui16", np.uint16, 16, "uint"),
-    _row("uint32", "ui32", np.uint32, 32, "uint"),
+    _row("uint32", "ui32", np.uint32, 32, "uint", "uint"),
     _row("uint64", "ui64", np.uint64, 64, "uint"),
     _row("bool", "i1", np.bool_, 1, "bool"),
 )
@@ -56,17 +55,19 @@ _BY_NAME = {key: row for row in _ROWS for key in (row.name, row.mlir, *row.alias
 
 
 @cache
-def _by_numpy() -> dict[np.dtype[Any], _Row]:
+def _by_numpy() -> dict[np.dtype[np.generic], _Row]:
     return {row.numpy: row for row in _ROWS}
 
 
 class DType(str):
-    """An element type. It is the TileLang name as a string, so ``T.float16 == "float16"``.
+    """An element type. A ``DType`` is a string, the type's name in TileLang, so ``T.float16 == "float16"``.
 
-    Accepts any spelling (TileLang, MLIR, NumPy dtype, an object whose string ends in a known name, as torch dtypes do).
+    Args:
+        spelling: the name in TileLang or MLIR, an alias such as ``half``, a NumPy dtype, or an object whose string ends in
+            such a name after a dot, as that of a torch dtype does.
 
     Raises:
-        ValueError: the spelling names no element type; the message lists those that exist.
+        ValueError: the spelling names no element type; the message lists the names that exist.
     """
 
     __slots__ = ("_row",)
@@ -87,12 +88,12 @@ class DType(str):
 
     @property
     def mlir(self) -> str:
-        """The builtin MLIR type, e.g. ``f16``, ``i8``, ``ui8``."""
+        """The name of the builtin MLIR type, e.g. ``f16``, ``i8``, ``ui8``."""
         return self._row.mlir
 
     @property
-    def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype that holds one element (``bool`` takes one byte there)."""
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype that holds one element; ``bool`` and ``int4`` take one byte there."""
         return self._row.numpy
 
     @property
@@ -102,23 +103,35 @@ class DType(str):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of an element in memory; sub-byte types are stored one per byte."""
+        """The number of bytes of an element in memory; an element of less than 8 bits takes one byte."""
         return max(1, self._row.bits // 8)
+
+    bytes = itemsize = nbytes
+    """TileLang's names of :attr:`nbytes`."""
+
+    @property
+    def lanes(self) -> int:
+        """1: there are no vector types."""
+        return 1
 
     @property
     def is_float(self) -> bool:
+        """Whether this is a floating-point type."""
         return self._row.kind == "float"
 
     @property
     def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer type; ``bool`` is not."""
         return self._row.kind in ("int", "uint")
 
     @property
     def is_signed(self) -> bool:
+        """Whether this is a signed integer type or a floating-point type."""
         return self._row.kind in ("int", "float")
 
     @property
     def is_bool(self) -> bool:
+        """Whether this is ``bool``."""
         return self._row.kind == "bool"
 
 
@@ -140,5 +153,5 @@ def _make(name: str) -> DType:
 
 
 def dtype(spelling: object) -> DType:
-    """The element type that ``spelling`` names; see :class:`DType`."""
+    """Returns the element type that ``spelling`` names; see :class:`DType` for the spellings and errors."""
     return DType(spelling)

@@ -1,6 +1,6 @@
-"""The running trace, its interface for modules that need no IR, and the operators of its scalars.
+"""The active trace, its interface, and Python's operators on the trace's scalars.
 
-A kernel file that is only imported loads this module, and not the IR framework.
+This module does not import the IR framework, so that importing a file with kernels does not load it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import FunctionType
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.source_dialects import TracedDialect
 from tilelang_npu.traced.author import refuse_python_value, user_location
 
 T = TypeVar("T", bound="Trace")
-Dialect: TypeAlias = Literal["npuir", "ascendc"]
 """The dialect of TileLang that a kernel's source follows."""
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {  # Python's own, of numbers and of sizes
@@ -28,17 +28,17 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {  # Python's own, of numbers and
 
 
 class TracedValue:
-    """The base of objects that exist only while a kernel is traced: scalars, buffers, slices, elements."""
+    """The base class of objects that exist only while a kernel is traced: scalars, buffers, slices and elements."""
 
     __slots__ = ()
 
     def describe(self) -> str:
-        """The object, for a message."""
+        """Returns a description of the object for error messages."""
         return str(self)
 
 
 class HostScalar:
-    """The base of numbers that a call of the kernel knows: symbolic dimensions, and expressions of them."""
+    """The base class of numbers that are known when the kernel is called: symbolic dimensions, and expressions of them."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ def _comparison(name: str) -> Callable[[Scalar, object], Scalar]:
 
 
 class Scalar(TracedValue):
-    """An object with a scalar value in the trace; each of Python's operators on it emits an operation."""
+    """A scalar value of the traced kernel; applying a Python operator to it emits an operation."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's scalars leave the operation to these operators
@@ -72,16 +72,16 @@ class Scalar(TracedValue):
         self._refuse("number", "use T.cast(x, 'float32')")
 
     def __iter__(self) -> NoReturn:
-        self._refuse("elements", "it is one scalar")
+        self._refuse("elements", "a scalar cannot be iterated over; loop with T.serial")
 
     def __len__(self) -> int:
-        self._refuse("length", "it is one scalar")
+        self._refuse("length", "only buffers have one; take len() of a buffer")
 
     def _refuse(self, wanted: str, remedy: str) -> NoReturn:
         refuse_python_value(f"a traced value ({self})", wanted, remedy)
 
     def astype(self, element: object) -> Scalar:
-        """The value as another element type."""
+        """Returns the scalar converted to another element type, as by ``T.cast``."""
         return _running().cast(self, dtype(element))
 
     def __neg__(self) -> Scalar:
@@ -122,11 +122,12 @@ class Scalar(TracedValue):
 
 
 class Inlined(Protocol):
-    """A macro, as the module that inlines it sees it.
+    """A macro that can be inlined into a trace.
 
     Attributes:
-        function: the decorated function.
-        hygienic: whether its free names are resolved where it is defined; otherwise the names at the call come first.
+        function: the decorated Python function.
+        hygienic: whether free names of the function are resolved where the function is defined. Otherwise the names that are
+            visible at the call take precedence.
     """
 
     function: FunctionType
@@ -134,22 +135,26 @@ class Inlined(Protocol):
 
 
 class Trace(ABC):
-    """The interface of a trace for modules that do not need its IR.
+    """The interface of a trace, for modules that do not import the IR framework.
 
-    Operands are scalars, symbolic dimensions and numbers of the host; others are refused with T141.
+    Operands of the methods are traced scalars, symbolic dimensions or Python numbers; the methods raise T141 for other
+    operands.
 
     Attributes:
-        dialect: ``npuir`` or ``ascendc``.
+        dialect: the dialect of the kernel's source, ``npuir`` or ``ascendc``.
     """
 
-    dialect: Dialect
+    dialect: TracedDialect
 
     @classmethod
     def running(cls: type[T], what: str) -> T:
-        """The running trace.
+        """Returns the active trace.
+
+        Args:
+            what: the name of the language construct that needs the trace, for the error message.
 
         Raises:
-            TileError: T160, ``what`` was called outside of a kernel.
+            TileError: T160, there is no active trace, because ``what`` is used outside of a kernel.
         """
         found = _ACTIVE.get()
         if found is None:
@@ -160,76 +165,93 @@ class Trace(ABC):
 
     @abstractmethod
     def cast(self, value: object, kind: DType) -> Scalar:
-        """A scalar converted to another element type; a plain number becomes a typed scalar."""
+        """Returns a scalar or a Python number converted to the element type ``kind``."""
 
     @abstractmethod
     def binary(self, name: str, left: object, right: object) -> Scalar:
-        """``left name right`` of two scalars, in their common type."""
+        """Returns the result of a binary operator on two scalars, in their common type.
+
+        Args:
+            name: a key of ``BINARY``, such as ``add``, or ``min``, ``max``, ``truncdiv``, ``truncmod``.
+            left: the left operand.
+            right: the right operand.
+        """
 
     @abstractmethod
     def compare(self, name: str, left: object, right: object) -> Scalar:
-        """A comparison (``lt le gt ge eq ne``) as a truth value."""
+        """Returns the ``bool`` scalar of a comparison; ``name`` is ``lt``, ``le``, ``gt``, ``ge``, ``eq`` or ``ne``."""
 
     @abstractmethod
     def negate(self, value: object) -> Scalar:
-        """``-value``."""
+        """Returns ``-value``."""
 
     @abstractmethod
     def invert(self, value: object) -> Scalar:
-        """``~value``."""
+        """Returns ``~value``, the bitwise complement."""
 
     @abstractmethod
     def truth(self, value: object) -> Scalar:
-        """The scalar as a truth value: itself, or whether it differs from zero."""
+        """Returns the scalar as ``bool``: a ``bool`` scalar itself, otherwise whether the scalar differs from zero."""
 
     @abstractmethod
     def logical_not(self, value: object) -> Scalar:
-        """``not value``."""
+        """Returns ``not value`` as a ``bool`` scalar."""
 
     @abstractmethod
     def select(self, condition: object, chosen: object, other: object) -> Scalar:
-        """``chosen`` where the condition holds, else ``other``; both are evaluated."""
+        """Returns ``chosen`` if the condition is true, otherwise ``other``; both operands are computed in any case."""
 
     @abstractmethod
     def math(self, name: str, value: object) -> Scalar:
-        """A function of one scalar."""
+        """Returns the result of a mathematical function of one scalar; ``name`` is for example ``exp`` or ``sqrt``."""
 
     @abstractmethod
     def math_of_two(self, name: str, left: object, right: object) -> Scalar:
-        """A function of two scalars."""
+        """Returns the result of a mathematical function of two scalars; ``name`` is ``atan2`` or ``copysign``."""
 
     @abstractmethod
     def count_bits(self, name: str, value: object) -> Scalar:
-        """``popcount`` or ``clz`` of an integer."""
+        """Returns the number of one bits (``popcount``) or of leading zero bits (``clz``) of an integer, as ``int32``."""
 
     @abstractmethod
     def bits_as(self, value: object, kind: DType) -> Scalar:
-        """The bits of a scalar read as another type of the same width."""
+        """Returns the bits of a scalar interpreted as another element type, which must have the same width."""
 
     @abstractmethod
     def jump(self, what: str, *, leaves: bool) -> None:
-        """Ends this iteration of the innermost loop; with ``leaves`` the loop too."""
+        """Emits a jump to the end of the current iteration of the innermost loop.
+
+        Args:
+            what: the statement's name, for error messages.
+            leaves: whether the jump ends the loop too (``break``).
+        """
 
     @abstractmethod
     def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
-        """Walks the statements of a macro with its parameters bound, and returns its result."""
+        """Emits the statements of a macro at the current position, and returns the macro's result.
+
+        Args:
+            macro: the macro.
+            arguments: the values of the positional arguments.
+            keywords: the values of the keyword arguments by name.
+        """
 
 
 _ACTIVE: ContextVar[Trace | None] = ContextVar("tilelang_npu_trace", default=None)
 
 
 def active() -> Trace | None:
-    """The running trace, or None on the host."""
+    """Returns the active trace, or None if no kernel is being traced."""
     return _ACTIVE.get()
 
 
 def enter(trace: Trace) -> Token[Trace | None]:
-    """Makes ``trace`` the running one; :func:`leave` takes the token."""
+    """Makes ``trace`` the active trace and returns a token, which must be passed to :func:`leave`."""
     return _ACTIVE.set(trace)
 
 
 def leave(token: Token[Trace | None]) -> None:
-    """Ends the running trace."""
+    """Makes the trace active again that was active before the :func:`enter` that returned ``token``."""
     _ACTIVE.reset(token)
 
 

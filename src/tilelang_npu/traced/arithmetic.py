@@ -1,10 +1,10 @@
-"""Operations on scalars: types, constant folding, and the ``arith`` and ``math`` operations that they emit.
+"""Operations on scalars of a trace: they determine the result type, fold constants, and emit ``arith`` or ``math`` operations.
 
-Loop variables, block ids and sizes are ``index``; loads and parameters have their element type. A Python number takes the type
-of the other operand (``int32`` or ``int64`` if it does not fit); a Python float with an integer operand becomes ``float32``. Of
-two types the wider one is the common type; of an integer and a float the float; of ``float16`` and ``bfloat16`` ``float32``; of
-``index`` and another integer ``index``. ``/`` is a float division; ``//`` and ``%`` round toward minus infinity. Typed integers
-wrap.
+Loop variables, block ids and sizes have the type ``index``. Elements and parameters have their element type. A Python number
+takes the type of the other operand (an integer that does not fit takes ``int32`` or ``int64``); a Python float with an integer
+operand becomes ``float32``. The common type of two scalars is the wider type; of an integer and a float it is the float's type,
+of ``float16`` and ``bfloat16`` ``float32``, and of ``index`` and another integer ``index``. ``/`` is a float division; ``//``
+rounds toward minus infinity, and ``%`` has the sign of the divisor. Integers of an element type wrap on overflow.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _BOUNDS: dict[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def promote(left: Kind, right: Kind) -> Kind:
-    """The common type of two scalars."""
+    """Returns the common type of two scalars of the given types (see the module's docstring)."""
     if left == right:
         return left
     if left.is_float != right.is_float:
@@ -86,7 +86,7 @@ def promote(left: Kind, right: Kind) -> Kind:
 
 
 def pair(builder: Emitter, left: object, right: object) -> tuple[Expr, Expr]:
-    """Both scalars in their common type."""
+    """Returns both operands as scalars, converted to their common type."""
     a, b = number(builder, left), number(builder, right)
     if isinstance(a, Expr):
         kind = promote(a.kind, b.kind) if isinstance(b, Expr) else _adopted(b, a.kind)
@@ -115,10 +115,17 @@ def _adopted(plain: int | float | bool, kind: Kind) -> Kind:
 
 
 def binary(builder: Emitter, name: str, left: object, right: object) -> Expr:
-    """``left name right`` for ``+ - * / // % ** & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``.
+    """Returns the result of a binary operation on two scalars, in their common type.
+
+    Args:
+        builder: emits the operations.
+        name: ``add``, ``sub``, ``mul``, ``truediv``, ``floordiv``, ``mod``, ``pow``, ``and``, ``or``, ``xor``, ``lshift``,
+            ``rshift``, ``min``, ``max``, ``truncdiv`` or ``truncmod`` (the last two round toward zero).
+        left: the left operand.
+        right: the right operand.
 
     Raises:
-        TileError: T110, the operation does not work on the types; T146, a constant division by zero.
+        TileError: T110, the operation is not defined for the common type; T146, an integer is divided by a constant zero.
     """
     if name == "pow":
         return power(builder, left, right)
@@ -141,7 +148,7 @@ def _float_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
         return binary(builder, "sub", a, binary(builder, "mul", whole, b))
     if name not in _FLOAT:
         raise TileError(f"operator {_symbol(name)} does not take {kind}", code="T110",
-                        help="convert to an integer first (T.cast)")
+                        help="convert the operands to an integer type first (T.cast)")
     if a.constant is not None and b.constant is not None and (name != "truediv" or b.constant != 0):
         return builder.literal(_HOST[name](a.constant, b.constant), kind)
     return builder.pure(_FLOAT[name](a.ssa(builder), b.ssa(builder)), kind)
@@ -171,7 +178,7 @@ def _integer_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
         table = _UNSIGNED if unsigned and not (name in ("min", "max") and kind.is_signed) else _SIGNED
         if name not in table:
             raise TileError(f"operator {_symbol(name)} does not take {kind}", code="T110",
-                            help="convert to a type that has it (T.cast)")
+                            help="convert the operands to another type first (T.cast)")
         made = table[name](x, y)
     return builder.pure(made, kind, form=form, bounds=bounds, symbol=symbol)
 
@@ -219,7 +226,7 @@ def _symbol(name: str) -> str:
 
 
 def compare(builder: Emitter, name: str, left: object, right: object) -> Expr:
-    """A comparison (``lt le gt ge eq ne``) as a truth value."""
+    """Returns the ``bool`` scalar of a comparison; ``name`` is ``lt``, ``le``, ``gt``, ``ge``, ``eq`` or ``ne``."""
     a, b = pair(builder, left, right)
     if a.constant is not None and b.constant is not None:
         outcome = {"lt": a.constant < b.constant, "le": a.constant <= b.constant, "gt": a.constant > b.constant,
@@ -233,28 +240,32 @@ def compare(builder: Emitter, name: str, left: object, right: object) -> Expr:
 
 
 def truth(builder: Emitter, value: object) -> Expr:
-    """The scalar as a truth value: itself, or whether it differs from zero."""
+    """Returns the scalar as ``bool``: a ``bool`` scalar itself, otherwise whether the scalar differs from zero."""
     found = number(builder, value)
     known = found.constant if isinstance(found, Expr) else found
     return convert(builder, found, BOOL) if known is None else builder.literal(bool(known), BOOL)
 
 
 def invert(builder: Emitter, value: object) -> Expr:
-    """The bitwise complement."""
+    """Returns ``~value``, the bitwise complement; for ``bool`` the negation.
+
+    Raises:
+        TileError: T110, the value is a float or a Python number.
+    """
     a = number(builder, value)
     if not isinstance(a, Expr) or a.kind.is_float:
         raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a}", code="T110",
-                        help="convert to an integer first (T.cast)")
+                        help="convert the operand to an integer type first (T.cast)")
     return binary(builder, "xor", a, True if a.kind.is_bool else builder.literal(-1, a.kind))
 
 
 def logical_not(builder: Emitter, value: object) -> Expr:
-    """``not value``."""
+    """Returns ``not value`` as a ``bool`` scalar."""
     return binary(builder, "xor", truth(builder, value), True)
 
 
 def negate(builder: Emitter, value: object) -> Expr:
-    """``-value``; integers as ``0 - value``."""
+    """Returns ``-value``; for an integer, the operation ``0 - value`` is emitted."""
     a = number(builder, value)
     if isinstance(a, Expr) and a.kind.is_float:
         if a.constant is not None:
@@ -264,7 +275,11 @@ def negate(builder: Emitter, value: object) -> Expr:
 
 
 def power(builder: Emitter, left: object, right: object) -> Expr:
-    """``left ** right``: exponents from 0 to 8 are products, 0.5 and -0.5 square roots; others are computed in floats."""
+    """Returns ``left ** right``.
+
+    A constant integral exponent from 0 to 8 becomes a product in the type of ``left``, and 0.5 or -0.5 a (reciprocal) square
+    root. For other exponents, both operands are converted to a float type.
+    """
     exponent = right.constant if isinstance(right, Expr) else right
     if isinstance(exponent, (int, float)) and exponent == int(exponent) and 0 <= exponent <= 8:
         base = number(builder, left)
@@ -283,7 +298,11 @@ def power(builder: Emitter, left: object, right: object) -> Expr:
 
 
 def math(builder: Emitter, name: str, value: object) -> Expr:
-    """A function of one scalar (``exp``, ``sqrt``, ``abs``, ...); integers are converted to ``float32``, except for ``abs``."""
+    """Returns the result of a mathematical function of one scalar (``exp``, ``sqrt``, ``abs``, ...).
+
+    An integer operand is converted to ``float32``, except for ``abs`` and for ``floor``, ``ceil``, ``round`` and ``trunc``,
+    which return an integer unchanged.
+    """
     a = number(builder, value)
     if not isinstance(a, Expr):
         a = convert(builder, float(a), FLOAT32)
@@ -301,31 +320,31 @@ def math(builder: Emitter, name: str, value: object) -> Expr:
 
 
 def math_of_two(builder: Emitter, name: str, left: object, right: object) -> Expr:
-    """A function of two scalars (``atan2``, ``copysign``); integers are converted to ``float32``."""
+    """Returns ``atan2`` or ``copysign`` of two scalars; integer operands are converted to ``float32``."""
     a, b = (part if part.kind.is_float else convert(builder, part, FLOAT32) for part in pair(builder, left, right))
     return builder.pure(_MATH_OF_TWO[name](a.ssa(builder), b.ssa(builder)), a.kind)
 
 
 def count_bits(builder: Emitter, name: str, value: object) -> Expr:
-    """``popcount`` or ``clz`` of an integer, as ``int32``.
+    """Returns the number of one bits (``popcount``) or of leading zero bits (``clz``) of an integer, as ``int32``.
 
     Raises:
-        TileError: T110, the value is a float.
+        TileError: T110, the value is a float or a ``bool``.
     """
     a = number(builder, value)
     if not isinstance(a, Expr) or a.kind is INDEX:
         a = convert(builder, a, INT32)
     if a.kind.is_float or a.kind.is_bool:
-        raise TileError(f"T.{name} does not take {a.kind}", code="T110", help="it counts the bits of an integer")
+        raise TileError(f"T.{name} does not take {a.kind}", code="T110", help="pass an integer, whose bits it counts")
     made = builder.pure(_BITS[name](a.ssa(builder)), a.kind, bounds=Interval(0, a.kind.bits))
     return convert(builder, made, INT32)
 
 
 def bits_as(builder: Emitter, value: object, kind: DType) -> Expr:
-    """The bits of a scalar read as another type of the same width.
+    """Returns the bits of a scalar interpreted as the type ``kind``.
 
     Raises:
-        TileError: T110, the widths differ.
+        TileError: T110, the two types have different widths, or one of them is ``bool``.
     """
     a = number(builder, value)
     if not isinstance(a, Expr):
@@ -333,8 +352,8 @@ def bits_as(builder: Emitter, value: object, kind: DType) -> Expr:
     if a.kind is INDEX:
         a = convert(builder, a, INT64 if kind.bits == 64 else INT32)
     if a.kind.bits != kind.bits or kind.is_bool or a.kind.is_bool:
-        raise TileError(f"T.reinterpret: a value of type {a.kind} has no bits to read as {kind}", code="T110",
-                        help="both types are equally wide; T.cast converts the value")
+        raise TileError(f"T.reinterpret: the bits of a value of type {a.kind} cannot be read as {kind}", code="T110",
+                        help="both types must have the same width, and must not be bool; T.cast converts the value")
     if a.kind == kind:
         return a
     if not a.kind.is_float and not kind.is_float:
@@ -344,7 +363,7 @@ def bits_as(builder: Emitter, value: object, kind: DType) -> Expr:
 
 
 def select(builder: Emitter, condition: object, chosen: object, other: object) -> Expr:
-    """``chosen`` where the condition holds, else ``other``; both are evaluated."""
+    """Returns ``chosen`` if the condition is true, otherwise ``other``, in their common type; both are computed in any case."""
     a, b = pair(builder, chosen, other)
     test = truth(builder, condition)
     if test.constant is not None:

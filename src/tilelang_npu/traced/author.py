@@ -1,4 +1,4 @@
-"""The author's place in the source: the statement for which a function of this package was called."""
+"""Finds the position in the author's source from which a function of this package was called, for error messages."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from typing import NoReturn
 from tilelang_npu.errors import Location, TileError
 
 _PACKAGE = __file__.rsplit(os.sep, 2)[0]
-"""The folder of this package, spelled as in code objects."""
+"""The directory of the package ``tilelang_npu``, spelled as in code objects."""
 _WALKERS: set[str] = set()
 _Positions = Callable[[], Iterable[tuple["int | None", "int | None", "int | None", "int | None"]]]
 
 
 def follows_kernels(file: str) -> None:
-    """Declares that a module of this package walks the source of kernels: errors that pass through it get their place there,
-    not from a Python frame. ``file`` is its ``__file__``.
+    """Registers a module of this package that walks the syntax tree of kernels.
+
+    Such a module itself adds the position in the kernel's source to errors, so :func:`user_location` returns None below it.
+
+    Args:
+        file: the module's ``__file__``.
     """
     _WALKERS.add(file)
 
 
 def user_location() -> Location | None:
-    """The innermost place on the Python stack that is not in this package.
+    """Returns the position of the innermost frame on the Python stack that is not in this package.
 
-    None where a module that walks a kernel's source is above it: that module knows the place in the kernel.
+    Returns None if a module that was registered with :func:`follows_kernels` is called from that frame: such a module adds the
+    position in the kernel's source to errors itself.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -54,6 +59,15 @@ def _columns(frame: FrameType) -> tuple[int, int]:
 
 
 def refuse_python_value(what: str, wanted: str, remedy: str) -> NoReturn:
-    """Raises T144: Python needs a value that only a run of the kernel has."""
+    """Raises the error for Python code that needs a value which is only known when the kernel runs.
+
+    Args:
+        what: the object, for the message.
+        wanted: what Python needs: ``truth value``, ``integer``, ``length``.
+        remedy: what the author can do, for the error's help.
+
+    Raises:
+        TileError: T144, always.
+    """
     raise TileError(f"{what} has no Python {wanted} while the kernel is traced", code="T144", location=user_location(),
                     help=remedy)

@@ -15,6 +15,7 @@ from tilelang_npu.dialects.text.names import escape_name
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
+from tilelang_npu.target.chip_data import BufferSpace
 from tilelang_npu.traced.active_trace import Scalar, TracedValue
 from tilelang_npu.traced.author import refuse_python_value
 from tilelang_npu.traced.conversions import Extent, convert, extent, number
@@ -26,13 +27,13 @@ from tilelang_npu.traced.symbols import Number, Sym
 
 
 class Addressable(TracedValue, ABC):
-    """A buffer, or a slice of one.
+    """The base class of buffers and slices of buffers.
 
     Attributes:
-        buffer: the whole buffer.
-        offsets: the first element along each axis of the buffer.
-        sizes: the size along each axis of the buffer.
-        kept: the axes of the buffer that the slice has; along the others its size is 1.
+        buffer: the buffer itself, or the buffer of which this object is a slice.
+        offsets: the index of the first element along each axis of ``buffer``.
+        sizes: the number of elements along each axis of ``buffer``.
+        kept: the axes of ``buffer`` that are axes of this object; along all other axes of ``buffer``, the size is 1.
     """
 
     buffer: Buffer
@@ -42,17 +43,17 @@ class Addressable(TracedValue, ABC):
     @property
     @abstractmethod
     def sizes(self) -> tuple[Extent, ...]:
-        """The size along each axis of the buffer."""
+        """The number of elements along each axis of ``buffer``, dropped axes included."""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """The sizes of its axes: numbers, or traced scalars that :func:`same_extent` compares."""
+        """The size of each axis of this object: a number, or a traced scalar; use :func:`same_extent` to compare two sizes."""
         sizes = self.sizes
         return tuple(sizes[axis] for axis in self.kept)
 
     @property
     def shape(self) -> tuple[int | Sym | Expr, ...]:
-        """The sizes as the kernel's author sees them: numbers, symbolic dimensions or traced scalars."""
+        """The size of each axis as the kernel's author sees it: a number, a symbolic dimension or a traced scalar."""
         return self.extents
 
     @property
@@ -67,21 +68,21 @@ class Addressable(TracedValue, ABC):
 
     @property
     def name(self) -> str:
-        """The user's name of the buffer."""
+        """The name of the buffer in the kernel's source."""
         return self.buffer.label
 
     @property
     def data(self) -> Addressable:
-        """The third argument of ``T.Tensor(shape, dtype, A.data)``, which gives it another shape."""
+        """The object itself: ``T.Tensor(shape, dtype, A.data)`` returns a view of ``A`` with another shape."""
         return self
 
     def describe(self) -> str:
-        """The name, the shape and the element type, for a message."""
+        """Returns the name, the shape and the element type, for error messages."""
         return f"{self.name} {shape_text(self.shape)} {self.dtype}"
 
     @abstractmethod
     def ssa(self, builder: Emitter) -> SSAValue:
-        """The memref value in the IR."""
+        """Returns the memref value in the IR; for a slice, the operation that takes the slice is emitted."""
 
     def __getitem__(self, items: object) -> Any:  # an element or a slice
         return subscript(Emitter.running("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
@@ -90,7 +91,7 @@ class Addressable(TracedValue, ABC):
         place = self[items]
         if not isinstance(place, Element):
             raise TileError(f"cannot assign to the slice {place.describe()}", code="T141",
-                            help="T.fill writes one value to it, T.copy another buffer's elements")
+                            help="use T.fill to write one value to all elements, or T.copy to copy another buffer's elements")
         place.store(value)
 
     def __len__(self) -> int:
@@ -111,17 +112,21 @@ class Buffer(Addressable):
     """A global tensor or a buffer on chip.
 
     Attributes:
-        label: the user's name of it.
-        unnamed: whether an assignment has still to give it a name.
+        label: the name of the buffer in the kernel's source.
+        unnamed: whether the buffer has no name yet, because the assignment that names it has not been traced.
         element: the element type.
-        dimensions: the sizes; only global tensors have symbolic ones.
-        space: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca``, ``cb``; or ``shared``, ``fragment``, ``local`` where it is open.
-        value: the memref value.
-        location: where it was declared.
-        base: the buffer of which this one is a view as a single axis; itself for other buffers.
+        dimensions: the size of each axis; only global tensors have symbolic sizes.
+        space: the memory: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca`` or ``cb``; or ``shared``, ``fragment`` or ``local`` if the
+            compiler chooses the memory.
+        value: the memref value in the IR.
+        location: the position of the declaration in the kernel's source.
+        base: if the buffer is a view of another buffer as a single axis, that buffer; otherwise the buffer itself.
+        has_gaps: whether it is a global tensor whose rows do not follow one another in memory.
     """
 
-    def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: str, value: SSAValue,
+    has_gaps = False
+
+    def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: BufferSpace, value: SSAValue,
                  location: Location | None = None) -> None:
         self.label = label
         self.unnamed = False
@@ -136,7 +141,7 @@ class Buffer(Addressable):
         self.kept = tuple(range(len(self.dimensions)))
 
     def rename(self, label: str, location: Location) -> None:
-        """Takes the name that an assignment gives it."""
+        """Sets the name of the buffer, and the position where an assignment in the kernel's source gives it that name."""
         self.label, self.location, self.unnamed = label, location, False
         owner = self.value.owner
         if isinstance(owner, tile.AllocOp):
@@ -165,11 +170,11 @@ class Buffer(Addressable):
 
 
 class Variable(Buffer):
-    """``T.alloc_var``: one element that is read and written by its name."""
+    """The buffer of a ``T.alloc_var``: it has one element, which the kernel reads and writes by the variable's name."""
 
     @property
     def place(self) -> Element:
-        """Its element."""
+        """The only element of the buffer."""
         return Element(self, (0,))
 
 
@@ -187,7 +192,7 @@ class Region(Addressable):
         return self._sizes
 
     def covers(self) -> bool:
-        """Whether it is known to be the whole buffer with all its axes."""
+        """Whether the slice is provably the whole buffer with all its axes."""
         if self.kept != self.buffer.kept or not all(isinstance(offset, int) and offset == 0 for offset in self.offsets):
             return False
         return all(same_extent(size, whole) for size, whole in zip(self._sizes, self.buffer.sizes, strict=True))
@@ -207,7 +212,9 @@ class Region(Addressable):
 
 
 class Element(Place):
-    """``buf[i, j]``: the value of an element where a scalar is needed, the first element of a tile where ``T.copy`` takes one.
+    """An element ``buf[i, j]`` of a buffer.
+
+    Used as a scalar, the element is read. As an operand of ``T.copy``, it states the first element of a tile.
     """
 
     __slots__ = ("buffer", "indices")
@@ -223,17 +230,17 @@ class Element(Place):
 
     @property
     def name(self) -> str:
-        """The user's name of the buffer."""
+        """The name of the buffer in the kernel's source."""
         return self.buffer.label
 
     def describe(self) -> str:
-        """The element, for a message."""
+        """Returns a description of the element, for error messages."""
         if isinstance(self.buffer, Variable):
             return f"{self.name} {self.dtype}"
         return f"element of {self.buffer.describe()}"
 
     def load(self) -> Expr:
-        """Reads the element at the current statement."""
+        """Emits a load of the element at the current position and returns the loaded scalar."""
         current = Emitter.running("an element")
         kind = self.buffer.element
         indices = [_position(current, index) for index in self.indices]
@@ -246,7 +253,15 @@ class Element(Place):
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
     def store(self, value: object, *, adds: bool = False) -> None:
-        """Writes the element, or with ``adds`` adds to it atomically; the value is converted to the element type."""
+        """Emits a store to the element at the current position.
+
+        Args:
+            value: the value, which is converted to the element type.
+            adds: whether the value is added to the element atomically instead.
+
+        Raises:
+            TileError: T160, the statement is outside of ``T.Kernel``; T110, T141, the value cannot be converted.
+        """
         current = Emitter.running("an element store")
         current.require_kernel(f"a store to {self.name}")
         kind = self.buffer.element
@@ -270,11 +285,18 @@ def _position(builder: Emitter, index: Extent) -> Expr:
 
 
 def subscript(builder: Emitter, memory: Addressable, items: Sequence[object]) -> Element | Region:
-    """``memory[items]``: an element where every axis has an index, else a slice; axes without an item are taken whole.
+    """Returns ``memory[items]``: an element if every axis has an index, otherwise a slice.
+
+    Axes without an item are included as a whole.
+
+    Args:
+        builder: emits the computation of offsets.
+        memory: the buffer or slice.
+        items: an index or a Python ``slice`` for each of the first axes.
 
     Raises:
-        TileError: T111, there are more items than axes; T130, a constant index is outside; T141, a step, or another kind of
-            item.
+        TileError: T111, there are more items than axes; T130, a constant index is out of bounds, or a slice is empty; T141, a
+            slice has a step, or an item is neither an index nor a slice.
     """
     if len(items) > memory.ndim:
         raise TileError(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", code="T111",
@@ -322,7 +344,7 @@ def _slice(builder: Emitter, memory: Addressable, axis: int, item: slice, size: 
 
 
 def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:
-    """``stop - start``, as a number where the difference of their forms is constant."""
+    """Returns ``stop - start``: a number if the difference is provably constant, otherwise a traced scalar."""
     if isinstance(stop, int) and isinstance(start, int):
         return stop - start
     a, b = (part.form if isinstance(part, Expr) else None for part in (stop, start))
@@ -353,7 +375,7 @@ def _outside(memory: Addressable, axis: int, what: str, size: Extent) -> NoRetur
 
 
 def same_extent(left: Extent, right: Extent) -> bool | None:
-    """Whether two sizes are equal; None where it is known at run time only."""
+    """Returns whether two sizes are equal; None if that is only known at run time."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     a, b = (part.form if isinstance(part, Expr) else Linear[int](part) for part in (left, right))
@@ -361,7 +383,7 @@ def same_extent(left: Extent, right: Extent) -> bool | None:
 
 
 def shape_text(shape: Sequence[object]) -> str:
-    """A shape for a message: ``[64, M, ?]``."""
+    """Returns a shape as text for error messages, such as ``[64, M, ?]``; ``?`` is a size that is only known at run time."""
     return "[" + ", ".join(_size_text(size) for size in shape) + "]"
 
 
@@ -374,8 +396,10 @@ def _size_text(size: object) -> str:
 
 
 Tile = Addressable | Scalar
-"""Elements of a buffer: a buffer, a slice, an element, or a scalar that an assignment has read from an element."""
+"""An operand that designates elements of a buffer: a buffer, a slice, an element, or a scalar that was assigned from an
+element.
+"""
 Operand = Addressable | Number
-"""An input of an operation: elements of a buffer, or a scalar."""
+"""An input operand of an operation: a buffer, a slice, or a scalar."""
 Sizes = Sequence[Number]
-"""Sizes, one for each axis."""
+"""A sequence with the size of each axis."""

@@ -1,4 +1,4 @@
-"""The builder of a trace: the functions of the language emit with it."""
+"""The builder of a trace, with which the functions of the language emit operations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilelang_npu.dialects.tile import CoreScope
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops import DType
+from tilelang_npu.source_dialects import TracedDialect
 from tilelang_npu.traced import arithmetic, conversions, jumps
-from tilelang_npu.traced.active_trace import Dialect, Inlined
+from tilelang_npu.traced.active_trace import Inlined
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.jumps import Jumps
@@ -19,25 +21,30 @@ from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 class Builder(Emitter):
-    """A trace with its scopes, loops and macros.
+    """An emitter that also tracks the launches, ``T.Scope`` blocks, loops and macros of the kernel that is traced.
 
     Attributes:
-        core: the core of the innermost ``T.Scope``.
-        pipe: the pipe of the innermost ``T.rs``.
-        grids: the block counts of each launch, as the host can evaluate them.
-        loops: the loops around the current statement, outermost first.
-        walk: inlines a macro; set by the walker.
-        own_tensor: adds a tensor that the call allocates, of these sizes and this element type; set by the trace.
-        symbols: the values of the symbolic dimensions of parameters.
-        scale: the factor of ``T.set_deq_scale``, and the path where it was set.
-        scaled_at: the paths of the conversions that have used a factor.
+        vector_cores: the number of Vector cores for each Cube core of the chip.
+        core: the core of the innermost ``T.Scope``; None outside of one.
+        pipe: the pipe of the innermost ``T.rs``; None outside of one.
+        grids: for each launch, the block count along each axis, as a number or an expression that the host can evaluate.
+        threads: the number of threads along each axis of a GPU's block in the current launch; empty if it is for an NPU.
+        loops: the state of the jumps of each loop around the current statement, outermost loop first.
+        walk: a function that inlines a macro; set by the module that walks the kernel's source.
+        own_tensor: a function that adds a tensor which each call of the kernel allocates, given its sizes and its element type;
+            set by ``trace``.
+        symbols: the traced scalars of the parameters' symbolic dimensions, by name.
+        scale: the factor of the last ``T.set_deq_scale``, and the ``path`` (the open blocks) at that statement.
+        scaled_at: the ``path`` of each conversion that has used such a factor.
     """
 
-    def __init__(self, dialect: Dialect, entry: Block, location: Location) -> None:
+    def __init__(self, dialect: TracedDialect, entry: Block, location: Location, vector_cores: int = 2) -> None:
         super().__init__(dialect, entry, location)
-        self.core: str | None = None
+        self.vector_cores = vector_cores
+        self.core: CoreScope | None = None
         self.pipe: str | None = None
         self.grids: list[tuple[Dimension, ...]] = []
+        self.threads: tuple[int, ...] = ()
         self.loops: list[Jumps] = []
         self.walk: Callable[[Inlined, Sequence[object], Mapping[str, object]], object] = _no_walker
         self.own_tensor: Callable[[Sequence[object], DType], Buffer] = _no_trace
@@ -50,15 +57,16 @@ class Builder(Emitter):
     # --- operations of tiles, and of every core -----------------------------------------------------------------------------
 
     def tile_op(self, op: Operation, what: str, *, by_point: bool = False) -> Operation:
-        """Appends a tile operation.
+        """Appends an operation on tiles to the current block.
 
         Args:
             op: the operation.
-            what: the name of the call, for messages.
-            by_point: whether it may be in the body of ``T.Parallel``, which executes it for each point.
+            what: the name of the call, for error messages.
+            by_point: whether the operation is allowed in the body of ``T.Parallel``, which executes it for each point.
 
         Raises:
-            TileError: T160, outside ``T.Kernel``; T141, inside ``T.Parallel``.
+            TileError: T160, the call is outside of ``T.Kernel``; T141, the call is inside ``T.Parallel`` and ``by_point`` is
+                false.
         """
         self.require_kernel(what)
         if self.in_parallel and not by_point:
@@ -67,7 +75,14 @@ class Builder(Emitter):
         return self.emit(op)
 
     def in_every_core(self, emit: Callable[[], object]) -> None:
-        """Emits an operation that every core executes: before ``T.Kernel`` as the first of a block, after it as the last."""
+        """Calls ``emit`` at a position that every core executes.
+
+        Inside ``T.Kernel``, this is the current position; before ``T.Kernel``, the start of the launch's body; and after
+        ``T.Kernel``, the end of the launch's body.
+
+        Args:
+            emit: emits the operation.
+        """
         if self.in_kernel:
             emit()
         elif not self.launches:
@@ -83,7 +98,9 @@ class Builder(Emitter):
             self.in_kernel = False
 
     def begin_kernel(self) -> None:
-        """Emits the operations for every core that are before ``T.Kernel``, at the start of the kernel's body."""
+        """Emits the operations that were passed to :meth:`in_every_core` before ``T.Kernel``, at the start of the launch's
+        body.
+        """
         outer = self.location
         for location, emit in self._first:
             self.location = location
@@ -94,15 +111,15 @@ class Builder(Emitter):
     # --- scalars -------------------------------------------------------------------------------------------------------------
 
     def index(self, value: object) -> SSAValue:
-        """An ``index`` value of a number, a symbolic dimension or a traced integer."""
+        """Returns the ``index`` value in the IR for a number, a symbolic dimension or a traced integer."""
         found = conversions.extent(self, value)
         return self.constant(found, INDEX) if isinstance(found, int) else found.ssa(self)
 
     def lift(self, symbol: int | Sym) -> Expr:
-        """The run-time value of a host expression of symbolic dimensions, computed at the function's entry.
+        """Returns a traced scalar with the value of an expression of symbolic dimensions, which is computed at function entry.
 
         Raises:
-            TileError: T140, a dimension that no parameter has.
+            TileError: T140, the expression has a symbolic dimension that is in no parameter's shape.
         """
         if isinstance(symbol, int):
             return self.literal(symbol, INDEX)
@@ -169,9 +186,9 @@ class Builder(Emitter):
 
 
 def _no_walker(macro: Inlined, _arguments: Sequence[object], _keywords: Mapping[str, object]) -> object:
-    raise TileError(f"the macro {macro.function.__name__!r} is called outside a trace", code="T160",
+    raise TileError(f"the macro {macro.function.__name__!r} is called outside of a kernel", code="T160",
                     help="call it from a @T.prim_func")
 
 
 def _no_trace(_sizes: Sequence[object], _element: DType) -> Buffer:
-    raise TileError("a tensor is made outside a trace", code="T160", help="make it in a @T.prim_func")
+    raise TileError("a tensor is created outside of a kernel", code="T160", help="create it in a @T.prim_func")

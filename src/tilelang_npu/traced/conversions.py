@@ -1,9 +1,10 @@
-"""Operands as scalars, and conversions between scalar types.
+"""Converts operands to scalars, and scalars between types.
 
-Stores to elements and casts convert alike. A float becomes an integer without its fraction (in a ``T.Parallel`` of the npuir
-dialect rounded to nearest even, as by its vector casts). Floats round to nearest even, integers wrap, a truth value counts as 0
-or 1. A number that is known when the kernel is compiled must be a value of the type (:mod:`~tilelang_npu.traced.numbers`); only
-a cast that the author writes drops its fraction and wraps a typed integer.
+Stores to elements convert like casts. A float is converted to an integer by truncation; in a ``T.Parallel`` of the npuir
+dialect it is rounded to nearest even, as by the vector casts of that dialect. A float is rounded to nearest even to a narrower
+float type. Integers wrap, and a ``bool`` counts as 0 or 1. A number that is known when the kernel is compiled must be
+representable in the target type (:mod:`~tilelang_npu.traced.numbers`). Only an explicit cast truncates such a number or wraps
+an integer that has an element type.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from tilelang_npu.traced.scalars import Expr, Place
 from tilelang_npu.traced.symbols import Sym
 
 Extent = int | Expr
-"""A size or an offset: a number, or an ``index`` scalar of the trace."""
+"""The type of sizes and offsets: a Python integer, or a traced scalar of type ``index``."""
 
 
 def bounds_of_index(stop: Extent, start: Extent = 0) -> Interval:
-    """The bounds of an index that counts from ``start`` to before ``stop``."""
+    """Returns the interval of the values of an index that counts from ``start`` to ``stop - 1``."""
     first, end = (Interval.at(size) if isinstance(size, int) else size.bounds for size in (start, stop))
     return Interval(first.low, end.high - 1)
 
 
 def number(builder: Emitter, value: object) -> Expr | int | float | bool:
-    """The scalar of ``value``: a traced one (an element is read) or a Python number.
+    """Returns an operand as a traced scalar or a Python number; an element of a buffer is loaded.
 
     Raises:
-        TileError: T141, it is not a scalar.
+        TileError: T141, the operand is not a scalar.
     """
     if isinstance(value, (Expr, bool, int, float)):
         return value
@@ -53,12 +54,15 @@ def number(builder: Emitter, value: object) -> Expr | int | float | bool:
                         help="loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd")
     kind = "" if is_array(value) else f" ({type(value).__name__})"
     raise TileError(f"{shown(value)}{kind} is not a scalar", code="T141",
-                    help="an array of the host is an argument of the kernel, whose parameter it indexes" if is_array(value) else
+                    help="pass the array as an argument of the kernel, and index the kernel's parameter" if is_array(value) else
                     "a scalar is a number, an element of a buffer or a computed value")
 
 
 def scalar(builder: Emitter, value: object) -> Expr:
-    """``value`` as a scalar of the trace; a Python number gets ``float32``, ``int32`` (``int64`` where needed) or ``bool``."""
+    """Returns an operand as a traced scalar.
+
+    A Python float gets the type ``float32``, an integer ``int32`` (``int64`` if it does not fit), and a Python bool ``bool``.
+    """
     found = number(builder, value)
     if isinstance(found, Expr):
         return found
@@ -70,10 +74,16 @@ def scalar(builder: Emitter, value: object) -> Expr:
 
 
 def convert(builder: Emitter, value: object, kind: Kind, role: str = "the number") -> Expr:
-    """``value`` as a scalar of type ``kind``; ``role`` is its name in messages.
+    """Returns an operand converted to a scalar of type ``kind``.
+
+    Args:
+        builder: emits the conversion.
+        value: the operand.
+        kind: the type.
+        role: the name of the operand in error messages.
 
     Raises:
-        TileError: T110, a known number that the type does not have.
+        TileError: T110, the value is known when the kernel is compiled, and ``kind`` cannot represent it.
     """
     found = value if isinstance(value, Expr) else number(builder, value)
     if isinstance(found, Expr) and found.kind == kind:
@@ -86,11 +96,13 @@ def convert(builder: Emitter, value: object, kind: Kind, role: str = "the number
 
 
 def cast(builder: Emitter, value: object, kind: DType) -> Expr:
-    """``value`` as the author converts it: fractions are dropped, typed integers wrap, and ``bool`` is whether it differs from
-    0.
+    """Returns an operand converted by an explicit cast of the author (``T.cast``).
+
+    A float that is converted to an integer type loses its fraction. A traced integer wraps around if ``kind`` cannot represent
+    it; a Python integer is then an error. The conversion to ``bool`` tests whether the value differs from 0.
 
     Raises:
-        TileError: T110, a known number that the type does not have.
+        TileError: T110, the value is known when the kernel is compiled, and ``kind`` cannot represent it.
     """
     found = number(builder, value)
     known = found.constant if isinstance(found, Expr) else found
@@ -104,14 +116,22 @@ def cast(builder: Emitter, value: object, kind: DType) -> Expr:
 
 
 def constant(builder: Emitter, value: int | float | bool, kind: Kind, role: str = "the number") -> Expr:
-    """A number of the source as a scalar of type ``kind``.
+    """Returns a number of the kernel's source as a constant scalar of type ``kind``.
+
+    A number other than 0 that is rounded to 0 leads to a warning.
+
+    Args:
+        builder: receives the warning.
+        value: the number.
+        kind: the type.
+        role: the name of the number in error messages.
 
     Raises:
-        TileError: T110, the type does not have it.
+        TileError: T110, the type cannot represent the number.
     """
     if not isinstance(kind, DType):
         if isinstance(value, float) and not value.is_integer():
-            raise TileError(f"{role} is {value!r}, and an index is an integer", code="T110",
+            raise TileError(f"{role} is {value!r}, but an index must be an integer", code="T110",
                             help="write a whole number, or T.cast the index to float32")
         return builder.literal(value, kind)
     wrong = numbers.refusal(value, kind, role)
@@ -119,7 +139,7 @@ def constant(builder: Emitter, value: int | float | bool, kind: Kind, role: str 
         raise wrong
     if numbers.vanishes(value, kind):
         builder.remark(TileError(f"{role} is {value!r}, which {kind} rounds to 0", code="T110", location=builder.location,
-                                 help="compute in float32, which has smaller numbers"))
+                                 help="compute in float32, which can represent smaller numbers"))
     return builder.literal(value, kind)
 
 
@@ -181,10 +201,10 @@ def _between_integers(builder: Emitter, value: Expr, kind: Kind) -> Expr:
 
 
 def extent(builder: Emitter, value: object) -> Extent:
-    """A size, an offset or an index as a number or an ``index`` scalar.
+    """Returns a size, an offset or an index as a Python integer if it is known, otherwise as a traced scalar of type ``index``.
 
     Raises:
-        TileError: T110, it is not an integer.
+        TileError: T110, the operand is not an integer; T141, the operand is not a scalar.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -195,6 +215,6 @@ def extent(builder: Emitter, value: object) -> Extent:
         return int(found.constant)
     if not isinstance(found, Expr) or found.kind.is_float or found.kind.is_bool:
         given = found.kind if isinstance(found, Expr) else repr(found)
-        raise TileError(f"an index or a size is an integer, not {given}", code="T110",
-                        help="use // instead of / where both sides are integers, or T.cast(x, 'int32')")
+        raise TileError(f"an index or a size must be an integer, not {given}", code="T110",
+                        help="use // instead of / if both operands are integers, or T.cast(x, 'int32')")
     return convert(builder, found, INDEX)

@@ -1,8 +1,8 @@
-"""``break``, ``continue`` and ``T.loop_break``: flags in place of jumps, which loops of the IR do not have.
+"""Emits ``break``, ``continue`` and ``T.loop_break`` as flag variables, since loops of the IR have no jumps.
 
-A jump sets flags, and the statements after it in the loop's body are executed only while the flags are not set. ``skipped``
-holds for the rest of one iteration, ``left`` for all further iterations. Both are scalars of the kernel, so that a jump has the
-same meaning in the program of each core.
+A jump sets flags, and the statements after the jump in the loop's body are executed only if the flags are not set. The flag
+``skipped`` is set for the rest of one iteration, and the flag ``left`` for all further iterations. Both are scalar variables of
+the kernel, so that a jump has the same effect in the program of each core.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tilelang_npu.traced.scalars import Expr
 
 @dataclass
 class Jumps:
-    """The jumps of one loop while its body is walked.
+    """The state of the jumps of one loop while the loop's body is traced.
 
     Attributes:
-        before: the block that the loop will be in.
-        refusal: why this loop cannot have jumps, and what to write instead; None where it can.
-        left: the flag that ends the loop, once a jump leaves it.
-        skipped: the flag that ends the iteration, once there is a jump.
+        before: the block that contains the loop; flags are allocated there.
+        refusal: if jumps are not allowed in this loop, the reason and what to write instead; otherwise None.
+        left: the flag that ends the loop; None as long as no jump has left the loop.
+        skipped: the flag that ends the iteration; None as long as there was no jump.
         count: the number of jumps so far.
-        block: the block of the last one.
+        block: the block of the last jump.
     """
 
     before: Block
@@ -45,10 +45,16 @@ class Jumps:
 
 
 def jump(builder: Emitter, loops: Sequence[Jumps], what: str, *, leaves: bool) -> None:
-    """Ends this iteration of the innermost of ``loops``; with ``leaves`` the loop too.
+    """Emits a jump to the end of the current iteration of the innermost loop.
+
+    Args:
+        builder: emits the stores to the flags.
+        loops: the loops around the current statement, outermost first.
+        what: the name of the statement, for error messages.
+        leaves: whether the jump ends the loop too (``break``).
 
     Raises:
-        TileError: T141, there is no loop, or it cannot have jumps.
+        TileError: T141, the statement is in no loop, or in a loop in which jumps are not allowed.
     """
     if not loops:
         raise TileError(f"{what} is outside of a loop", code="T141", help="write it inside `for` or `while`")
@@ -68,7 +74,7 @@ def jump(builder: Emitter, loops: Sequence[Jumps], what: str, *, leaves: bool) -
 
 
 def flag(builder: Emitter, name: str, value: bool | Expr) -> Variable:
-    """Allocates a truth value that the kernel changes, in the current block."""
+    """Allocates a ``bool`` variable in the current block, stores ``value`` to it and returns it."""
     op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
     made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
     made.rename(name, builder.location)
@@ -82,7 +88,15 @@ def _unset(builder: Emitter, loop: Jumps, name: str) -> Variable:
 
 
 def walk_rest(builder: Emitter, loop: Jumps, walk: Callable[[], None]) -> None:
-    """Walks the statements after one that may jump; statements right after a jump are not reached."""
+    """Traces the statements after a statement that contains a jump, in a branch that is taken if no jump was executed.
+
+    If the jump is in the current block itself, the statements can never be executed and are not traced.
+
+    Args:
+        builder: emits the branch.
+        loop: the innermost loop.
+        walk: traces the statements.
+    """
     if loop.block is builder.block:
         return
     assert loop.skipped is not None
@@ -94,12 +108,18 @@ def walk_rest(builder: Emitter, loop: Jumps, walk: Callable[[], None]) -> None:
 
 
 def is_unset(builder: Emitter, flag: Variable) -> Expr:
-    """Whether a flag is not set."""
+    """Emits a load of a flag variable and returns the scalar that is true if the flag is not set."""
     return arithmetic.logical_not(builder, flag.place.load())
 
 
 def close(builder: Emitter, block: Block, loop: Jumps) -> None:
-    """Adds the tests of the flags to the body of a loop, which has no terminator yet."""
+    """Completes the body of a loop: resets ``skipped`` at its start, and executes it only if ``left`` is not set.
+
+    Args:
+        builder: emits the operations.
+        block: the body, which must not have a terminator yet.
+        loop: the state of the loop's jumps.
+    """
     if loop.skipped is None:
         return
     body = builder.lifted_out(block)

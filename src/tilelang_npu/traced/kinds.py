@@ -1,4 +1,4 @@
-"""Types of scalars: element types, and ``index`` for loop variables, block ids and sizes."""
+"""The types of scalars: element types, and ``index`` for loop variables, block ids and sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tilelang_npu.ops import DType, dtype
 
 
 class IndexKind:
-    """The ``index`` type of loop variables, block ids and sizes; it has the properties of a :class:`DType`."""
+    """The type ``index`` of loop variables, block ids and sizes, with the same properties as a :class:`DType`."""
 
     mlir = "index"
     bits = 64

@@ -1,8 +1,8 @@
-"""What the front end can prove about integers: linear forms, and the bounds of types.
+"""Linear forms of integers, with which the front end proves that two expressions are equal or differ by a constant.
 
-A linear form is a sum of multiples of atoms. An atom is a value that is not linear (a loop variable, a quotient, a load); atoms
-are numbered by their structure, so that an expression that is written twice has one form. ``stop - start`` of a slice is a
-constant if the difference of the two forms is.
+A linear form is a constant plus a sum of multiples of atoms. An atom is an integer that is not a sum or multiple of others (a
+loop variable, a quotient, a load). Atoms are numbered by their structure, so that an expression that is written twice has the
+same form. The size ``stop - start`` of a slice is constant if the difference of the two forms is constant.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from tilelang_npu.ops import DType
 
 @dataclass
 class Atoms:
-    """The numbers of atoms by their structure; one table for each trace."""
+    """The table of the atoms of one trace: it maps the structure of each atom to a number."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
 
     def of(self, structure: Hashable) -> Linear[int]:
-        """The atom with that structure."""
+        """Returns the linear form that consists of the atom with the given structure."""
         return Linear.of(self.numbers.setdefault(structure, len(self.numbers)))
 
     def fresh(self) -> Linear[int]:
-        """An atom that is not equal to any other."""
+        """Returns the linear form of a new atom, which is equal to no other atom."""
         return self.of(("fresh", len(self.numbers)))
 
 
 def bounds_of(dtype: DType) -> Interval:
-    """The values of an integer type."""
+    """Returns the interval of the values of an integer type or ``bool``."""
     return TRUTH if dtype.is_bool else Interval.of_bits(dtype.bits, signed=dtype.is_signed)
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """``value`` modulo the type's range."""
+    """Returns ``value`` wrapped around to the range of an integer type; for ``bool``, whether it differs from 0."""
     return bool(value) if dtype.is_bool else bounds_of(dtype).wrapped(value)

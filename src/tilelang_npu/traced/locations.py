@@ -1,4 +1,4 @@
-"""Places in source files: of errors, and of operations."""
+"""Converts between positions in source files, which errors have, and MLIR locations, which operations have."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _attribute(file: str, line: int, column: int) -> FileLineColLoc:
 
 
 def location_attribute(location: Location) -> LocationAttr:
-    """The location of an operation: file, line and column (from 1)."""
+    """Returns the MLIR location for a position: file, line and column, both counted from 1."""
     return _attribute(location.file, location.line, location.column)
 
 
 def place_of(attribute: LocationAttr) -> Location | None:
-    """The place in the location of an operation; None where it is unknown."""
+    """Returns the position in an MLIR location; None if the location is not a file location."""
     from xdsl.dialects.builtin import FileLineColLoc
 
     if not isinstance(attribute, FileLineColLoc):
@@ -34,7 +34,13 @@ def place_of(attribute: LocationAttr) -> Location | None:
 
 
 def span(node: ast.AST, file: str, lines: list[str]) -> Location:
-    """The place of a node: from its first column to its end, or to the end of its first line."""
+    """Returns the position of a syntax node: its first line, from the node's first column to its end or to the end of the line.
+
+    Args:
+        node: the node.
+        file: the path of the file.
+        lines: the lines of the file.
+    """
     line: int = getattr(node, "lineno", 1)
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     first = _characters(text, getattr(node, "col_offset", 0))

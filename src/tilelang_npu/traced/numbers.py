@@ -1,7 +1,7 @@
-"""Python's numbers as elements: a number that an element type does not have is an error.
+"""Conversion of Python numbers to element types; a number that an element type cannot represent is an error.
 
-As in NumPy 2, an integer type takes integers of its range. A float type takes numbers that do not overflow, rounded to nearest
-even, and the infinities and nan that it has.
+As in NumPy 2, an integer type represents the integers of its range. A float type represents numbers that do not overflow (they
+are rounded to nearest even), and infinities and nan if the type has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WIDER = ("int16", "int32", "int64")
 
 
 def rounded(value: int | float | bool, kind: DType) -> int | float | bool:
-    """A result in type ``kind``: floats round, and overflow to the type's infinity or nan; integers wrap."""
+    """Returns a computed number in type ``kind``: a float is rounded, and overflows to infinity or nan; an integer wraps."""
     if kind.is_float:
         with np.errstate(over="ignore"):
             return float(np.asarray(value, dtype=np.float64).astype(kind.numpy))
@@ -29,19 +29,22 @@ def rounded(value: int | float | bool, kind: DType) -> int | float | bool:
 
 
 def refusal(value: int | float | bool, kind: DType, role: str) -> TileError | None:
-    """The error for a number that an element type does not have; None where the type has it.
+    """Returns the error for a number that an element type cannot represent; None if the type can represent the number.
 
     Args:
-        value: the number as it was written.
+        value: the number as the author wrote it.
         kind: the element type.
-        role: the number's name in the message: ``the value``.
+        role: the name of the number in the message, such as ``the value``.
+
+    Returns:
+        A T110 error, or None.
     """
     if kind.is_float:
         made = rounded(value, kind) if not isinstance(value, int) or abs(value) < 1 << 1023 else math.inf
         if math.isnan(made) == math.isnan(value) and (math.isfinite(made) or not math.isfinite(value)):
             return None
         largest = _largest(kind)
-        return TileError(f"{role} is {value!r}, which {kind} does not have: its largest is {largest:g}", code="T110",
+        return TileError(f"{role} is {value!r}, which {kind} does not have: its largest number is {largest:g}", code="T110",
                          help=_way_out(value, kind, largest))
     held = bounds_of(kind)
     if not math.isfinite(value):
@@ -55,15 +58,17 @@ def refusal(value: int | float | bool, kind: DType, role: str) -> TileError | No
     if exact.within(held):
         return None
     wider = next((name for name in _WIDER if exact.within(bounds_of(DType(name)))), None)
-    return TileError(f"{role} is {value!r}, which {kind} does not have: it has {held.low} to {held.high}", code="T110",
-                     help="write a number of that range" + (f", or use elements of {wider}" if wider else ""))
+    return TileError(f"{role} is {value!r}, which {kind} does not have: its range is {held.low} to {held.high}", code="T110",
+                     help="write a number in that range" + (f", or use elements of {wider}" if wider else ""))
 
 
 def cast(value: int | float | bool, kind: DType) -> int | float | bool:
-    """A number that the author converts outside of a kernel: rounded, or without its fraction.
+    """Returns a number converted to an element type by a cast outside of a kernel.
+
+    A number is rounded to a float type, and truncated to an integer type.
 
     Raises:
-        TileError: T110, the type does not have it.
+        TileError: T110, the type cannot represent the number.
     """
     if kind.is_bool:
         return bool(value)
@@ -75,12 +80,12 @@ def cast(value: int | float | bool, kind: DType) -> int | float | bool:
 
 
 def whole(value: int | float | bool) -> int | float | bool:
-    """The number without its fraction."""
+    """Returns the number truncated to an integer; infinities and nan are returned unchanged."""
     return int(value) if math.isfinite(value) else value
 
 
 def vanishes(value: int | float | bool, kind: DType) -> bool:
-    """Whether a number that is not 0 becomes 0 by rounding to the type."""
+    """Whether a number other than 0 is rounded to 0 in a float type."""
     return kind.is_float and value != 0 and rounded(value, kind) == 0
 
 

@@ -1,4 +1,4 @@
-"""Scalars of a trace: the value of ``cid // n_num`` while the kernel is traced."""
+"""The scalars of a trace, such as the object for ``cid // n_num`` while the kernel is traced."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from tilelang_npu.traced.symbols import Sym
 
 
 class Constants(Protocol):
-    """Emits the constant of a scalar into the IR."""
+    """An object that can emit constants into the IR."""
 
     def constant(self, value: int | float | bool, kind: Kind) -> SSAValue:
-        """The constant in the current block."""
+        """Returns the IR value of a constant of type ``kind`` in the current block, which is emitted if necessary."""
 
 
 class Place(Scalar, ABC):
-    """A scalar that is read from memory where its value is needed."""
+    """A memory location that can be used as a scalar; a load is emitted wherever the value is needed."""
 
     __slots__ = ()
 
     @abstractmethod
     def load(self) -> Expr:
-        """Reads it at the current statement."""
+        """Emits a load at the current position and returns the loaded scalar."""
 
 
 class Expr(Scalar):
-    """A scalar of the trace.
+    """A scalar of a trace.
 
     Attributes:
-        kind: its type; ``INDEX`` for loop variables, block ids and sizes.
-        constant: its value where the front end knows it. Such a scalar has no operation until one is needed.
-        form: its linear form, for integers.
-        bounds: its proven bounds, for integers.
-        symbol: the same value as a host expression of symbolic dimensions and integer parameters, where there is one.
-        origin: the element that an assignment read it from: an operand that takes an element takes the name as that element.
+        kind: the type; ``INDEX`` for loop variables, block ids and sizes.
+        constant: the value, if it is known at compile time; otherwise None. A constant operation is only emitted on demand.
+        form: the linear form of an integer; None for floats.
+        bounds: the interval that provably contains an integer.
+        symbol: the value as an expression of symbolic dimensions and integer parameters, which the host can evaluate; None if
+            there is none.
+        origin: the element from which an assignment ``name = buf[i]`` read the scalar. An operation that expects an element
+            (``T.copy``) uses this element if it is given the name.
     """
 
     __slots__ = ("_value", "bounds", "constant", "form", "kind", "origin", "symbol")
@@ -59,23 +61,23 @@ class Expr(Scalar):
 
     @property
     def dtype(self) -> DType:
-        """The element type in the kernel's source, where loop variables and sizes are ``int32``."""
+        """The element type as the kernel's author sees it; ``int32`` for loop variables, block ids and sizes."""
         return self.kind if isinstance(self.kind, DType) else INT32
 
     @property
     def non_negative(self) -> bool:
-        """Whether the value is proven not to be negative."""
+        """Whether the integer is provably not negative."""
         return self.bounds.low >= 0
 
     def ssa(self, constants: Constants) -> SSAValue:
-        """The value in the IR; a constant is emitted into the current block if the block does not have it."""
+        """Returns the IR value of the scalar; ``constants`` emits a constant into the current block if necessary."""
         if self._value is None:
             assert self.constant is not None
             return constants.constant(self.constant, self.kind)
         return self._value
 
     def suggest_name(self, name: str) -> None:
-        """Gives the value a name in the IR, unless it has one."""
+        """Sets the name of the scalar's IR value, unless the value already has a name."""
         if self._value is not None and self._value.name_hint is None and name.strip("_"):
             self._value.name_hint = escape_name(name)
 
@@ -89,7 +91,11 @@ class Expr(Scalar):
 
 
 def clip(kind: Kind, bounds: Interval) -> Interval:
-    """The bounds of a result that wraps where it leaves its type; sizes without an upper bound are assumed not to wrap."""
+    """Returns the bounds of a result after wrapping to its type.
+
+    Bounds that exceed the range of the type become the range of the type. An ``index`` without a known upper bound is assumed
+    not to wrap.
+    """
     if isinstance(kind, DType):
         return bounds.fitted(bounds_of(kind))
     return bounds.fitted(bounds_of(INT64)) if bounds.closed else bounds

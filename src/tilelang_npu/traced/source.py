@@ -1,7 +1,7 @@
-"""The syntax tree of a kernel, with the positions of the user's file.
+"""Finds the syntax tree of a kernel's function, with line and column numbers of the author's file.
 
-A file is parsed once. A function is found by its name and first line, so that lines and columns are those of the file. Notebook
-cells are read through :mod:`linecache`.
+The whole file is parsed once, and functions are looked up by name and first line, so that positions refer to the file. The
+source of notebook cells is read through :mod:`linecache`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Source:
     """The source of a function.
 
     Attributes:
-        node: its definition.
-        file: the path of the file, as Python spells it.
-        lines: the file's lines.
+        node: the syntax tree of the function's definition.
+        file: the path of the file, as in the function's code object.
+        lines: all lines of the file.
     """
 
     node: ast.FunctionDef
@@ -41,11 +41,11 @@ _PARSED: dict[str, _File] = {}
 
 
 def find(function: FunctionType) -> Source:
-    """The source of ``function``.
+    """Returns the source of ``function``.
 
     Raises:
-        TileError: T143, there is none (``exec`` of a string, an interactive prompt), or the file has changed since it was
-            imported and the function is at another line; T141, it is not a plain ``def``.
+        TileError: T143, the function has no source (``exec`` of a string, an interactive prompt), or the file was changed since
+            it was imported, so that the function is at another line; T141, the function is not a plain ``def``.
     """
     code = function.__code__
     file, line = code.co_filename, code.co_firstlineno
@@ -81,7 +81,7 @@ def _require_plain(function: FunctionType) -> None:
     if inner is not None:
         name = getattr(inner, "__name__", function.__name__)
         place = getattr(inner, "__code__", code)
-        raise TileError(f"a decorator has put {code.co_name!r} around {name!r}, whose source is the kernel's", code="T141",
+        raise TileError(f"a decorator has wrapped {name!r} in {code.co_name!r}, which hides the kernel's source", code="T141",
                         location=Location(place.co_filename, place.co_firstlineno),
                         help="let @T.prim_func or @T.macro be the decorator right above the def")
 
@@ -92,8 +92,8 @@ def _parse(file: str, text: str) -> _File:
         try:
             tree = ast.parse(text, filename=file)
         except SyntaxError as problem:
-            raise TileError(f"{file} was changed since it was imported and is not Python any more: {problem.msg}", code="T143",
-                            location=Location(file, problem.lineno or 1), help="import it again") from None
+            raise TileError(f"{file} was changed since it was imported and is no longer valid Python: {problem.msg}",
+                            code="T143", location=Location(file, problem.lineno or 1), help="import it again") from None
         functions = {
             (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
             for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)

@@ -1,4 +1,4 @@
-"""Numbers the statements of a loop's body: the location of each operation has the number of its statement."""
+"""Numbers the statements of a loop's body; the number of the statement is written into the location of each operation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from tilelang_npu.errors import Location
 
 
 class StatementNumbers:
-    """Numbers statements while a body is walked.
+    """Numbers the statements of a loop's body while the body is traced.
+
+    Args:
+        block: the block of the loop's body.
+        number: the number of the loop.
 
     Attributes:
-        number: the number of the loop, in the locations.
-        places: the place of each statement.
+        number: the number of the loop, which is part of the locations.
+        places: the source position of each numbered statement.
     """
 
     def __init__(self, block: Block, number: int) -> None:
@@ -26,7 +30,15 @@ class StatementNumbers:
         self.places: list[Location] = []
 
     def close(self, block: Block, place: Location) -> None:
-        """Ends a statement of the source: the operations that the body has got since the last one are a statement."""
+        """Ends a statement of the source.
+
+        All operations that were added to the body since the previous call belong to the statement. A statement that only
+        computes scalars or allocates buffers gets no number.
+
+        Args:
+            block: the current block; the call has no effect if this is not the loop's body.
+            place: the source position of the statement.
+        """
         if block is not self._block:
             return
         first = self._block.first_op if self._seen is None else self._seen.next_op

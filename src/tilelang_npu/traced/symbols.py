@@ -1,4 +1,4 @@
-"""Symbolic dimensions: integers that a call determines, and expressions of them that the host evaluates."""
+"""Symbolic dimensions: integers that are only known when the kernel is called, and expressions of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 
 Dimension = Union[int, "Sym"]
-"""A size: a number, or an expression that a call evaluates."""
+"""The type of a size: a number, or an expression of symbolic dimensions, which is evaluated when the kernel is called."""
 Number = Union[int, float, "Sym", Scalar]
-"""A scalar in a kernel's source: a number, a size, or a traced value."""
+"""The type of a scalar in a kernel's source: a Python number, a size, or a traced scalar."""
 
 
 def _operators(name: str) -> tuple[Callable[[Sym, Dimension], Dimension], Callable[[Sym, Dimension], Dimension]]:
@@ -30,14 +30,16 @@ def _operators(name: str) -> tuple[Callable[[Sym, Dimension], Dimension], Callab
 class Sym(HostScalar):
     """A symbolic dimension, or an expression of symbolic dimensions; immutable.
 
-    ``T.symbolic("M")`` makes a dimension; ``+ - * // %`` and ``min``/``max`` with integers make expressions. Two with equal
-    structure are equal: dimensions with one name are one dimension.
+    ``T.symbolic("M")`` returns a dimension. The operators ``+``, ``-``, ``*``, ``//``, ``%`` and ``min``/``max`` with integers
+    or other dimensions return expressions. Two objects with the same structure are equal: all dimensions of the same name are
+    equal.
 
     Attributes:
-        operator: ``"symbol"`` or an operator.
-        operands: the two operands of an operator; a symbol has none.
+        operator: ``"symbol"`` for a dimension; for an expression its operator: ``+``, ``-``, ``*``, ``//``, ``%``, ``min``,
+            ``max``.
+        operands: the two operands of an expression; empty for a dimension.
         key: the structure as a hashable tuple.
-        dtype: the element type of a symbol in the kernel's source (in the IR sizes are ``index``).
+        dtype: the element type of a dimension in the kernel's source (in the IR, sizes are ``index``).
     """
 
     __slots__ = ("_name", "dtype", "key", "operands", "operator")
@@ -78,11 +80,11 @@ class Sym(HostScalar):
 
     @property
     def name(self) -> str:
-        """The name of a symbol, or the text of an expression."""
+        """The name of a dimension, or the text of an expression."""
         return str(self)
 
     def symbols(self) -> tuple[str, ...]:
-        """The names of the dimensions in it, each once, from left to right."""
+        """Returns the names of the dimensions in the expression, without repetition, from left to right."""
         if self.operator == "symbol":
             return (self._name,)
         found: dict[str, None] = {}
@@ -92,10 +94,13 @@ class Sym(HostScalar):
         return tuple(found)
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value for these values of the dimensions.
+        """Returns the value of the expression.
+
+        Args:
+            env: the value of each dimension, by name.
 
         Raises:
-            KeyError: a dimension has no value; the message names it.
+            KeyError: a dimension has no value; the message names the dimension.
         """
         if self.operator == "symbol":
             name = self._name
@@ -174,7 +179,11 @@ class Sym(HostScalar):
         self._refuse("number")
 
     def astype(self, dtype: object) -> Scalar:
-        """Its value in the kernel as another element type."""
+        """Returns the dimension as a traced scalar of another element type.
+
+        Raises:
+            TileError: T144, no kernel is being traced.
+        """
         return self._trace().cast(self, DType(dtype))
 
     def __str__(self) -> str:
@@ -210,12 +219,12 @@ def _dimension(value: object) -> Dimension | None:
 
 
 def smaller(left: Dimension, right: Dimension) -> Dimension:
-    """The smaller one of two sizes."""
+    """Returns the smaller of two sizes: a number if both are known, otherwise an expression."""
     return Sym._make("min", left, right)
 
 
 def larger(left: Dimension, right: Dimension) -> Dimension:
-    """The larger one of two sizes."""
+    """Returns the larger of two sizes: a number if both are known, otherwise an expression."""
     return Sym._make("max", left, right)
 
 

@@ -1,13 +1,18 @@
-"""The order of the passes, and the kernel's way through them.
+"""The pipelines: the order of the passes, and the functions that run them on a module.
 
-Read ``ROWS`` as a table of contents: each row a stage's name, its pass, the level of the module behind it, and why it stands
-there. ``hivm-auto`` and ``hivm`` are the two forms that are handed out; every stage can be printed (``kernel.mlir(stage)``).
+Read ``ROWS`` as a table of contents: each row has a stage's name, the stage's pass, the level of the module after the pass, and
+the reason why the stage is at this position. The modules after ``hivm-auto`` and ``hivm`` are the two that other tools read;
+``kernel.mlir(stage)`` prints the module after any stage.
+
+Each option of a pass takes its value from the field or property of the same name of the compilation's ``Options``
+(:mod:`tilelang_npu.transforms.infra.pass_options`). So a pipeline can also be written as text: :func:`pipeline_text` returns
+the text that ``opt -p`` reads. Plug-ins add stages (:mod:`tilelang_npu.transforms.infra.stage_table`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -29,12 +34,14 @@ from tilelang_npu.transforms.hivm.insert_sync import InsertSync
 from tilelang_npu.transforms.hivm.plan_memory import PlanMemory
 from tilelang_npu.transforms.hivm.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.hivm.send_scalars import SendScalars
+from tilelang_npu.transforms.hivm.separate_statements import SeparateStatements
 from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
-from tilelang_npu.transforms.ir.collector import collector_waits
-from tilelang_npu.transforms.ir.levels import Level
-from tilelang_npu.transforms.ir.options import Options
-from tilelang_npu.transforms.ir.verified import Verified
+from tilelang_npu.transforms.infra.garbage_collection import paused_garbage_collection
+from tilelang_npu.transforms.infra.incremental_verifier import IncrementalVerifier
+from tilelang_npu.transforms.infra.options import Options
+from tilelang_npu.transforms.infra.pass_options import parse_passes, pass_text
+from tilelang_npu.transforms.infra.stage_table import Row, define_rows, kernel_rows
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.tile.assign_cores import AssignCores
@@ -55,253 +62,220 @@ from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.tile.own_workspaces import OwnWorkspaces
 from tilelang_npu.transforms.tile.schedule_statements import ScheduleStatements
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
+from tilelang_npu.transforms.tile.split_conversions import SplitConversions
 from tilelang_npu.transforms.tile.split_launches import SplitLaunches
 from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.tile.vectorise_parallel import VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
 
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the order.
-
-    Attributes:
-        name: the stage's name.
-        made: the pass, for what the compilation is for.
-        level: what holds behind it (see ``levels``).
-        why: why it stands there.
-    """
-
-    name: str
-    made: Callable[[Options], ModulePass]
-    level: Level
-    why: str
-
-
-_VECTORISE = Row(
-    "vectorise-parallel",
-    lambda o: VectoriseParallel(chip=o.chip.name, vectorise=o.has("vectorise-parallel"), rows=o.synchronise,
-                                reuse=o.reuse),
-    "tile", "what it makes has memories to infer")
-_PLAN_MEMORY = Row(
-    "plan-memory",
-    lambda o: PlanMemory(chip=o.chip.name, reuse=o.reuse, reserve=o.dialect == "ascendc" and o.reuse,
-                         overlay=o.synchronise, banks=o.has("banks"), keep_apart=o.has("keep-apart")),
-    "planned", "before synchronisation, which works on bytes")
-
-
-
-def _trial(options: Options, stage: str) -> Callable[[ModuleOp], str | None]:
-    """What a module that comes from a stage would lack in the memories: its way to the plan, told to nobody."""
-    def lack(module: ModuleOp) -> str | None:
-        names, context = [row.name for row in ROWS], make_context()
-        for row in ROWS[names.index(stage) + 1:names.index("plan-memory") + 1]:
-            made = row.made(options)
-            try:
-                (replace(made, quiet=True) if isinstance(made, PlanMemory) else made).apply(context, module)
-            except TileError as error:
-                return error.message
-        return None
-    return lack
-
-
 ROWS: tuple[Row, ...] = (
-    Row("split-launches", lambda o: SplitLaunches(),
-        "tile", "each function below is one launch"),
-    Row("number-events", lambda o: NumberEvents(),
-        "tile", "HIVM has eight; whatever makes flags later works with these"),
-    Row("unroll-loops", lambda o: UnrollLoops(),
-        "tile", "what is unrolled has constant indices"),
-    _VECTORISE,
-    Row("expand-composites", lambda o: ExpandComposites(by_hand=not o.synchronise),
-        "tile", "into entries that HIVM has ops for"),
-    Row("legalise-types", lambda o: LegaliseTypes(),
-        "tile", "on single operations; what it makes has memories to infer"),
-    Row("accumulate-in-ub", lambda o: AccumulateInUb(),
-        "tile", "what it makes has memories to infer, and hands over"),
-    Row("merge-core-loops", lambda o: MergeCoreLoops(tensors=o.cross_synchronise),
-        "tile", "what feeds each other is one loop"),
-    Row("order-hand-overs", lambda o: OrderHandOvers(tensors=o.cross_synchronise),
-        "tile", "from here on the body can be read as a sequence"),
-    Row("drop-dead-stores", lambda o: DropDeadStores(drop=o.does("drop-dead-stores")),
-        "tile", "a clear would keep a load from being the first of its buffer"),
-    Row("collapse-copies", lambda o: CollapseCopies(collapse=o.does("collapse-copies")),
-        "tile", "one buffer has the uses of both when memories are inferred"),
-    Row("fuse-fixpipe", lambda o: FuseFixpipe(fuse=o.does("fuse-fixpipe")),
-        "tile", "what it leaves in L0C needs no other memory"),
-    Row("infer-scopes", lambda o: InferScopes(chip=o.chip.name),
-        "scoped", "everything below asks which memory a buffer is in"),
-    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
-        "cored", "the memories say which core an operation is for; everything below reads it"),
-    Row("bind-sub-blocks", lambda o: BindSubBlocks(mixed=o.dialect != "ascendc", divide=o.has("bind-sub-blocks")),
-        "cored", "what is in UB is known, and nothing is planned yet; in ascendc the author asks for it"),
-    Row("collapse-rows",
-        lambda o: CollapseRows(chip=o.chip.name, collapse=o.does("collapse-rows"), trial=_trial(o, "collapse-rows")),
-        "cored", "each Vector core has its rows; what reads no scalars binds no iterations"),
-    Row("fold-accumulator-clear", lambda o: FoldAccumulatorClear(fold=o.has("fold-accumulator-clear")),
-        "cored", "L0C has no fill: known once accumulators are"),
-    Row("hoist-loads", lambda o: HoistLoads(chip=o.chip.name, hoist=o.does("hoist-loads")),
-        "cored", "what leaves a loop needs no slots in it"),
-    Row("own-workspaces", lambda o: OwnWorkspaces(take=o.does("overlap-iterations")),
-        "cored", "what an iteration has for itself can move into it"),
-    Row("sink-buffers",
-        lambda o: SinkBuffers(chip=o.chip.name, multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers"), split=o.reuse,
-                              waits=o.synchronise),
-        "cored", "while copies are still whole tiles"),
-    Row("schedule-statements",
-        lambda o: ScheduleStatements(chip=o.chip.name, follow=o.has("schedule-statements")),
-        "cored", "what is of one iteration is known; what its author has put in its place stays there"),
-    Row("overlap-iterations",
-        lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"),
-                                    trial=_trial(o, "overlap-iterations")),
-        "cored", "what is of one iteration is known"),
-    Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide, by_hand=not o.synchronise),
-        "lowered", "clipped copies, fractals, the argument convention"),
-    Row("hivm-auto", lambda o: Tidy(),
-        "lowered", "the form for the vendor's compiler: the ops of HIVM say their core themselves"),
-    Row("hivm-cores", lambda o: AssignCores(chip=o.chip.name),
-        "mixed", "from here on as for HIVM of other tools"),
-    Row("send-scalars", lambda o: SendScalars(),
-        "mixed", "what it hands over needs workspaces and flags"),
-    Row("cross-sync", lambda o: CrossSync(chip=o.chip.name, arguments=o.cross_synchronise,
-                                          exclusive=o.dialect == "ascendc" and o.divide, ask=o.synchronise),
-        "mixed", "while workspaces are still buffers"),
-    Row("plan-workspace", lambda o: PlanWorkspace(),
-        "mixed", "before the split: both cores see the same addresses"),
-    Row("split-cores", lambda o: SplitCores(),
-        "split", "before planning: each core has its own memories"),
-    Row("alloc-extra-buffers", lambda o: AllocExtraBuffers(),
-        "split", "before planning: hidden temporaries take bytes too"),
-    _PLAN_MEMORY,
-    Row("guard-l0", lambda o: GuardL0(),
-        "planned", "the macro's own events, in every mode"),
-    Row("insert-sync", lambda o: InsertSync(within=not o.synchronise),
-        "synchronised", "on planned bytes, while slots are still one buffer"),
-    Row("expand-multi-buffer", lambda o: ExpandMultiBuffer(),
-        "synchronised", "slots become addresses"),
-    Row("complete-kernel", lambda o: CompleteKernel(chip=o.chip.name),
-        "synchronised", "what the toolchain wants to know"),
-    Row("hivm", lambda o: Tidy(),
-        "synchronised", "what is dumped, and what the simulator runs"),
+    Row("split-launches", SplitLaunches, "tile", "all later passes work on one launch per function"),
+    Row("number-events", NumberEvents, "tile", "HIVM has eight event ids; later passes allocate among these"),
+    Row("unroll-loops", UnrollLoops, "tile", "unrolled code has constant indices"),
+    Row("vectorise-parallel", VectoriseParallel, "tile", "before memories are inferred, since this pass adds tiles"),
+    Row("expand-composites", ExpandComposites, "tile", "later passes only lower operations that HIVM has"),
+    Row("legalise-types", LegaliseTypes, "tile",
+        "operations are single ones; before memories are inferred, since this pass adds tiles"),
+    Row("accumulate-in-ub", AccumulateInUb, "tile",
+        "before memories and cores are assigned, since this pass adds buffers and transfers"),
+    Row("merge-core-loops", MergeCoreLoops, "tile", "later passes need producers and consumers of both cores in one loop"),
+    Row("order-hand-overs", OrderHandOvers, "tile", "later passes assume that operations in a body are executed in order"),
+    Row("drop-dead-stores", DropDeadStores, "tile",
+        "otherwise a dead clear, not the load, would be the first write of a buffer"),
+    Row("collapse-copies", CollapseCopies, "tile", "the memory of a merged buffer is inferred from the uses of both"),
+    Row("fuse-fixpipe", FuseFixpipe, "tile",
+        "before memories are inferred, since data that stays in L0C needs no buffer elsewhere"),
+    Row("infer-scopes", InferScopes, "scoped", "all later passes read the memories of buffers"),
+    Row("assign-cores", AssignCores, "cored", "the memories determine the cores; all later passes read the cores"),
+    Row("bind-sub-blocks", BindSubBlocks, "cored",
+        "buffers in UB are known, and have no addresses yet; in ascendc, the author requests it"),
+    Row("collapse-rows", CollapseRows, "cored",
+        "the rows of each Vector core are known; later passes profit from fewer scalar reads"),
+    Row("fold-accumulator-clear", FoldAccumulatorClear, "cored", "HIVM cannot fill L0C, and the accumulators are known"),
+    Row("hoist-loads", HoistLoads, "cored", "before multi-buffering, since a load outside of a loop needs no slots"),
+    Row("split-conversions", SplitConversions, "cored",
+        "a load and its conversion leave a loop as one copy; before sink-buffers, which gives slots to copied tiles"),
+    Row("own-workspaces", OwnWorkspaces, "cored",
+        "before sink-buffers, which moves a workspace used in one iteration into the loop"),
+    Row("sink-buffers", SinkBuffers, "cored", "copies still copy whole tiles, which later passes split"),
+    Row("schedule-statements", ScheduleStatements, "cored",
+        "buffers that are local to an iteration are known; overlap-iterations skips scheduled loops"),
+    Row("overlap-iterations", OverlapIterations, "cored", "buffers that are local to an iteration are known"),
+    Row("lower-to-hivm", LowerToHivm, "lowered", "emits clipped copies, fractals and the arguments of the toolchain"),
+    Row("hivm-auto", Tidy, "lowered", "the input for the vendor's compiler, in which HIVM operations imply their core"),
+    Row("hivm-cores", AssignCores, "mixed", "from here on, the same passes run as for HIVM of other tools"),
+    Row("send-scalars", SendScalars, "mixed", "before workspaces and flags are placed, since sent scalars need both"),
+    Row("cross-sync", CrossSync, "mixed", "workspaces are still buffers with slots"),
+    Row("plan-workspace", PlanWorkspace, "mixed", "before the split, so that both cores use the same addresses"),
+    Row("split-cores", SplitCores, "split", "before planning, since each core has its own memories"),
+    Row("alloc-extra-buffers", AllocExtraBuffers, "split", "before planning, since scratch buffers take bytes too"),
+    Row("plan-memory", PlanMemory, "planned", "before synchronisation, which works on planned bytes"),
+    Row("guard-l0", GuardL0, "planned", "before insert-sync, since these events take event ids"),
+    Row("separate-statements", SeparateStatements, "planned", "before insert-sync, which then omits what these barriers order"),
+    Row("insert-sync", InsertSync, "synchronised", "addresses are known, and the slots are still one buffer"),
+    Row("expand-multi-buffer", ExpandMultiBuffer, "synchronised",
+        "after synchronisation, which treats the slots as one buffer"),
+    Row("complete-kernel", CompleteKernel, "synchronised", "adds the attributes and functions that the toolchain needs"),
+    Row("hivm", Tidy, "synchronised", "the form that is printed and that the simulator runs"),
 )
-"""The way of a kernel from the tile dialect to HIVM."""
+"""The stages of a kernel from the tile dialect to HIVM, without stages of plug-ins; ``kernel_rows()`` includes plug-ins'
+stages.
+"""
+define_rows(ROWS)
 
 _ORDER: tuple[Row, ...] = (
-    Row("lower-affine", lambda o: LowerAffine(),
-        "foreign", "the bounds of loops are numbers"),
-    Row("serialise-loops", lambda o: SerialiseLoops(),
-        "foreign", "before tensors become buffers: a loop carries them"),
+    Row("lower-affine", LowerAffine, "foreign", "later passes know scf loops and arith bounds only"),
+    Row("serialise-loops", SerialiseLoops, "foreign", "before tensors become buffers, since loops carry tensors"),
 )
-"""What any HIVM of other tools needs: everything else here knows one kind of loop, and arithmetic."""
+"""The stages that run first on every HIVM module of another tool, since all later passes only know ``scf`` loops and ``arith``.
+"""
 PLANNED: tuple[Row, ...] = (
     *_ORDER,
-    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
-        "foreign", "the machine runs functions of cores"),
+    Row("assign-cores", AssignCores, "foreign", "the simulator runs functions that have cores"),
 )
-"""The way of HIVM of other tools that has addresses and waits."""
-
-_BEHIND = [row.name for row in ROWS].index("hivm-cores") + 1
-FOREIGN: tuple[Row, ...] = (
+"""The stages that run on HIVM modules of other tools in which buffers already have addresses and all waits are inserted."""
+_CONVERTED: tuple[Row, ...] = (
     *_ORDER,
-    Row("convert-named-ops", lambda o: ConvertNamedOps(),
-        "foreign", "from here on every op says what it reads and writes"),
-    Row("bufferise", lambda o: Bufferise(),
-        "foreign", "tensors have no memory"),
-    Row("place-buffers", lambda o: PlaceBuffers(),
-        "lowered", "which core an op is for follows from the memories"),
-    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
-        "mixed", "which cores a function is for is asked below"),
-    Row("add-toolchain-arguments", lambda o: AddToolchainArguments(),
-        "mixed", "who supplies what is asked below"),
-    Row("hivm-auto", lambda o: Tidy(),
-        "mixed", "the form for the vendor's compiler"),
-    *ROWS[_BEHIND:],
+    Row("convert-named-ops", ConvertNamedOps, "foreign", "later passes need the reads and writes of each operation"),
+    Row("bufferise", Bufferise, "foreign", "before memories are assigned, since tensors have none"),
+    Row("place-buffers", PlaceBuffers, "lowered", "the memories determine the cores"),
+    Row("assign-cores", AssignCores, "mixed", "later passes read the cores of a function"),
+    Row("add-toolchain-arguments", AddToolchainArguments, "mixed", "later passes read the toolchain's arguments"),
+    Row("hivm-auto", Tidy, "mixed", "the input for the vendor's compiler"),
 )
-"""The way of HIVM of other tools, without addresses and waits, to the form that runs."""
+"""The stages that bring HIVM modules of other tools to the form that a kernel has after the stage ``_JOINED``."""
+_JOINED = "hivm-cores"
 
 
-def _made(rows: Iterable[Row], options: Options) -> list[tuple[str, ModulePass]]:
-    return [(row.name, row.made(options)) for row in rows]
+def foreign_rows() -> tuple[Row, ...]:
+    """Returns the stages that lower HIVM modules of other tools, without addresses and waits, to the form that the simulator
+    runs.
+    """
+    rows = kernel_rows()
+    return (*_CONVERTED, *rows[[row.name for row in rows].index(_JOINED) + 1:])
 
 
-def _passes(options: Options) -> list[tuple[str, ModulePass]]:
-    return _made(ROWS, options)
+def _create_passes(rows: Iterable[Row], options: Options) -> list[tuple[str, ModulePass]]:
+    return [(row.name, row.create_pass(options)) for row in rows]
 
 
-def as_markdown() -> str:
-    """The order as tables: stage, pass, level and why."""
-    parts = []
-    for title, rows in (("A kernel", ROWS), ("HIVM of other tools", FOREIGN[:-len(ROWS) + _BEHIND])):
-        lines = [f"{title}:", "", "| stage | pass | level | why |", "|---|---|---|---|"]
-        lines += [f"| {row.name} | {row.made(Options()).name} | {row.level} | {row.why} |" for row in rows]
-        parts.append("\n".join(lines))
-    return "\n\n".join([*parts, f"and from there as a kernel behind {ROWS[_BEHIND - 1].name}."]) + "\n"
-
-
-def stage_names(options: Options | None = None) -> list[str]:
-    """The stages in order, from ``tile``, the kernel as traced, to ``hivm``."""
-    return ["tile", *(row.name for row in ROWS)]
+def kernel_passes(options: Options) -> list[tuple[str, ModulePass]]:
+    """Returns (stage name, pass) for each pass that lowers a kernel from the tile dialect to HIVM, in order."""
+    return _create_passes(kernel_rows(), options)
 
 
 def foreign_passes(options: Options) -> list[tuple[str, ModulePass]]:
-    """The passes that take HIVM of other tools, without addresses and waits, to the form that runs."""
-    return _made(FOREIGN, options)
+    """Returns (stage name, pass) for each pass of ``foreign_rows()``, in order."""
+    return _create_passes(foreign_rows(), options)
+
+
+def pipeline_text(options: Options) -> str:
+    """Returns the pipeline of a kernel as text, one pass with all its options per line.
+
+    ``opt -p`` with this text runs the same passes as a compilation with ``options``.
+    """
+    return ",\n".join(_text(made, options) for _, made in kernel_passes(options))
+
+
+def stage_text(stage: str, options: Options) -> str:
+    """Returns the pass of the stage named ``stage`` with all its options, as text that ``opt -p`` reads."""
+    return _text(dict(kernel_passes(options))[stage], options)
+
+
+def _text(made: ModulePass, options: Options) -> str:
+    # Another process finds a chip that a file describes by the path of the file.
+    chip: dict[str, str] = {"chip": options.chip.file} if options.chip.file and hasattr(made, "chip") else {}
+    return pass_text(replace(made, **chip))
+
+
+def as_markdown() -> str:
+    """Returns both pipelines as Markdown tables: stage, pass, level of the module afterwards, and the reason for the order."""
+    parts = []
+    for title, rows in (("A kernel", kernel_rows()), ("HIVM of other tools", _CONVERTED)):
+        lines = [f"{title}:", "", "| stage | pass | level | why |", "|---|---|---|---|"]
+        lines += [f"| {row.name} | {row.pass_type.name} | {row.level} | {row.why} |" for row in rows]
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, f"and from there as a kernel after {_JOINED}."]) + "\n"
+
+
+def stage_names() -> list[str]:
+    """Returns the names of the stages in order, from ``tile`` (the traced kernel, before any pass) to ``hivm``."""
+    return ["tile", *(row.name for row in kernel_rows())]
 
 
 def passes() -> dict[str, type[ModulePass]]:
-    """Every pass by its own name, for running them one by one."""
-    options = Options()
-    return {made.name: type(made) for _, made in (*_passes(options), *foreign_passes(options))}
+    """Returns all passes of both pipelines by the pass's name, which may differ from the stage's name."""
+    return {row.pass_type.name: row.pass_type for row in (*kernel_rows(), *_CONVERTED)}
+
+
+def passes_of_text(text: str) -> list[ModulePass]:
+    """Returns the passes that a text lists; options that are missing from the text have the default pipeline's values.
+
+    Raises:
+        TileError: T805, the text cannot be parsed, or it names an unknown pass, an unknown option or an invalid value
+            (:func:`tilelang_npu.transforms.infra.pass_options.parse_passes`).
+    """
+    return parse_passes(text, passes())
 
 
 def lower(module: ModuleOp, options: Options, observer: Observer | None = None, *, each: bool = True) -> ModuleOp:
-    """Take a kernel from the tile dialect to HIVM, in place, verifying after each pass what it changed.
+    """Lowers a kernel from the tile dialect to HIVM in place and verifies, after each pass, the operations that it changed.
 
     Args:
-        module: the traced kernel; it is changed.
-        options: what the compilation is for.
-        observer: called with the name of each stage and the module as it is then.
-        each: whether to verify after each pass; else behind the last one alone, which takes a quarter off the time: for kernels
-            that are timed and forgotten.
+        module: the traced kernel; the passes change it in place.
+        options: the options of the compilation.
+        observer: a function that is called after each stage, with the stage's name and the module.
+        each: whether to verify after each pass. Without it, only the last pass is followed by a verification, which saves a
+            quarter of the time for kernels that are only timed.
+
+    Returns:
+        The same module.
 
     Raises:
         TileError: the kernel cannot be compiled; the error names the line.
-        InternalError: a pass left a module that does not verify.
+        InternalError: a pass failed, or left a module that does not verify.
     """
     if observer is not None:
         observer("tile", module)
-    with collector_waits():
-        return _run(module, _passes(options), observer, each=each)
+    with paused_garbage_collection():
+        return _run(module, kernel_passes(options), observer, each=each)
 
 
 def complete(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
-    """Take HIVM that somebody else wrote, without addresses and waits, to the form that runs, in place.
+    """Lowers an HIVM module of another tool, without addresses and waits, in place to the form that the simulator runs.
 
     Args:
-        module: the module; it is changed.
-        options: what it is for.
-        observer: as for ``lower``.
+        module: the module; the passes change it in place.
+        options: the options of the compilation.
+        observer: a function that is called after each stage, with the stage's name and the module.
+
+    Returns:
+        The same module.
 
     Raises:
-        TileError: a pass refuses the module, or (T508) trips over it: it breaks what a pass takes for given.
+        TileError: a pass refuses the module; or (T508) a pass fails, because the module breaks an assumption of the pass.
     """
     return _run_foreign(module, foreign_passes(options), observer, "addresses and waits")
 
 
 def put_in_order(module: ModuleOp) -> ModuleOp:
-    """Give the loops of HIVM that somebody else wrote, and has planned, an order, and its functions their cores, in place;
-    nothing else is changed.
+    """Makes an HIVM module of another tool that has addresses and waits executable, in place.
+
+    Runs only the passes of ``PLANNED``: they lower ``affine`` loops, serialise parallel loops and assign the functions' cores.
+
+    Returns:
+        The same module.
 
     Raises:
-        TileError: as for ``complete``; the error names the line.
+        TileError: a pass refuses the module; or (T508) a pass fails, because the module breaks an assumption of the pass.
     """
-    return _run_foreign(module, _made(PLANNED, Options()), None, "an order of its loops")
+    return _run_foreign(module, _create_passes(PLANNED, Options()), None, "an order of its loops")
 
 
 def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, gift: str) -> ModuleOp:
     try:
-        with collector_waits():
+        with paused_garbage_collection():
             return _run(module, named, observer)
     except InternalError as error:
         msg = f"this module cannot be given {gift}: {error}"
@@ -310,19 +284,19 @@ def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], obse
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, *,
          each: bool = True) -> ModuleOp:
-    context, verified = make_context(), Verified(module)
+    context, verified = make_context(), IncrementalVerifier(module)
     listed = list(named)
     for place, (name, made) in enumerate(listed, 1):
         try:
             made.apply(context, module)
         except (TileError, InternalError):
             raise
-        except Exception as error:  # whatever a pass trips over is the pass's fault, and it has a name
+        except Exception as error:  # an error inside a pass is a fault of the pass: name it
             msg = f"{name} failed: {type(error).__name__}: {error}"
             raise InternalError(msg) from error
         try:
             if each or place == len(listed):
-                verified.check()
+                verified.verify()
         except Exception as error:
             msg = f"after {name} the module does not verify: {error}"
             raise InternalError(msg) from error

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks{mixed=false} | filecheck %s
 // Each Vector core loads, computes and stores its half of the rows.
 // CHECK:      tile.launch(%c1) sub_blocks 2 : i64 explicit {
 // CHECK-NEXT: ^bb0(%cid: index, %vid: index):

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks{mixed=true} | filecheck %s
-// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks | filecheck %s --check-prefix=ASKED
+// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks{mixed=false} | filecheck %s --check-prefix=ASKED
 // The product comes from the Cube core; each Vector core takes half of its rows. Not where nobody asks for it.
 // CHECK:      tile.launch(%c1) sub_blocks 2 : i64 explicit {
 // CHECK-NEXT: ^bb0(%block: index, %vid: index):

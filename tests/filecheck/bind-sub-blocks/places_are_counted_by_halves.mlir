@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,bind-sub-blocks{mixed=false} | filecheck %s
 // The second core counts on from where the first one ends: from row 8, 3 for each row.
 // CHECK:      ^bb0(%{{.*}}: index, %vid: index):
 // CHECK:      tile.alloc "x" : memref<8x16xi32

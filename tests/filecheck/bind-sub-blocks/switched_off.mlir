@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'assign-cores,bind-sub-blocks{divide=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'assign-cores,bind-sub-blocks{enabled=false mixed=false}' | filecheck %s
 // Switched off: the first of the two Vector cores has whole tiles and does everything.
 // CHECK:      %[[FIRST:.*]] = arith.cmpi eq, %vid
 // CHECK-NEXT: scf.if %[[FIRST]]

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
-// RUN: tilelang-npu opt %s -p 'assign-cores,cross-sync{ask=false}' | filecheck %s --check-prefix ALONE
+// RUN: tilelang-npu opt %s -p 'assign-cores,cross-sync{synchronise=false}' | filecheck %s --check-prefix ALONE
 // Cube reads what the first branch stores behind a write that waits for the second branch's load, which takes the bytes that the
 // store reads: one flag is enough if the store is waited for whether or not the second branch is taken. Its own core is asked for
 // that. Where nobody can be asked, the store has a flag of its own.

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
-// RUN: tilelang-npu opt %s -p assign-cores,cross-sync{arguments=false} | filecheck %s --check-prefix OFF
+// RUN: tilelang-npu opt %s -p assign-cores,cross-sync{cross_synchronise=false} | filecheck %s --check-prefix OFF
 // Matching is by data flow: a tensor that Vector code writes and Cube code reads is a hand-over, whatever its name; not where the
 // user sets the flags.
 // CHECK:      hivm.hir.store

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'fold-accumulator-clear{fold=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'fold-accumulator-clear{enabled=false}' | filecheck %s
 // Switched off: a product of zeros in front of the loop, and the gemm in it as it was written.
 // CHECK:      tile.gemm %zeros_left, %zeros_right into %c
 // CHECK:      scf.for

@@ -1,7 +1,7 @@
 // RUN: tilelang-npu opt %s -p infer-scopes --verify-diagnostics | filecheck %s
 // The loop takes the value from L1 and leaves it in L0C, which nothing loads.
 // CHECK: error[T202]: x is in L1 at the start of a loop and in L0C at the end of its iterations
-// CHECK: help: use one buffer for each, and copy
+// CHECK: help: use one buffer for each memory, and copy from one to the other
 func.func @k(%X: memref<16x16xf32, #hivm.address_space<gm>>, %C: memref<16x16xf32, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p insert-sync{within=true} | filecheck %s
+// RUN: tilelang-npu opt %s -p insert-sync{by_hand=true} | filecheck %s
 // A loop of line 2 around a statement of line 3 is the author's: what its iterations do to each other is too. A loop of line 5
 // that a statement of line 5 became is not.
 // CHECK:      scf.for

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p insert-sync{within=true} | filecheck %s
+// RUN: tilelang-npu opt %s -p insert-sync{by_hand=true} | filecheck %s
 // Lines 3 and 4 are the author's to order; the two ops of line 4 are not.
 // CHECK:      hivm.hir.vexp
 // CHECK-NEXT: hivm.hir.vadd

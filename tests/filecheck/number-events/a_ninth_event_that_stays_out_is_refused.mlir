@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p number-events --verify-diagnostics | filecheck %s
-// CHECK: error[T161]: event 8 from MTE2 to V is one too many: there are 8
+// CHECK: error[T161]: event 8 from MTE2 to V is one too many: there are 8 between two pipes
 func.func @k() {
   %eight = arith.constant 8 : i64
   %low = arith.constant 0 : index

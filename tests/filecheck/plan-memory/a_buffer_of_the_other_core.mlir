@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p "plan-memory{chip=\"Ascend910_95\"}" | filecheck %s
+// RUN: tilelang-npu opt %s -p "plan-memory{chip=\"Ascend910_95\" synchronise=false}" | filecheck %s
 // A memory has one plan for both cores. The Vector core alone writes %there in L1, and the Cube core alone writes %result in UB; both lie
 // beside the buffers of the core whose memory it is, at any time.
 // CHECK-LABEL: func.func @k_mix_aic

@@ -1,5 +1,5 @@
-// RUN: tilelang-npu opt %s -p plan-memory --split-input-file --verify-diagnostics | filecheck %s
-// RUN: tilelang-npu opt %s -p plan-memory --split-input-file --verify-diagnostics | filecheck %s --check-prefix MOVED
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} --split-input-file --verify-diagnostics | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} --split-input-file --verify-diagnostics | filecheck %s --check-prefix MOVED
 // Rows whose length is known at run time begin with the bytes of their buffers: element by element they lie where the input does.
 // CHECK: %x = hivm.hir.pointer_cast(%[[AT:.*]]) : memref<120000xi8
 // CHECK: %y = hivm.hir.pointer_cast(%[[AT]]) : memref<120000xi8

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'plan-memory{overlay=true banks=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'plan-memory{synchronise=true banks=false}' | filecheck %s
 // The Vector pipe was the last to touch each %x, and has waited for the loads: behind the loop it writes there at once. The loop's
 // last store still reads %y, so that %z has bytes of its own.
 // CHECK:     %x = hivm.hir.pointer_cast(%c0_i64, %c4096_i64)

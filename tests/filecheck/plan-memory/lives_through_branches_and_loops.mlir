@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'plan-memory{overlay=true banks=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'plan-memory{synchronise=true banks=false}' | filecheck %s
 // %a and %b live until what a branch or a loop hands on is read: %c, in between, has bytes of its own.
 // CHECK:     %a = hivm.hir.pointer_cast(%c0_i64)
 // CHECK:     %b = hivm.hir.pointer_cast(%c4096_i64)

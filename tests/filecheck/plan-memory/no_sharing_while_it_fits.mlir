@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
 // All buffers fit one behind the other, so none shares bytes, at 32-byte steps.
 // CHECK-DAG: %[[A:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[B:.*]] = arith.constant 32 : i64

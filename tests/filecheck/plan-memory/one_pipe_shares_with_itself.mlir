@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'plan-memory{overlay=true banks=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'plan-memory{synchronise=true banks=false}' | filecheck %s
 // What the Vector pipe alone touches shares bytes in a loop, too: it has read when it writes. What it wrote last, as scratch, is
 // kept from its next write, in front of which no barrier stands: %t from %s, and round the loop %u from %p.
 // CHECK:     %x = hivm.hir.pointer_cast(%c0_i64)

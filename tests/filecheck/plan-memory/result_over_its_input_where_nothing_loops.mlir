@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory{overlay=true} | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=true} | filecheck %s
 // Outside of loops nothing waits longer for it that a result lies over the last input, also across a change of type. In a loop
 // the next load would wait for the store.
 // CHECK:     %a = hivm.hir.pointer_cast(%c0_i64)

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
 // Both together do not fit; the first ends in the operation that writes the second, element by element.
 // CHECK:      %[[A:.*]] = arith.constant 0 : i64
 // CHECK:      hivm.hir.pointer_cast(%[[A]])

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory{reuse=false} | filecheck %s
+// RUN: tilelang-npu opt %s -p 'plan-memory{reuse=false synchronise=false}' | filecheck %s
 // The user's two buffers stand side by side though their lives do not meet; the scratch of two operations has the same bytes.
 // CHECK-DAG: %[[A:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[B:.*]] = arith.constant 65536 : i64

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p "plan-memory{reuse=false}" | filecheck %s
+// RUN: tilelang-npu opt %s -p "plan-memory{reuse=false synchronise=false}" | filecheck %s
 // Four slots of 65 536 bytes do not fit UB beside another buffer; two do.
 // CHECK: %a = hivm.hir.pointer_cast(%{{[^,]*}}, %{{[^,]*}}) : memref<16384xf32
 // CHECK: %b = hivm.hir.pointer_cast(%{{[^,]*}}) : memref<4096xf32

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
 // Two slots, two addresses in one cast; the mark is gone.
 // CHECK-NOT: annotation.mark
 // CHECK:     hivm.hir.pointer_cast(%c0_i64, %c256_i64) : memref<64xf32

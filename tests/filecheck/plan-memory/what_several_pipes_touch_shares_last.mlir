@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p plan-memory | filecheck %s
+// RUN: tilelang-npu opt %s -p plan-memory{synchronise=false} | filecheck %s
 // The large ones, of the Vector pipe alone, share their bytes. The loaded ones have theirs to themselves, though the first is dead
 // when the second begins: the load would have to wait.
 // CHECK: %[[S:.*]] = hivm.hir.pointer_cast(%c96000_i64) : memref<64xf32

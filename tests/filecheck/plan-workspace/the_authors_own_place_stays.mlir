@@ -19,7 +19,7 @@ func.func @k_infer_workspace_shape_function() -> index attributes {hacc.function
   return %bytes : index
 }
 func.func @k(%ws: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<workspace>}) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
-  // expected-error @below {{this workspace has no place, and the module says already how many bytes they take}}
+  // expected-error @below {{this workspace has no offset, but the module already states the size of all workspaces}}
   %more = memref_ext.alloc_workspace() : memref<32x32xf32, #hivm.address_space<gm>>
   return
 }

@@ -1,9 +1,9 @@
-// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
 // Where the author allocates makes no difference; what an iteration may find of the one before (%y) has one slot.
 // CHECK:      scf.for
 // CHECK-NEXT:   tile.alloc "x" slots 2
 // CHECK-NEXT:   tile.alloc "y" : memref
-func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>, %Y: memref<64xf32, #hivm.address_space<gm>>) {
+func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>, %Y: memref<64xf32, #hivm.address_space<gm>>) attributes {hacc.entry} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

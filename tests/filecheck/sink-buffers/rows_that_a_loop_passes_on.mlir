@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
-// RUN: tilelang-npu opt %s -p "assign-cores,sink-buffers{waits=false}" | filecheck %s --check-prefix HAND
+// RUN: tilelang-npu opt %s -p "assign-cores,sink-buffers{synchronise=false}" | filecheck %s --check-prefix HAND
 // Rows are gathered one by one, and passed on: three of them can be under way, though nobody asks for stages. What is worked on between has
 // one slot, and so has what takes more than a part of UB.
 // CHECK:      scf.for %i

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'sink-buffers{sink=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'sink-buffers{enabled=false}' | filecheck %s
 // Switched off: the buffer stays where the author placed it.
 // CHECK:      tile.alloc "x" : memref
 // CHECK:      scf.for

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p sink-buffers{split=false} | filecheck %s
+// RUN: tilelang-npu opt %s -p sink-buffers{reuse=false} | filecheck %s
 // Memory planning is off, and nothing of the author may share bytes: two tiles would take twice as many as the author asked for.
 // CHECK:      tile.alloc "x" : memref
 // CHECK-NOT:  tile.alloc

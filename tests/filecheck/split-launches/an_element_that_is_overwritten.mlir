@@ -2,7 +2,7 @@
 // A scalar above the first launch is read when the launch begins that uses it: not where another one has written it by then.
 // CHECK: error[T160]: this element of X is read outside T.Kernel, and overwritten before the T.Kernel at line 20 uses it
 // CHECK: :12:3
-// CHECK: read it inside the T.Kernel that uses it
+// CHECK: read the element inside the T.Kernel that uses it
 // CHECK: // -----
 // CHECK: func.func @k_1
 // CHECK-NOT: memref.load

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p vectorise-parallel{rows=false} | filecheck %s
+// RUN: tilelang-npu opt %s -p vectorise-parallel{synchronise=false} | filecheck %s
 // The author sets the waits, and could set none between the rows: point by point.
 // CHECK:      scf.for %i
 // CHECK:        scf.for %j

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p 'vectorise-parallel{vectorise=false}' | filecheck %s
+// RUN: tilelang-npu opt %s -p 'vectorise-parallel{enabled=false}' | filecheck %s
 // Switched off: the points one by one.
 // CHECK-NOT:  tile.elementwise
 // CHECK:      scf.for %i

@@ -1,8 +1,8 @@
-"""Tile sizes to start a tuning with: ``tilelang.carver``.
+"""The module ``tilelang.carver``, which recommends tile sizes as candidates for tuning.
 
-A template describes an operation and its sizes; ``recommend_hints`` lists tiles that fit the chip's memories, by estimated
-time. The estimate counts the bytes that are moved, the waves of blocks over the cores, and a fixed cost for each tile. It ranks
-candidates; tuning finds their modelled time.
+A template describes an operation and its sizes. ``recommend_hints`` returns tile sizes that fit into the chip's memories,
+ordered by estimated time. The estimate is a simple formula of the moved bytes, the number of waves of blocks, and a fixed cost
+per tile. It only ranks the candidates; tuning determines their modelled time.
 """
 
 from tilelang_npu.compat.carver.arch import Ascend, AscendArch, NPUUtils, auto_infer_current_arch

@@ -1,6 +1,6 @@
-"""``AnnealTemplate``: the tiles of a template, under the name of upstream's annealing search.
+"""``AnnealTemplate``, which recommends tile sizes with the interface of TileLang-Ascend's simulated annealing.
 
-Upstream searches at random. The spaces are small enough to be listed completely, so that equal calls give equal tiles.
+TileLang-Ascend searches randomly. Here all candidates are enumerated, since there are few, so equal calls return equal results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["AnnealTemplate", "Annealparam"]
 
 @dataclass(frozen=True)
 class Annealparam:
-    """Parameters of upstream's search; ``topk`` is the number of tiles to return, the others have no effect."""
+    """The parameters of TileLang-Ascend's search. ``topk`` is the number of results; the other parameters have no effect."""
 
     expand_neighbour: int = 2
     onestep_chance: float = 0.7
@@ -31,15 +31,16 @@ class Annealparam:
 
 
 class AnnealTemplate:
-    """Tiles for the sizes ``shape`` of the operation ``use_template``.
+    """Recommends tile sizes for an operation.
 
     Args:
-        shape: [M, N, K] for ``"Matmul"``; [rows, keys, row length] for ``"FlashAttention"``; the array's for ``"Elementwise"``.
-        use_template: one of these names.
-        annealparam: see :class:`Annealparam`.
+        shape: the sizes of the operation: [M, N, K] for ``"Matmul"``; [rows, keys, row length] for ``"FlashAttention"``; the
+            shape of the array for ``"Elementwise"``.
+        use_template: the operation: ``"Matmul"``, ``"FlashAttention"`` or ``"Elementwise"``.
+        annealparam: the parameters, of which only ``topk`` is used; None for the defaults.
 
     Raises:
-        TileError: T190, another template.
+        TileError: T190, ``use_template`` is another name.
     """
 
     def __init__(self, shape: Sequence[int], use_template: str = "Matmul", annealparam: Annealparam | None = None) -> None:
@@ -51,7 +52,9 @@ class AnnealTemplate:
         self.use_template = use_template
 
     def get_configs(self) -> list[Hint]:
-        """The tiles, best first: sizes in ``kwargs``, the estimate in ``value``."""
+        """Returns the recommended tile sizes, fastest estimate first: the sizes in ``kwargs``, the estimated cycles in
+        ``value``.
+        """
         arch = AscendArch()
         if self.use_template == "Elementwise":
             return ElementwiseTemplate(self.shape).with_arch(arch).recommend_hints(self.topk)

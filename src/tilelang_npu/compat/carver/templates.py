@@ -1,4 +1,4 @@
-"""Operations for which tiles can be recommended."""
+"""The templates: one class for each kind of operation for which tile sizes can be recommended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import ClassVar, TypeVar
 
 from tilelang_npu.compat.carver.arch import AscendArch
 from tilelang_npu.math import cdiv
@@ -14,6 +14,7 @@ from tilelang_npu.target.dtypes import DType
 
 __all__ = [
     "ElementwiseTemplate", "FlashAttentionTemplate", "GEMVTemplate", "GeneralReductionTemplate", "Hint", "MatmulTemplate",
+    "NoRasterization",
 ]
 
 _TILE = 500.0  # cycles to start and end a tile; only the ranking depends on it
@@ -23,23 +24,37 @@ _STAGES = 2  # a tile is loaded while another one is computed
 TemplateT = TypeVar("TemplateT", bound="_Template")
 
 
+class NoRasterization:
+    """The order of blocks that a hint recommends: that of their numbers."""
+
+
 @dataclass(frozen=True)
 class Hint:
-    """A tile.
+    """A recommended tile size.
 
     Attributes:
-        block: its size along each spatial axis.
-        rstep: its size along each reduced axis.
-        value: estimated cycles, by which hints are ordered.
+        block: the size of the tile along each spatial axis (each axis of the result).
+        rstep: the size of the tile along each reduced axis.
+        value: the estimated number of cycles of the whole operation, by which hints are ordered.
     """
 
     block: list[int]
     rstep: list[int] = field(default_factory=list)
     value: float = 0.0
 
+    pipeline_stage: ClassVar[int] = _STAGES
+    """The recommended number of stages of ``T.Pipelined``."""
+    rasterization_plan: ClassVar[NoRasterization] = NoRasterization()
+    """The recommended order of blocks."""
+
+    @property
+    def warp(self) -> list[int]:
+        """The size of the part of a tile that a GPU's warp computes: the whole tile, because a core has no warps."""
+        return self.block
+
     @property
     def kwargs(self) -> list[int]:
-        """All sizes, spatial ones first."""
+        """The sizes of the tile along all axes: first the spatial axes, then the reduced ones."""
         return [*self.block, *self.rstep]
 
 
@@ -59,12 +74,17 @@ class _Template:
     arch: AscendArch | None = None
 
     def with_arch(self: TemplateT, arch: AscendArch) -> TemplateT:
-        """Recommends for this chip."""
+        """Sets the chip for which tile sizes are recommended, and returns the template itself."""
         self.arch = arch
         return self
 
+    def equivalent_function(self: TemplateT) -> TemplateT:
+        """Returns the template itself, which stands for the operation that TileLang for GPUs would build."""
+        return self
+
     def recommend_hints(self, topk: int = 10) -> list[Hint]:
-        """The best ``topk`` tiles that fit, or all where there are fewer."""
+        """Returns the ``topk`` tile sizes with the lowest estimates that fit into the chip's memories (fewer if there are
+        fewer)."""
         return sorted(self._candidates(self.arch or AscendArch()), key=lambda hint: hint.value)[:topk]
 
     def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
@@ -73,12 +93,12 @@ class _Template:
 
 @dataclass
 class ElementwiseTemplate(_Template):
-    """One result for each element of equal arrays.
+    """The template of an elementwise operation on arrays of equal shape.
 
     Attributes:
         shape: the shape of the arrays.
-        dtype: the element type.
-        custom_mem_mul: the number of tiles that the kernel has in UB at the same time.
+        dtype: the element type of the arrays.
+        custom_mem_mul: the number of tiles that the kernel holds in UB at the same time.
     """
 
     shape: Sequence[int]
@@ -100,12 +120,12 @@ class ElementwiseTemplate(_Template):
 
 @dataclass
 class GeneralReductionTemplate(_Template):
-    """A reduction.
+    """The template of a reduction of an array along some axes.
 
     Attributes:
-        structure: a letter for each axis, ``S`` for an axis of the result, ``R`` for a reduced axis.
+        structure: a letter for each axis: ``S`` for an axis of the result, ``R`` for a reduced axis.
         shape: the shape of the array.
-        dtype: the element type.
+        dtype: the element type of the array.
     """
 
     structure: Sequence[str]
@@ -128,7 +148,10 @@ class GeneralReductionTemplate(_Template):
 
 @dataclass
 class MatmulTemplate(_Template):
-    """``C[M, N] = A[M, K] @ B[K, N]``; the transpositions and the bias do not change the tiles."""
+    """The template of a matrix product ``C[M, N] = A[M, K] @ B[K, N]``.
+
+    Only the sizes and ``in_dtype`` affect the recommended tile sizes, not the transpositions, the bias and the other types.
+    """
 
     M: int
     N: int
@@ -156,7 +179,10 @@ class MatmulTemplate(_Template):
 
 @dataclass
 class GEMVTemplate(_Template):
-    """``y[N] = A[N, K] @ x[K]`` on the Vector cores."""
+    """The template of a matrix-vector product ``y[N] = A[N, K] @ x[K]`` on the Vector cores.
+
+    Only the sizes and ``in_dtype`` affect the recommended tile sizes.
+    """
 
     N: int
     K: int
@@ -176,19 +202,19 @@ class GEMVTemplate(_Template):
 
 
 class FlashAttentionTemplate(_Template):
-    """Attention: tiles of queries and of keys.
+    """The template of attention; a tile size consists of the numbers of query rows and key rows, and the row length.
 
     Args:
         batch_size: the number of batches.
-        num_heads: the number of heads of a batch.
+        num_heads: the number of heads per batch.
         head_dim: the length of a row.
-        seq_length: the number of rows of queries.
-        seq_kv_length: the number of rows of keys; as many as queries where 0.
-        in_dtype: the element type.
+        seq_length: the number of query rows per head.
+        seq_kv_length: the number of key rows per head; 0 for ``seq_length``.
+        in_dtype: the element type of the inputs.
     """
 
     def __init__(self, batch_size: int = 1, num_heads: int = 1, head_dim: int = 128, seq_length: int = 4096,
-                 seq_kv_length: int = 0, in_dtype: object = "float16", **_: Any) -> None:
+                 seq_kv_length: int = 0, in_dtype: object = "float16", **_: object) -> None:
         self.heads, self.dim, self.rows = batch_size * num_heads, head_dim, seq_length
         self.keys = seq_kv_length or seq_length
         self.size = _bytes(in_dtype)
@@ -196,7 +222,7 @@ class FlashAttentionTemplate(_Template):
     def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
         for m, n in itertools.product(_sizes(self.rows, 16, 256), _sizes(self.keys, 16, 256)):
             in_l1 = (m + 2 * n * _STAGES) * self.dim * self.size + m * n * self.size
-            in_ub = m // 2 * (n * 4 * 3 + self.dim * 4 * 2)  # half of the rows on each Vector core
+            in_ub = m // arch.chip.aiv_per_aic * (n * 4 * 3 + self.dim * 4 * 2)  # each Vector core has its part of the rows
             if in_l1 > arch.l1_cap or in_ub > arch.ub_cap or m * max(n, self.dim) * 4 > arch.l0c_cap:
                 continue
             step = _TILE + max(m * n * self.dim * 2 / 4096, m * n * 4 * 8 / 256)

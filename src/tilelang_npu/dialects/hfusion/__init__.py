@@ -1,4 +1,4 @@
-"""HFusion, AscendNPU-IR's dialect of tensor computations that are not yet assigned to instructions (master 52f96a13)."""
+"""HFusion, AscendNPU-IR's dialect of tensor computations before their lowering to HIVM instructions (master 52f96a13)."""
 
 from __future__ import annotations
 

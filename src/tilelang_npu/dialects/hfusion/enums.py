@@ -11,25 +11,25 @@ from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
 class UnaryFnAttr(EnumAttr, name="hfusion.unary_fn",
                   cases="relu sqrt rsqrt rec vnot tanh sin cos atan tan absi erf log2 log10 log1p exp2 expm1 ilogb asin "
                         "acos asinh acosh atanh sinh lgamma cosh nearbyint"):
-    """The function of ``elemwise_unary``."""
+    """The function that ``hfusion.elemwise_unary`` applies to each element."""
 
 
 class BinaryFnAttr(EnumAttr, name="hfusion.binary_fn",
                    cases="vor vand vxor minf maxf powf mod modui shli shrsi shrui ldexp ceildivsi ceildivui floordivsi "
                          "powi minnumf maxnumf atan2 divfhp copysign"):
-    """The function of ``elemwise_binary``."""
+    """The function that ``hfusion.elemwise_binary`` applies to each pair of elements."""
 
 
 class CompareFnAttr(EnumAttr, name="hfusion.compare_fn", cases="veq vne vle vlt vge vgt vule vult vuge vugt"):
-    """The relation of ``compare``; the cases with a ``u`` treat integers as unsigned."""
+    """The relation that ``hfusion.compare`` tests; ``vult``, ``vule``, ``vugt`` and ``vuge`` treat integers as unsigned."""
 
 
 class TernaryFnAttr(EnumAttr, name="hfusion.ternary_fn", cases="select fma"):
-    """The function of ``elemwise_ternary``."""
+    """The function that ``hfusion.elemwise_ternary`` applies to each triple of elements."""
 
 
 class TypeFnAttr(EnumAttr, name="hfusion.type_fn", cases="cast_signed cast_unsigned bitcast"):
-    """Whether a conversion treats integers as signed."""
+    """Whether a conversion treats integers as signed or as unsigned, or reinterprets the bits."""
 
 
 class RoundModeAttr(EnumAttr, name="hfusion.round_mode", cases="rint round floor ceil trunc odd truncwithoverflow"):
@@ -45,7 +45,7 @@ class AtomicKindAttr(EnumAttr, name="hfusion.atomic_kind", cases="none add max m
 
 
 class ReduceWithIndexKindAttr(EnumAttr, name="hfusion.reduce_with_index_kind", cases="min max minui maxui"):
-    """The extreme value that a reduction with index finds."""
+    """Whether a reduction with index selects the smallest or the largest element, of signed or unsigned integers."""
 
 
 class FusionKindAttr(EnumAttr, name="hfusion.fusion_kind", start=1,
@@ -55,15 +55,15 @@ class FusionKindAttr(EnumAttr, name="hfusion.fusion_kind", start=1,
 
 
 class CacheModifierAttr(EnumAttr, name="hfusion.cache_modifier", cases=HivmCacheModifier.CASES):
-    """The caches that an access goes through."""
+    """The cache levels that a load or store uses, in the words of PTX's cache operators."""
 
 
 class EvictionPolicyAttr(EnumAttr, name="hfusion.eviction_policy", cases=HivmEvictionPolicy.CASES):
-    """How long L2 should keep a line."""
+    """Whether L2 should evict a line of the access first, last, or by the normal policy."""
 
 
 class PaddingOptionAttr(EnumAttr, name="hfusion.padding_option", cases=HivmPaddingOption.CASES):
-    """The value of an element that is out of bounds."""
+    """The value that a load yields for an element that is out of bounds: zero or NaN."""
 
 
 ENUMS: tuple[type[EnumAttr], ...] = (

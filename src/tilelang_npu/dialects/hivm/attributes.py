@@ -1,4 +1,4 @@
-"""The attributes of HIVM that hold more than one word, and constructors of the common attributes."""
+"""The attributes of HIVM other than enums, and functions that return common attributes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects.hivm.enums import ENUMS, AddressSpaceAttr, EventAttr, PipeAttr
 from tilelang_npu.dialects.ir.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, define_attributes, parse_reference
 from tilelang_npu.dialects.ir.declaration import fail
+from tilelang_npu.target.chip_data import PipeName, Space
 
 __all__ = [
     "ATTRIBUTES", "BlockAttr", "DataLayoutAttr", "RemainInL0CAttr", "SyncEventSlotAttr", "TightlyCoupledBufferAttr",
@@ -26,11 +27,17 @@ LAYOUTS: dict[str, int] = {
         ("dotA_ND", "dotB_ND", "dotC_ND", "nZ", "zN", "ND", "Fractal", "NCHW", "NC1HWC0", "C1HWNC0", "SCALEA_ND", "SCALEB_DN",
          "SCALEA_zZ", "SCALEB_nN"), 1)
 }
-"""Data layouts and their integers in the toolchain."""
+"""The data layouts by name, each with the integer that stands for the layout in the toolchain."""
 
 
 class DataLayout(NamedTuple):
-    """The contents of a data layout: its name, whether it is transposed, the sizes of its fractal blocks."""
+    """The contents of a :class:`DataLayoutAttr`.
+
+    Attributes:
+        name: the name of the layout, a key of ``LAYOUTS``.
+        transpose: whether the matrix is transposed; None if the attribute does not state it.
+        fractal_sizes: the sizes of the fractal blocks; None if the attribute does not state them.
+    """
 
     name: str
     transpose: bool | None = None
@@ -99,7 +106,14 @@ def _layout_fault(layout: DataLayout) -> str:
 
 
 class Slot(NamedTuple):
-    """The contents of a synchronisation slot of a custom macro op."""
+    """The contents of a :class:`SyncEventSlotAttr`.
+
+    Attributes:
+        set_pipe: the pipe that sets the event; None if the attribute names no pipes.
+        wait_pipe: the pipe that waits for the event; None if the attribute names no pipes.
+        mode: whether the op waits for the event (``wait``), sets it (``set``), or does both itself (``internal``).
+        event: the event, such as ``EVENT_ID1``; None if the attribute does not state it.
+    """
 
     set_pipe: str | None = None
     wait_pipe: str | None = None
@@ -109,14 +123,14 @@ class Slot(NamedTuple):
 
 @irdl_attr_definition
 class SyncEventSlotAttr(Data[Slot]):
-    """An event that a custom macro op waits for, sets, or uses internally.
+    """An event that a ``custom_macro`` op waits for, sets, or uses internally.
 
     An example is ``<#hivm.pipe<PIPE_V>, #hivm.pipe<PIPE_S>, wait, <EVENT_ID1>>``.
     """
 
     name = "hivm.sync_event_slot"
 
-    def __init__(self, set_pipe: str | Slot | None = None, wait_pipe: str | None = None, mode: str = "internal",
+    def __init__(self, set_pipe: PipeName | Slot | None = None, wait_pipe: PipeName | None = None, mode: str = "internal",
                  event: int | str | None = None) -> None:
         super().__init__(set_pipe if isinstance(set_pipe, Slot) else Slot(
             None if set_pipe is None else PipeAttr(set_pipe).data,
@@ -174,7 +188,10 @@ def _parse_slot_pipe(parser: AttrParser) -> str:
 
 @irdl_attr_definition
 class BlockAttr(Data[int]):
-    """Mapping of a loop over the blocks of a launch: ``#hivm.block`` or ``#hivm.block<linear_dim = 0>`` (-1: not given)."""
+    """Maps the iterations of a loop to the blocks of a launch: ``#hivm.block`` or ``#hivm.block<linear_dim = 0>``.
+
+    ``data`` is the ``linear_dim``; -1 if the text does not state it.
+    """
 
     name = "hivm.block"
 
@@ -195,7 +212,10 @@ class BlockAttr(Data[int]):
 
 @irdl_attr_definition
 class TightlyCoupledBufferAttr(Data[int]):
-    """Number of a buffer that both cores of a 950 share: ``#hivm.tightly_coupled_buffer<3>`` (-1: no number)."""
+    """The number of a buffer that the Cube and the Vector core of a 950 share: ``#hivm.tightly_coupled_buffer<3>``.
+
+    ``data`` is the number; -1 if the text does not state it.
+    """
 
     name = "hivm.tightly_coupled_buffer"
 
@@ -211,7 +231,7 @@ class TightlyCoupledBufferAttr(Data[int]):
 
 @irdl_attr_definition
 class RemainInL0CAttr(NumberAttr):
-    """The index of the result that stays in L0C."""
+    """The index of the op result that stays in L0C: ``#hivm.remain_in_l0c<0>``."""
 
     name = "hivm.remain_in_l0c"
 
@@ -224,49 +244,55 @@ MARKERS = define_attributes(MarkerAttr, "hivm", (
     "sync_block_lock_unordered", "tile_mix_cube_num", "preload_num", "max_preload_num", "preload_workspace",
     "preload_local_buffer", "is_distributed", "backup_function", "has_alias_scopes", "mem_unique", "shared_memory",
     "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"),
-    "``#{}``: a marker without contents.")
-"""Marker attributes; most are used by name on an op, with a unit or a number as the value."""
+    "``#{}``: an attribute without contents, of which only the presence counts.")
+"""The attributes without contents. Most ops have an attribute of such a name, with a unit or an integer as the value."""
 
 BITCODES = define_attributes(TextAttr, "hivm", (
     "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"),
-    "Path of a bitcode file: ``#{}<\"path\">``.")
+    "The path of a bitcode file: ``#{}<\"path\">``.")
 
 ATTRIBUTES: tuple[type[Attribute], ...] = (
     *ENUMS, DataLayoutAttr, SyncEventSlotAttr, BlockAttr, TightlyCoupledBufferAttr, RemainInL0CAttr, *BITCODES, *MARKERS)
 
 
-@cache
-def address_space(name: str) -> AddressSpaceAttr:
-    """The memory space ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub`` as the attribute of a memref type."""
-    return AddressSpaceAttr(name)
+def address_space(name: Space) -> AddressSpaceAttr:
+    """Returns the memory space of memref types for the name ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub``."""
+    attribute: AddressSpaceAttr = _address_space(name)
+    return attribute
 
 
-@cache
-def pipe(name: str) -> PipeAttr:
-    """The pipe ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3``, ``FIX`` or ``ALL``."""
-    return PipeAttr(name)
+def pipe(name: PipeName) -> PipeAttr:
+    """Returns the attribute of a pipe: ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3``, ``FIX`` or ``ALL``."""
+    attribute: PipeAttr = _pipe(name)
+    return attribute
+
+
+_address_space, _pipe = cache(AddressSpaceAttr), cache(PipeAttr)  # a cached function itself accepts arguments of any type
 
 
 @cache
 def event(number: int) -> EventAttr:
-    """The event with a number from 0 to 7."""
+    """Returns the attribute of the event with a number from 0 to 7."""
     return EventAttr(str(number))
 
 
-def space_of(type_: Attribute) -> str | None:
-    """The memory space of a memref type: ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub``; None where the type has none."""
+def space_of(type_: Attribute) -> Space | None:
+    """Returns the HIVM memory space of a memref type: ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub``.
+
+    Returns None for any other type, and for a memref without a HIVM memory space.
+    """
     if isinstance(type_, (MemRefType, UnrankedMemRefType)) and isinstance(type_.memory_space, AddressSpaceAttr):
-        return type_.memory_space.data
+        return type_.memory_space.short
     return None
 
 
 def boolean(value: bool) -> BoolAttr:
-    """``true`` or ``false`` as an attribute."""
+    """Returns a bool as an i1 attribute."""
     return IntegerAttr(int(value), i1)
 
 
 def integers(values: Sequence[int]) -> DenseArrayBase:
-    """A list of integers as the dense i64 array that HIVM ops carry."""
+    """Returns a list of integers as a dense i64 array attribute."""
     return _integers(tuple(values))
 
 

@@ -1,7 +1,8 @@
 """The casts that the toolchain's verifier of ``vcast`` accepts (AscendNPU-IR 52f96a13, docs/hivm.md#casts).
 
-A cast is a triple (source, target, rounding mode). Some casts are one instruction on every chip; the others are sequences of
-instructions that the toolchain emits for a memory-based (910B, 910_93) or a register-based (310B, 950) vector unit.
+A cast is a triple of source type, target type and rounding mode. Some casts are one instruction on every chip. For the others
+the toolchain emits a sequence of instructions; which of these exist depends on whether the vector unit is memory-based (910B,
+910_93) or register-based (310B, 950).
 """
 
 from __future__ import annotations
@@ -111,10 +112,20 @@ def _type_name(type_: Attribute, *, unsigned: bool) -> str:
 
 
 def cast_name(source: Attribute, target: Attribute, mode: str, *, unsigned: bool) -> str:
-    """The toolchain's name of a cast between element types: ``float_to_half_rintmode``."""
+    """Returns the toolchain's name of a cast between element types, such as ``float_to_half_rintmode``.
+
+    Args:
+        source: the element type of the input.
+        target: the element type of the result.
+        mode: the rounding mode.
+        unsigned: whether signless integers are treated as unsigned.
+    """
     return f"{_type_name(source, unsigned=unsigned)}_to_{_type_name(target, unsigned=unsigned)}_{mode}mode"
 
 
 def is_supported_cast(name: str, *, register_based: bool) -> bool:
-    """Whether a cast exists on register-based or memory-based chips; ``name`` is the toolchain's."""
+    """Whether the toolchain supports the cast with a name that :func:`cast_name` returned.
+
+    ``register_based`` states whether the vector unit of the chip is register-based; otherwise it is memory-based.
+    """
     return name in (REGISTER_BASED if register_based else MEMORY_BASED)

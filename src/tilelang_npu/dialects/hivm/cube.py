@@ -1,18 +1,18 @@
 """Ops of the Cube core on operands in L1: matrix multiply-accumulate into L0C, and convolutions.
 
-Each op is a macro: it moves its operands from L1 to L0A and L0B (MTE1) and multiplies them (M), and it sets and waits for the
-events between these pipes itself. ``sync_related_args`` are the numbers of the events that it shares with other ops, and the
-loop counter.
+Each op is a macro, an op that executes several instructions: it moves its operands from L1 to L0A and L0B (pipe MTE1) and
+multiplies them (pipe M), and it sets and waits for the events between these two pipes itself. The operands
+``sync_related_args`` are the numbers of further events, which synchronise the macro with other ops, and a loop counter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -26,7 +26,7 @@ from xdsl.irdl import (
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.fixpipe import UNIT_FLAGS, UnitFlag, unit_flags
 from tilelang_npu.dialects.ir.constants import constant_value, is_known_true
-from tilelang_npu.dialects.ir.declaration import SEGMENTS, OneOf, Operand, Rule, define_op, fail, group, operation
+from tilelang_npu.dialects.ir.declaration import SEGMENTS, OneOf, Operand, Rule, TableOp, define_op, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import (
     SHAPED,
     TENSOR,
@@ -38,6 +38,7 @@ from tilelang_npu.dialects.ir.destination_style import (
     shape_of,
 )
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type, mlir_type
+from tilelang_npu.target.chip_data import Pipe
 
 __all__ = [
     "NO_EVENT", "SYNC_ARGUMENTS", "BatchMmadL1Op", "Conv1dL1Op", "Conv2dL1Op", "Conv3dL1Op", "MacroStep", "MmadL1Op",
@@ -45,33 +46,37 @@ __all__ = [
 ]
 
 SYNC_ARGUMENTS = 7
-"""Number of the ``sync_related_args`` of mmadL1: wait A, wait B, set A, set B, loop counter, two events of the L0 halves."""
+"""The number of ``sync_related_args`` of mmadL1.
+
+They are, in order: the events that the loads of A and of B wait for, the events that are set after the loads of A and of B, the
+loop counter, and the events of the two halves of L0A and L0B."""
 NO_EVENT = -1
-"""The value among the ``sync_related_args`` that means no event or no counter."""
+"""The value of a ``sync_related_args`` operand that stands for no event or no counter."""
 
 
 class SharedEvent(NamedTuple):
-    """An event that a macro shares with other ops, and sets or waits for itself.
+    """An event that synchronises a macro with other ops: the macro sets or waits for the event, and another op does the other.
 
     Attributes:
         place: the position of the event's number among the ``sync_related_args``.
-        source, target: the pipe that sets the event and the pipe that waits for it.
-        sets: whether the macro sets the event; otherwise it waits for it.
+        source: the pipe that sets the event.
+        target: the pipe that waits for the event.
+        sets: whether the macro sets the event; otherwise the macro waits for the event.
     """
 
     place: int
-    source: str
-    target: str
+    source: Pipe
+    target: Pipe
     sets: bool = False
 
 
 class MacroStep(NamedTuple):
-    """One of the steps of a macro, which follow one another.
+    """One of the steps that a macro executes in sequence.
 
     Attributes:
-        role: the operand that the step reads or writes (``Effect.role``).
-        waits: the event that the step can wait for before it begins.
-        sets: the event that the step can set at its end.
+        role: the role (``Effect.role``) of the operand that the step reads or writes.
+        waits: the event that the step can wait for before it begins; None if it waits for none.
+        sets: the event that the step can set when it ends; None if it sets none.
     """
 
     role: str
@@ -105,7 +110,7 @@ _MMAD_FORMAT = (
 
 
 class _MmadOp(StructuredOp):
-    """Base of mmadL1 and batchMmadL1."""
+    """Base of ``mmadL1`` and ``batchMmadL1``."""
 
     READS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
     WRITES: ClassVar[tuple[str, ...]] = ("c",)
@@ -142,7 +147,7 @@ class _MmadOp(StructuredOp):
                  sync_related_args: Sequence[Operand] = (), hf32: bool = False, i4: bool = False,
                  unit_flags: Sequence[str] = (), unit_flag_conditions: Sequence[Operand] = (),
                  unit_flag_group: int | None = None) -> None:
-        """Makes ``c = init ? a x b : c + a x b``.
+        """Builds the op, which computes ``c = init ? a x b : c + a x b``.
 
         Args:
             a: left matrix in L1.
@@ -158,9 +163,9 @@ class _MmadOp(StructuredOp):
             sync_related_args: none, or the seven i64 values that ``SYNC_ARGUMENTS`` counts.
             hf32: whether f32 operands are rounded to hf32, which doubles the speed.
             i4: whether the i8 operands hold i4 data.
-            unit_flags: the modes in which blocks of the accumulator are handed over.
-            unit_flag_conditions: one i1 per mode.
-            unit_flag_group: the number that pairs this op with a fixpipe.
+            unit_flags: the unit-flag modes, which say how pipe M passes blocks of the accumulator to pipe FIX without an event.
+            unit_flag_conditions: one i1 per unit-flag mode, or none.
+            unit_flag_group: the number of the unit-flag group, equal in this op and the fixpipe that reads the accumulator.
         """
         IRDLOperation.__init__(
             self, operands=[a, b, init, m, k, n, c, list(sync_related_args), list(unit_flag_conditions), bias],
@@ -177,23 +182,23 @@ class _MmadOp(StructuredOp):
         return not is_known_true(self.init_condition)
 
     def writes_partially(self) -> bool:
-        """Rows and columns of the accumulator that are not valid keep their values."""
+        """Whether the op may leave elements of the accumulator unwritten, because ``real_m x real_n`` does not cover it."""
         rows, columns = constant_value(self.real_m), constant_value(self.real_n)
         return rows is None or columns is None or rows * columns != prod(shape_of(self.c))
 
     def shared_events(self) -> Iterator[tuple[SharedEvent, SSAValue]]:
-        """The events of other ops that the op sets and waits for, each with its number."""
+        """Yields the events in ``sync_related_args`` that the op sets or waits for, each with the value of its number."""
         given = self.sync_related_args
         for event in self.EVENTS if given else ():
             if constant_value(given[event.place]) != NO_EVENT:
                 yield event, given[event.place]
 
     def set_sync_arguments(self, given: Mapping[int, SSAValue], none: SSAValue) -> None:
-        """Sets some of the ``sync_related_args`` and keeps the others.
+        """Replaces some of the ``sync_related_args`` and keeps the others.
 
         Args:
             given: the new values by position.
-            none: the value for the other positions, if the op has no ``sync_related_args`` yet.
+            none: the value for all other positions if the op has no ``sync_related_args`` yet.
         """
         had = self.sync_related_args
         made = [given.get(place, value) for place, value in enumerate(had or (none,) * SYNC_ARGUMENTS)]
@@ -223,7 +228,7 @@ class MmadL1Op(_MmadOp):
 
 @operation(pipes=("MTE1", "M"), core="AIC", rules=(destination_style, unit_flags))
 class BatchMmadL1Op(_MmadOp):
-    """As mmadL1, for each matrix of a batch (the first axis)."""
+    """Multiplies two batches of matrices in L1 and adds the products to accumulators in L0C; the first axis is the batch."""
 
     name = "hivm.hir.batchMmadL1"
 
@@ -244,8 +249,8 @@ MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in (1, 2, 3)), "
 _SYNC_ARGUMENTS = " " + group("sync_related_args?", "sync_related_args") + " (`->` type($result_tensors)^)?"
 
 
-def _verify_mx_types(op: Any) -> None:
-    """Rule: matrices and scales have 8-bit elements, the accumulator and the result floats."""
+def _verify_mx_types(op: TableOp) -> None:
+    """Verifies that matrices and scales have 8-bit elements, and that accumulator and result have float elements."""
     for index, allowed in enumerate((MX_MATRIX, MX_MATRIX, MX_SCALE, MX_SCALE)):
         found = element_type(op.operands[index].type)
         if found not in allowed:
@@ -280,7 +285,7 @@ MmadMxL1Op = define_op(
 def _padding_of_rank(rank: int) -> Rule:
     """Returns the rule that ``padding`` is one integer, or as many integers as ``rank``."""
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         padding = op.properties["padding"]
         if isinstance(padding, IntegerAttr):
             return

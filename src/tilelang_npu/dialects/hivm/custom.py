@@ -1,16 +1,17 @@
-"""Custom ops: calls of the user's own device functions with inputs, outputs, scratch, and attributes for the compiler.
+"""Custom ops: calls of device functions that the user provides, with inputs, outputs and temporary buffers.
 
-``hivm.hir.custom {attributes} "name" ins(..) outs(..) tmps(..) -> results``; ``custom_macro`` uses several pipes and may
-have events as operands. Unless the name is one of the toolchain's ``__builtin_...`` functions, the attributes state the core
-and the pipe that execute the function and the symbol that implements it.
+The text is ``hivm.hir.custom {attributes} "name" ins(..) outs(..) tmps(..) -> results``. A ``custom_macro`` uses several pipes
+and may have events as operands. The attributes must state the core and the pipe that execute the function, and the symbol that
+implements it, unless the name is one of the toolchain's ``__builtin_...`` functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from typing_extensions import Self
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -26,12 +27,13 @@ from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
-from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
+from tilelang_npu.dialects.hivm.enums import CORE_OF_TYPE, CoreType, CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.ir.constants import constant_value, is_known_true
 from tilelang_npu.dialects.ir.declaration import Operand, fail, operation
 from tilelang_npu.dialects.ir.destination_style import StructuredOp, destination_style, results_for, shape_of
 from tilelang_npu.dialects.text.writer import TextPrinter
-from tilelang_npu.ops import Composite, Structured, operations
+from tilelang_npu.ops import Composite, Structured, operation_of_symbol
+from tilelang_npu.target.chip_data import OpCore, PipeName
 
 __all__ = [
     "BUILTINS", "CustomMacroOp", "CustomOp",
@@ -40,14 +42,14 @@ __all__ = [
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
 """The functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
 MMA = "mma"
-"""The symbol of the function that multiplies matrices in L0."""
+"""The symbol of the custom op that multiplies a matrix in L0A by one in L0B and accumulates in L0C."""
 _UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}
 
 
 class _CustomOp(StructuredOp):
-    """Base of both custom ops: effects, text and rules."""
+    """Base of ``custom`` and ``custom_macro``, with their memory effects, their text and their rules."""
 
     READS: ClassVar[tuple[str, ...]] = ("inputs",)
     WRITES: ClassVar[tuple[str, ...]] = ("outputs",)
@@ -55,23 +57,23 @@ class _CustomOp(StructuredOp):
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
     BUILTINS: ClassVar[frozenset[str]] = frozenset()
-    """The functions of the toolchain that the op may call without stating core, pipe and symbol."""
+    """The names of the toolchain's functions for which the op need not state core, pipe and symbol."""
 
     @property
     def function(self) -> str:
-        """The name of the call, which the text has in quotes."""
+        """The name of the called function, which the text of the op has in quotes."""
         name = self.properties["name"]
         assert isinstance(name, StringAttr)
         return name.data
 
     @property
     def symbol(self) -> str:
-        """The symbol of the function that implements the op; empty where the op states none."""
+        """The symbol of the device function that implements the op; empty if the op states none."""
         symbol = self.attributes.get("symbol")
         return symbol.data if isinstance(symbol, StringAttr) else ""
 
-    def pipes(self) -> tuple[str, ...]:
-        """The pipes that the attributes state."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns short names of the pipes that the op's attributes state."""
         named = (self._pipe(attribute) for attribute in self.PIPE_ATTRIBUTES)
         return tuple(pipe.short for pipe in named if pipe is not None)
 
@@ -79,10 +81,10 @@ class _CustomOp(StructuredOp):
         pipe = self.attributes.get(attribute)
         return pipe if isinstance(pipe, PipeAttr) and pipe != _UNASSIGNED else None
 
-    def core(self) -> str:
-        """The core that the attributes state, or ``either``."""
+    def core(self) -> OpCore:
+        """Returns the core that the op's attributes state: ``AIC`` or ``AIV``; ``either`` if they state none."""
         core = self.attributes.get("hivm.tcore_type")
-        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either") if isinstance(core, CoreTypeAttr) else "either"
+        return CORE_OF_TYPE.get(core.short, "either") if isinstance(core, CoreTypeAttr) else "either"
 
     @property
     def _is_product(self) -> bool:
@@ -90,38 +92,48 @@ class _CustomOp(StructuredOp):
         return self.symbol == MMA and len(self.ins()) == 6
 
     def role(self, field: str, index: int) -> str:
-        """As for other ops, except that the matrices of a product have the roles of ``mmadL1``: a, b and c."""
+        """Returns ``a``, ``b`` or ``c`` for the matrices of a matrix product, as for ``mmadL1``, else the usual role."""
         if self._is_product and field != "temp_buffers":
             return "c" if field == "outputs" else "ab"[index]
         return super().role(field, index)
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the destination is also an input, or the function accumulates.
+        """Whether the destination is also an input, or the function adds to the old values of the destination.
 
-        A product accumulates, unless the accumulator is known to be cleared first. Another function accumulates if its entry of
-        the op table says so.
+        A matrix product does the latter, unless the accumulator is known to be cleared first. Another function does so if the
+        field ``accumulates`` of its entry in the op table is set.
         """
-        entry = operations().get(self.symbol)
+        entry = operation_of_symbol(self.symbol)
         return (target in self.ins() or (self._is_product and not is_known_true(self.ins()[2]))
                 or (isinstance(entry, Composite) and entry.accumulates))
 
     def writes_partially(self) -> bool:
-        """A product leaves rows and columns that are not valid unwritten; for another function the op table's entry decides."""
+        """Whether the function may leave elements of its outputs unwritten.
+
+        For a matrix product that depends on the stated numbers of valid rows and columns, for another function on the field
+        ``partial`` of its entry in the op table.
+        """
         if self._is_product:
             rows, columns = constant_value(self.ins()[3]), constant_value(self.ins()[5])
             return rows is None or columns is None or rows * columns != prod(shape_of(self.outs()[0]))
-        entry = operations().get(self.symbol)
+        entry = operation_of_symbol(self.symbol)
         return isinstance(entry, Structured) and entry.partial
 
     def has_side_effects(self) -> bool:
-        """Whether the function may have effects beyond its outputs: it does, unless the op or the op table says otherwise."""
-        return "no_side_effect" not in self.properties and not isinstance(operations().get(self.symbol), Structured | Composite)
+        """Whether the function may have effects other than on its operands.
+
+        It may, unless the op has ``no_side_effect`` or its symbol is that of an entry of the op table.
+        """
+        if "no_side_effect" in self.properties:
+            return False
+        entry = operation_of_symbol(self.symbol)
+        return not (isinstance(entry, Structured | Composite) or (entry is not None and entry.is_custom))
 
     # -- text --------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         given: dict[str, Attribute] = {}
         if parser.parse_optional_punctuation("<") is not None:
             given |= parser.parse_optional_attr_dict()
@@ -142,7 +154,7 @@ class _CustomOp(StructuredOp):
         return cls.build(operands=groups, result_types=[results], properties=properties, attributes=given)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         per_input = self.attributes.get("arg_attrs")
         inline = per_input if isinstance(per_input, ArrayAttr) and any(
             isinstance(entry, DictionaryAttr) and "inplace_outs" in entry.data for entry in per_input) else None
@@ -179,7 +191,7 @@ class _CustomOp(StructuredOp):
         core = self.attributes.get("hivm.tcore_type")
         if not isinstance(core, CoreTypeAttr):
             fail("Missing core type information")
-        if (core != CoreTypeAttr("CUBE") and hacc.is_ascend950(hacc.target_of(self))
+        if (core != CoreTypeAttr("CUBE") and hacc.features_of(self).vector_modes
                 and not isinstance(self.attributes.get("hivm.vf_mode"), VFModeAttr)):
             fail("Missing vf mode information")
         for attribute, words in self.PIPE_ATTRIBUTES.items():
@@ -284,7 +296,7 @@ def _print_group(printer: Printer, keyword: str, values: Sequence[SSAValue], per
     printer.print_string(")")
 
 
-def _attributes(core: str | None, pipes: Mapping[str, str | None], symbol: str | None, vf_mode: str | None,
+def _attributes(core: CoreType | None, pipes: Mapping[str, PipeName | None], symbol: str | None, vf_mode: str | None,
                 extra: Mapping[str, Attribute]) -> dict[str, Attribute | None]:
     made: dict[str, Attribute | None] = {
         "hivm.tcore_type": None if core is None else CoreTypeAttr(core),
@@ -296,7 +308,7 @@ def _attributes(core: str | None, pipes: Mapping[str, str | None], symbol: str |
 
 @operation(rules=(destination_style,), scratch=("temp_buffers",))
 class CustomOp(_CustomOp):
-    """A user's device function that one pipe executes."""
+    """Calls a device function that the user provides and that one pipe executes."""
 
     name = "hivm.hir.custom"
     function_name = prop_def(StringAttr, prop_name="name")
@@ -311,21 +323,21 @@ class CustomOp(_CustomOp):
     BUILTINS: ClassVar[frozenset[str]] = BUILTINS
 
     def __init__(self, function: str, inputs: Sequence[Operand] = (), outputs: Sequence[Operand] = (), *,
-                 core: str | None = None, pipe: str | None = None, symbol: str | None = None, vf_mode: str | None = None,
-                 temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
+                 core: CoreType | None = None, pipe: PipeName | None = None, symbol: str | None = None,
+                 vf_mode: str | None = None, temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
                  attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Makes the call.
+        """Builds the op.
 
         Args:
-            function: the name of the call.
+            function: the name of the called function.
             inputs: the values that the function reads.
-            outputs: the buffers or tensors that it writes; a tensor gives the op a result.
-            core: ``CUBE`` or ``VECTOR``.
-            pipe: the short name of the pipe.
-            symbol: the function that implements it.
-            vf_mode: ``SIMD``, ``SIMT`` or ``MIX`` (950).
-            temp_buffers: temporary memory.
-            no_side_effect: whether the function has no effects beyond its outputs.
+            outputs: the buffers or tensors that the function writes; the op has a result for each tensor.
+            core: the core that executes the function: ``CUBE`` or ``VECTOR``.
+            pipe: the short name of the pipe that executes the function.
+            symbol: the symbol of the device function.
+            vf_mode: how the function runs on a 950: ``SIMD``, ``SIMT`` or ``MIX``.
+            temp_buffers: temporary buffers of the function.
+            no_side_effect: whether the function has no effects other than on its outputs.
             attributes: further attributes.
         """
         IRDLOperation.__init__(
@@ -334,8 +346,8 @@ class CustomOp(_CustomOp):
             attributes=_attributes(core, {"hivm.pipe": pipe}, symbol, vf_mode, attributes or {}))
 
 
-def _verify_sync_slots(op: Any) -> None:
-    """Rule: there is a number for each event slot or for none, and no event is reserved twice."""
+def _verify_sync_slots(op: CustomMacroOp) -> None:
+    """Verifies that every event slot has a number or none has, and that no two slots reserve the same event."""
     stated = op.attributes.get("sync_event_slots", ArrayAttr(()))
     if not isinstance(stated, ArrayAttr):
         fail(f"sync_event_slots must be an array, but got {stated}")
@@ -359,7 +371,7 @@ def _verify_sync_slots(op: Any) -> None:
 
 @operation(rules=(destination_style, _verify_sync_slots), scratch=("temp_buffers",))
 class CustomMacroOp(_CustomOp):
-    """A user's device function that reads its inputs on one pipe and writes its outputs on another."""
+    """Calls a device function that the user provides, which reads its inputs on one pipe and writes its outputs on another."""
 
     name = "hivm.hir.custom_macro"
     function_name = prop_def(StringAttr, prop_name="name")
@@ -374,11 +386,19 @@ class CustomMacroOp(_CustomOp):
     HAS_SYNC_ARGUMENTS: ClassVar[bool] = True
 
     def __init__(self, function: str, inputs: Sequence[Operand] = (), outputs: Sequence[Operand] = (), *,
-                 core: str | None = None, pipe_in: str | None = None, pipe_out: str | None = None, symbol: str | None = None,
-                 vf_mode: str | None = None, temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
-                 sync_event_slots: Sequence[SyncEventSlotAttr] = (), sync_related_args: Sequence[Operand] = (),
-                 attributes: Mapping[str, Attribute] | None = None) -> None:
-        """Makes the call; ``sync_event_slots`` are the events of the op, ``sync_related_args`` their numbers (i64)."""
+                 core: CoreType | None = None, pipe_in: PipeName | None = None, pipe_out: PipeName | None = None,
+                 symbol: str | None = None, vf_mode: str | None = None, temp_buffers: Sequence[Operand] = (),
+                 no_side_effect: bool = False, sync_event_slots: Sequence[SyncEventSlotAttr] = (),
+                 sync_related_args: Sequence[Operand] = (), attributes: Mapping[str, Attribute] | None = None) -> None:
+        """Builds the op.
+
+        Args:
+            function: as for :class:`CustomOp`, like all arguments that are not listed here.
+            pipe_in: the short name of the pipe that reads the inputs.
+            pipe_out: the short name of the pipe that writes the outputs.
+            sync_event_slots: the events that the op sets, waits for or uses internally.
+            sync_related_args: the numbers of these events as i64 values, one per slot, or none.
+        """
         extra = dict(attributes or {})
         if sync_event_slots:
             extra["sync_event_slots"] = ArrayAttr(sync_event_slots)

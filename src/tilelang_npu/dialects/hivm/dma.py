@@ -1,14 +1,13 @@
 """Ops that move data: load, store and copy between GM and the on-chip memories, with layout changes; atomics on GM.
 
-The op determines the pipe, except for ``copy``, whose pipe follows from the memory spaces. Spaces are verified where both the
-source and the destination have one.
+The class of an op determines its pipe, except for ``copy``, whose pipe follows from the memory spaces. The verifiers check the
+memory spaces only if both the source and the destination have one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -32,9 +31,16 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
-from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, EvictionPolicyAttr, PadModeAttr
+from tilelang_npu.dialects.hivm.enums import (
+    AddressSpaceAttr,
+    AtomicKindAttr,
+    CoreType,
+    CoreTypeAttr,
+    EvictionPolicyAttr,
+    PadModeAttr,
+)
 from tilelang_npu.dialects.hivm.scalar import follows_atomic_setting
-from tilelang_npu.dialects.hivm.traits import BOOL, compatible, element_types, reject_fp8_before_950, same_shape
+from tilelang_npu.dialects.hivm.traits import BOOL, compatible, element_types, reject_unknown_fp8, same_shape
 from tilelang_npu.dialects.ir.constants import is_known_true
 from tilelang_npu.dialects.ir.declaration import Operand, TableOp, define_op, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import (
@@ -49,6 +55,7 @@ from tilelang_npu.dialects.ir.destination_style import (
 )
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 from tilelang_npu.target import pipes_of
+from tilelang_npu.target.chip_data import OpCore, PipeName, Space
 
 __all__ = [
     "AtomicCasOp", "AtomicRMWOp", "AtomicXchgOp", "CopyOp", "L12UBOp", "LoadOp", "LoadScaleOp", "Nd2NzOp", "Nz2NdOp",
@@ -60,7 +67,7 @@ FALSE = boolean(False)
 EITHER_CORE = CoreTypeAttr("CUBE_OR_VECTOR")
 
 
-def _filled_first(op: Any) -> bool:
+def _filled_first(op: LoadOp | Nd2NzOp) -> bool:
     """Whether the destination is known to be filled before the data is written to it."""
     return bool(op.init_out_buffer.value.data) and (op.init_condition is None or is_known_true(op.init_condition))
 
@@ -73,21 +80,21 @@ class _MoveOp(StructuredOp):
         (source,), (target,) = (value.type for value in self.ins()[:1]), (value.type for value in self.outs())
         assert isinstance(source, (MemRefType, TensorType))
         assert isinstance(target, (MemRefType, TensorType))
-        reject_fp8_before_950(self, source)
+        reject_unknown_fp8(self, source)
         if element_type(source) != element_type(target):
             fail("element types of dst and src should be the same!")
         return source, target
 
-    def _spaces(self, source: Attribute, target: Attribute) -> tuple[str, str] | None:
+    def _spaces(self, source: Attribute, target: Attribute) -> tuple[Space, Space] | None:
         """The memory spaces of source and destination; None where one of them has none."""
-        names = []
+        names: list[Space] = []
         for role, type_ in (("src", source), ("dst", target)):
             space = getattr(type_, "memory_space", None)
             if not isinstance(space, AddressSpaceAttr):
                 if space is not None and not isinstance(space, NoneAttr):
                     fail(f"cast {role} memory space attr failed!")
                 return None
-            names.append(space.data)
+            names.append(space.short)
         return names[0], names[1]
 
     def _verify_result(self, target: MemRefType | TensorType, *, padded: bool) -> None:
@@ -137,19 +144,19 @@ class LoadOp(_MoveOp):
     def __init__(self, src: Operand, dst: Operand, *, pad_mode: str | None = None, pad_value: Operand | None = None,
                  left: Operand | None = None, right: Operand | None = None, init_out_buffer: bool = False,
                  init_condition: Operand | None = None, may_implicit_transpose_with_last_axis: bool = False,
-                 eviction_policy: str | None = None, core_type: str | None = None) -> None:
-        """Makes the load.
+                 eviction_policy: str | None = None, core_type: CoreType | None = None) -> None:
+        """Builds the op.
 
         Args:
             src: the data in GM.
-            dst: the destination; a tensor gives the op a result.
-            pad_mode: ``PadNull``, ``PadFirstElem`` or ``PadValue``; without a mode the shapes are equal.
+            dst: the destination; the op has a result if it is a tensor.
+            pad_mode: ``PadNull``, ``PadFirstElem`` or ``PadValue``; without a mode the shapes must be equal.
             pad_value: the value to pad with, of the element type.
             left: number of padding elements before each row (index).
             right: number of padding elements after each row (index).
-            init_out_buffer: whether the destination is filled with ``pad_value`` first.
-            init_condition: i1; whether to fill.
-            may_implicit_transpose_with_last_axis: whether the toolchain may make the load transpose.
+            init_out_buffer: whether the destination is filled with ``pad_value`` before the load.
+            init_condition: an i1 that says at run time whether the destination is filled; without it the fill is unconditional.
+            may_implicit_transpose_with_last_axis: whether the toolchain may turn the load into one that transposes.
             eviction_policy: ``EvictNormal``, ``EvictFirst`` or ``EvictLast``.
             core_type: ``CUBE`` or ``VECTOR``, if the spaces do not determine the core.
         """
@@ -164,8 +171,11 @@ class LoadOp(_MoveOp):
                 "tcoretype": None if core_type is None else CoreTypeAttr(core_type),
             })
 
-    def core(self) -> str:
-        """The stated core; else ``AIV`` for a load into UB, ``AIC`` for another memory, ``either`` where no space is given."""
+    def core(self) -> OpCore:
+        """Returns the core that the op states, or else the core that owns the destination's memory.
+
+        That is ``AIV`` for UB, ``AIC`` for any other memory, and ``either`` if the destination has no memory space.
+        """
         stated = self.tcoretype
         if stated is not None and stated.data in ("CUBE", "VECTOR"):
             return "AIC" if stated.data == "CUBE" else "AIV"
@@ -189,7 +199,7 @@ class LoadOp(_MoveOp):
             fail("dst/src should be memref/memref or tensor/tensor, res should be tensor!")
 
     def writes_partially(self) -> bool:
-        """With a stated number of padding elements, the elements after them keep their values."""
+        """Whether elements after the padding may keep their values, because the number of padding elements is stated."""
         return self.pad_mode is not None and self.right_padding_num is not None and not _filled_first(self)
 
     def _verify_padding(self, source: MemRefType | TensorType, target: MemRefType | TensorType) -> None:
@@ -235,7 +245,7 @@ class StoreOp(_MoveOp):
     )
 
     def __init__(self, src: Operand, dst: Operand, *, atomic: str | None = None) -> None:
-        """Makes the store; ``atomic`` is ``add``, ``max``, ``min`` or another atomic kind."""
+        """Builds the op; ``atomic`` is the word of an ``AtomicKindAttr``, such as ``add``, ``max`` or ``min``, or None."""
         IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)], properties={
             "atomic_kind": None if atomic is None else AtomicKindAttr(atomic)})
 
@@ -251,7 +261,10 @@ class StoreOp(_MoveOp):
             self._verify_result(target, padded=True)
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """An atomic store reads GM; a store that does not state whether it is atomic follows the last ``set_atomic``."""
+        """Whether the store is atomic, so that it reads the old values in GM.
+
+        A store without ``atomic_kind`` is atomic if the last ``set_atomic`` before it sets a kind other than ``none``.
+        """
         return follows_atomic_setting(self) if self.atomic_kind is None else self.atomic_kind.data != "none"
 
 
@@ -274,23 +287,32 @@ class CopyOp(_MoveOp):
 
     def __init__(self, src: Operand, dst: Operand, *, pad_mode: str | None = None, pad_value: Operand | None = None,
                  collapse: Sequence[Sequence[int]] | None = None) -> None:
-        """Makes the copy; ``collapse`` lists groups of axes that are contiguous on one side."""
+        """Builds the op.
+
+        Args:
+            src: the source.
+            dst: the destination; the op has a result if it is a tensor.
+            pad_mode: ``PadNull``, ``PadFirstElem`` or ``PadValue``; without a mode the shapes must be equal.
+            pad_value: the value to pad with, of the element type.
+            collapse: groups of axes that are contiguous in the source or in the destination.
+        """
         groups = None if collapse is None else ArrayAttr(
             [ArrayAttr([IntegerAttr(axis, i64) for axis in group]) for group in collapse])
         IRDLOperation.__init__(self, operands=[src, dst, pad_value], result_types=[results_for(dst)], properties={
             "pad_mode": None if pad_mode is None else PadModeAttr(pad_mode), "collapse_reassociation": groups})
 
-    def pipes(self) -> tuple[str, ...]:
-        """The pipe between the two memory spaces; empty where a space is not given."""
-        found = pipes_of("copy").get((space_of(self.src.type) or "", space_of(self.dst.type) or ""))
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns the pipe that copies between the two memory spaces; empty if an operand has no memory space."""
+        source, target = space_of(self.src.type), space_of(self.dst.type)
+        found = None if source is None or target is None else pipes_of("copy").get((source, target))
         return () if found is None else (found,)
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """A copy to GM follows the last ``set_atomic``, as a store does."""
+        """Whether the op copies to GM and the last ``set_atomic`` before it makes it combine with the old values there."""
         return space_of(target.type) == "gm" and follows_atomic_setting(self)
 
-    def core(self) -> str:
-        """``AIV`` for a copy from or to UB, ``AIC`` for one from or to L1, else ``either``."""
+    def core(self) -> OpCore:
+        """Returns ``AIV`` for a copy from or to UB, ``AIC`` for any other copy from or to L1, else ``either``."""
         spaces = {space_of(self.src.type), space_of(self.dst.type)}
         if "ub" in spaces:
             return "AIV"
@@ -341,15 +363,15 @@ class Nd2NzOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, *, dst_continuous: bool = True, init_out_buffer: bool = False,
                  pad_value: Operand | None = None, init_condition: Operand | None = None) -> None:
-        """Makes the load.
+        """Builds the op.
 
         Args:
             src: the matrix [R, C] in GM.
-            dst: the 4-D buffer in L1, ``[ceil(C/c0), ceil(R/16), 16, c0]``, c0 = 32 bytes.
-            dst_continuous: whether the blocks are contiguous; lowering to the device library needs it.
-            init_out_buffer: whether the destination is filled with ``pad_value`` first.
+            dst: the 4-D buffer in L1, ``[ceil(C/c0), ceil(R/16), 16, c0]``, where c0 elements have 32 bytes.
+            dst_continuous: whether the blocks are contiguous in L1. The lowering to the device library requires it.
+            init_out_buffer: whether the destination is filled with ``pad_value`` before the load.
             pad_value: the value to fill with.
-            init_condition: i1; whether to fill.
+            init_condition: an i1 that says at run time whether the destination is filled; without it the fill is unconditional.
         """
         IRDLOperation.__init__(
             self, operands=[src, dst, pad_value, init_condition], result_types=[results_for(dst)], properties={
@@ -357,7 +379,10 @@ class Nd2NzOp(StructuredOp):
                 "init_out_buffer": boolean(True) if init_out_buffer else None})
 
     def writes_partially(self) -> bool:
-        """Elements of the blocks outside of the matrix keep their values, unless the destination is filled first."""
+        """Whether elements of the last fractals that are outside of the matrix may keep their old values.
+
+        That is so if the destination is not filled with ``pad_value`` before the load.
+        """
         sizes = [shape_of(value) for value in (self.src, self.dst)]
         whole = all(size >= 0 for shape in sizes for size in shape) and prod(sizes[0]) == prod(sizes[1])
         return not whole and not _filled_first(self)
@@ -369,7 +394,7 @@ _RESULT = " (`->` type($result_tensor)^)?"
 
 @operation(pipes=("MTE3",), core="AIC", rules=(destination_style,))
 class Nz2NdOp(StructuredOp):
-    """Stores a matrix in fractal blocks from L1 to GM as rows."""
+    """Stores a matrix from L1, where it is arranged in fractal blocks, to GM in row-major order."""
 
     name = "hivm.hir.nz2nd"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -378,7 +403,7 @@ class Nz2NdOp(StructuredOp):
     assembly_format = _PLAIN + _RESULT
 
     def __init__(self, src: Operand, dst: Operand) -> None:
-        """Makes the op; a tensor destination gives it a result."""
+        """Builds the op; it has a result if the destination is a tensor."""
         IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)])
 
 
@@ -418,20 +443,20 @@ class _AtomicStructuredOp(_AtomicOp, StructuredOp):
 
 AtomicCasOp = define_op(
     _AtomicOp, "hivm.hir.atomic_cas",
-    "Compares memory in GM with an expected value and replaces it by a new value where they are equal; ``src`` is the expected"
-    " and the new value. Yields the old value.",
+    "Atomically replaces an element in GM by a new value if it equals an expected value, for each element of ``dst``; ``src``"
+    " is the expected and the new values. Yields the old values.",
     operands={"src*": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF}, results=_RESULTS, text=_PLAIN + _RESULT,
     reads=("src",), writes=("dst",), rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),))
 
 AtomicXchgOp = define_op(
     _AtomicOp, "hivm.hir.atomic_xchg",
-    "Exchanges memory in GM with new values, where the mask is set. Yields the old value.",
+    "Atomically replaces elements in GM by new values where the mask is set. Yields the old values.",
     operands={"src": None, "dst": TENSOR_OR_MEMREF, "mask?": TENSOR_OR_MEMREF}, results=_RESULTS,
     text=f"{_PLAIN} {group('mask?', 'mask')}{_RESULT}", reads=("src", "mask"), writes=("dst",),
     rules=(element_types((0,), dtypes(*_ATOMIC)),))
 
 AtomicRMWOp = define_op(
-    _AtomicStructuredOp, "hivm.hir.atomic_rmw", "Combines memory in GM with values in one step. Yields the old value.",
+    _AtomicStructuredOp, "hivm.hir.atomic_rmw", "Atomically combines elements in GM with values. Yields the old values.",
     operands={"src": None, "dst": TENSOR_OR_MEMREF}, results=_RESULTS, properties={"atomic_kind": AtomicKindAttr},
     text=f"{_PLAIN} `atomic_kind` `=` $atomic_kind{_RESULT}",
     rules=(destination_style, element_types((0,), dtypes(*_ATOMIC, "i1"))))

@@ -1,13 +1,13 @@
-"""The elementwise vector ops, made from the op table: one class per HIVM op of ``ops.elementwise()``.
+"""The elementwise vector ops; one class per HIVM op of ``ops.elementwise()`` is generated from the op table.
 
-The entry determines the op: its inputs, the inputs that may be scalars, the element types that the toolchain's verifier
-accepts, its temporary buffer, and its clauses in the order of the assembly.
+The entry of the op table determines the inputs of the op, the inputs that may be scalars, the element types that the
+toolchain's verifier accepts, the temporary buffer, and the clauses in the order of the assembly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -41,7 +41,7 @@ from tilelang_npu.dialects.hivm.traits import (
     vector_only,
 )
 from tilelang_npu.dialects.ir.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.ir.declaration import Rule, fail, group, operation
+from tilelang_npu.dialects.ir.declaration import Operand, Rule, fail, group, operation
 from tilelang_npu.dialects.ir.destination_style import MEMREF, SHAPED, TENSOR, StructuredOp, destination_style, results_for
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
 from tilelang_npu.ops.spec import Clause, Elementwise
@@ -58,8 +58,11 @@ _CLAUSE_ENUMS: dict[str, type[EnumAttr]] = {
 class ElementwiseOp(StructuredOp):
     """Base of the elementwise vector ops.
 
-    ``src`` and ``dst`` are the inputs and destinations; ``temp_buffer`` is temporary memory that the toolchain adds;
-    ``broadcast`` lists axes along which inputs of size 1 are repeated; ``transpose`` permutes the axes of the inputs.
+    ``src`` are the inputs and ``dst`` the destinations. ``temp_buffer`` is temporary memory that the toolchain adds.
+    ``broadcast`` lists the axes along which inputs of size 1 are repeated. ``transpose`` permutes the axes of the inputs.
+
+    Attributes:
+        ENTRY: the entry of the op table from which the class was generated.
     """
 
     ENTRY: ClassVar[Elementwise]
@@ -71,15 +74,18 @@ class ElementwiseOp(StructuredOp):
     def __init__(self, inputs: Sequence[SSAValue | Operation], outputs: Sequence[SSAValue | Operation], *,
                  temp_buffer: SSAValue | Operation | None = None, broadcast: Sequence[int] = (),
                  transpose: Sequence[int] = (), **clauses: bool | str | Attribute) -> None:
-        """Makes the op.
+        """Builds the op.
 
         Args:
-            inputs: buffers, tensors or (where the op takes them) scalars.
-            outputs: destinations; the op has a result for each that is a tensor.
-            temp_buffer: temporary memory.
-            broadcast: axes along which inputs have size 1.
-            transpose: permutation of the axes of the inputs.
-            clauses: the op's own attributes, such as ``compare_mode="lt"`` or ``round_mode="rint"``.
+            inputs: the inputs: buffers, tensors or, if the op accepts them, scalars.
+            outputs: the destinations; the op has a result for each tensor.
+            temp_buffer: a temporary buffer.
+            broadcast: the axes along which inputs have size 1 and are repeated.
+            transpose: the permutation of the axes of the inputs.
+            clauses: the attributes that only this op has, such as ``compare_mode="lt"`` or ``round_mode="rint"``.
+
+        Raises:
+            TypeError: the op has no such clause, or has no temporary buffer.
         """
         entry = self.ENTRY
         known = {clause.name: clause for clause in entry.clauses}
@@ -92,7 +98,7 @@ class ElementwiseOp(StructuredOp):
             value = _clause_value(clause, given)
             if not clause.optional or value != _clause_value(clause, clause.default):
                 properties[name] = value
-        operands: list[Any] = [list(inputs), list(outputs)]
+        operands: list[Sequence[Operand] | Operand | None] = [list(inputs), list(outputs)]
         if entry.temp_buffer:
             operands.append(temp_buffer)
         elif temp_buffer is not None:
@@ -101,21 +107,21 @@ class ElementwiseOp(StructuredOp):
         IRDLOperation.__init__(self, operands=operands, result_types=[results_for(*outputs)], properties=properties)
 
     def role(self, field: str, index: int) -> str:
-        """The role of an input is ``src`` with its number; the inputs are the first operands."""
+        """Returns ``src0``, ``src1``, ... for the inputs, which are the first operands, else the usual role."""
         return f"src{index}" if field == "src" else super().role(field, index)
 
     @property
     def broadcast_axes(self) -> tuple[int, ...]:
-        """Axes along which inputs of size 1 are repeated."""
+        """The axes along which inputs of size 1 are repeated."""
         return axes(self, "broadcast")
 
     @property
     def transpose_axes(self) -> tuple[int, ...]:
-        """The permutation of the axes of the inputs; empty where they keep their order."""
+        """The permutation of the axes of the inputs; empty if the axes keep their order."""
         return axes(self, "transpose")
 
     def fact(self, name: str) -> bool | str:
-        """The value of one of the op's clauses, as a Python value."""
+        """Returns the value of the clause with this name: a bool, or the word of an enum attribute."""
         attribute = getattr(self, name)
         if isinstance(attribute, EnumAttr):
             return attribute.data
@@ -133,7 +139,7 @@ def _verify_cast(op: ElementwiseOp) -> None:
     source, target = element_type(op.src[0].type), element_type(op.dst[0].type)
     unsigned = op.fact("cast") == "cast_unsigned"
     name = cast_name(source, target, str(op.fact("round_mode")), unsigned=unsigned)
-    if not is_supported_cast(name, register_based=hacc.is_register_based(hacc.target_of(op))):
+    if not is_supported_cast(name, register_based=hacc.features_of(op).vector_registers):
         fail(f"currently don't support cast {name}")
 
 
@@ -179,9 +185,9 @@ def _class_name(mnemonic: str) -> str:
 
 def _define_entry(entry: Elementwise) -> type[ElementwiseOp]:
     """Returns the class of an entry's op."""
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "name": f"hivm.hir.{entry.hivm}",
-        "__doc__": f"{entry.doc} Elementwise, on PIPE_V of the Vector core.",
+        "__doc__": f"{entry.doc} Computed for each element, by PIPE_V of the Vector core.",
         "__module__": __name__,
         "__annotations__": {},
         "src": var_operand_def(),
@@ -206,24 +212,24 @@ def _define_entry(entry: Elementwise) -> type[ElementwiseOp]:
     return made
 
 
-def _define_all() -> dict[str, type[ElementwiseOp]]:
-    made: dict[str, type[ElementwiseOp]] = {}
-    for entry in elementwise():
-        if entry.hivm not in made:
-            made[entry.hivm] = _define_entry(entry)
-    return made
-
-
-CLASSES: dict[str, type[ElementwiseOp]] = _define_all()
+CLASSES: dict[str, type[ElementwiseOp]] = {}
 """The classes of the elementwise ops by their mnemonics."""
 
 
+def define_elementwise(entry: Elementwise) -> type[ElementwiseOp]:
+    """Returns the op class of an entry; defines the class unless an earlier entry with the same mnemonic did."""
+    return CLASSES.setdefault(entry.hivm, CLASSES.get(entry.hivm) or _define_entry(entry))
+
+
+for _entry in elementwise():
+    if not _entry.is_custom:
+        define_elementwise(_entry)
+
+
 def elementwise_op(mnemonic: str) -> type[ElementwiseOp]:
-    """The class of an elementwise op: ``elementwise_op("vadd")``.
+    """Returns the class of the elementwise op with a mnemonic: ``elementwise_op("vadd")``.
 
     Raises:
         KeyError: no elementwise op has that mnemonic.
     """
     return CLASSES[mnemonic]
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
@@ -54,7 +54,7 @@ UNIT_FLAGS = ArrayAttr.constr(UnitFlagAttr)
 
 @irdl_custom_directive
 class UnitFlag(CustomDirective):
-    """The clauses of the modes and the conditions, in the spelling of master or of v1.0.0."""
+    """Parses and prints the clauses of the unit-flag modes and conditions, in the syntax of master or of v1.0.0."""
 
     mode: AttributeVariable
     condition: VariadicOperandVariable
@@ -95,8 +95,12 @@ class UnitFlag(CustomDirective):
             printer.print_string(")")
 
 
-def unit_flags(op: Any) -> None:
-    """Rule: there are as many conditions as modes, or one mode without a condition, or neither."""
+def unit_flags(op: FixpipeOp) -> None:
+    """Verifies that an op has as many unit-flag conditions as modes, or one mode and no condition, or neither.
+
+    Raises:
+        VerifyException: the numbers do not match, or the group number is negative.
+    """
     modes = len(op.unit_flag_mode) if op.unit_flag_mode is not None else 0
     conditions = len(op.unit_flag_cond)
     if op.unit_flag_mode is None:
@@ -145,22 +149,23 @@ class FixpipeOp(StructuredOp):
                  sub_block: int | None = None, channel_split: bool = False, c0_pad: bool = True,
                  unit_flags: Sequence[str] = (), unit_flag_conditions: Sequence[Operand] = (),
                  unit_flag_group: int | None = None) -> None:
-        """Makes the op.
+        """Builds the op.
 
         Args:
             src: the matrix in L0C, in fractal blocks.
             dst: the destination.
-            dma_mode: ``nz2nd`` (rows), ``nz2dn`` (columns, 950) or ``normal`` (fractal blocks).
-            pre_quant: ``F322F16``, ``F322BF16``, ``S322I8`` or ``QF322F32_PRE``.
-            pre_relu: ``NORMAL_RELU``, ``LEAKY_RELU`` or ``P_RELU``.
+            dma_mode: the layout of the destination: ``nz2nd`` (rows), ``nz2dn`` (columns, 950) or ``normal`` (fractal blocks).
+            pre_quant: the type conversion: ``F322F16``, ``F322BF16``, ``S322I8`` or ``QF322F32_PRE``.
+            pre_relu: the activation function: ``NORMAL_RELU``, ``LEAKY_RELU`` or ``P_RELU``.
             quant_scale: the factor of the quantisation, a float.
-            dual_dst_mode: ``ROW_SPLIT`` or ``COLUMN_SPLIT`` over the two Vector cores (950, to UB).
-            sub_block: the Vector core to write to, 0 or 1 (950, to UB).
+            dual_dst_mode: how the matrix is split over the Vector cores of the block, ``ROW_SPLIT`` or ``COLUMN_SPLIT`` (950,
+                to UB).
+            sub_block: the index in the block of the Vector core to whose UB the op writes (950).
             channel_split: whether channels of f32 are split into blocks of 8 (950).
             c0_pad: whether an odd number of int8 blocks is padded.
-            unit_flags: the modes of the hand-over, such as ``ENABLED_WITH_UPDATE``.
-            unit_flag_conditions: one i1 per mode.
-            unit_flag_group: the number that pairs this op with an mmadL1.
+            unit_flags: the unit-flag modes, such as ``ENABLED_WITH_UPDATE``, in which pipe M passes blocks of L0C to this op.
+            unit_flag_conditions: one i1 per unit-flag mode, or none.
+            unit_flag_group: the number of the unit-flag group, equal in this op and the mmadL1 that writes the matrix.
         """
         IRDLOperation.__init__(
             self, operands=[src, dst, list(unit_flag_conditions), quant_scale], result_types=[results_for(dst)],
@@ -177,31 +182,31 @@ class FixpipeOp(StructuredOp):
             })
 
     def verify_(self) -> None:
-        is_950 = hacc.is_ascend950(hacc.target_of(self))
-        mode = self.dma_mode.data
-        to_ub = space_of(self.dst.type) == "ub"
-        if not is_950:
-            if mode == "nz2dn":
-                fail("NZ2DN is only supported on Ascend950!")
-            if to_ub:
-                fail("dst=UB is only supported on Ascend950!")
-            if self.channel_split == boolean(True):
-                fail("The current hardware does not support channel split")
-        self._verify_dual(is_950=is_950)
-
-    def _verify_dual(self, *, is_950: bool) -> None:
+        features = hacc.features_of(self)
+        if self.dma_mode.data == "nz2dn" and not features.fixpipe_columns:
+            fail("NZ2DN is only supported on Ascend950!")
+        if space_of(self.dst.type) == "ub" and not features.fixpipe_to_ub:
+            fail("dst=UB is only supported on Ascend950!")
+        if self.channel_split == boolean(True) and not features.fixpipe_channel_split:
+            fail("The current hardware does not support channel split")
+        if self.sub_block_idx is not None and self.vector_core() >= max(2, features.fixpipe_splits):
+            fail(f"{self.sub_block_idx.data} is not a Vector core to which the fixpipe of this chip can write")
         if self.dual_dst_mode is None or self.dual_dst_mode.data == "NO_DUAL":
             return
         if self.sub_block_idx is not None:
             fail("sub_block_idx must not be set when dual_dst_mode is enabled!")
-        if not is_950:
+        if features.fixpipe_splits < 2:
             fail("dual_dst_mode is only supported on Ascend950!")
         source, target = space_of(self.src.type), space_of(self.dst.type)
         if source is not None and target is not None and (source, target) != ("cc", "ub"):
             fail("if dual_dst_mode is enabled, the data movement must be performed from L0C to UB!")
 
+    def vector_core(self) -> int:
+        """Returns the index in the block of the Vector core to whose UB the op writes; 0 if the op does not state it."""
+        return 0 if self.sub_block_idx is None else int(self.sub_block_idx.data.removeprefix("sub_block_"))
+
     def reads_destination(self, target: SSAValue) -> bool:
-        """A fixpipe to GM follows the last ``set_atomic``, as a store does."""
+        """Whether the op writes to GM and the last ``set_atomic`` before it makes it combine with the old values there."""
         return space_of(target.type) == "gm" and follows_atomic_setting(self)
 
 

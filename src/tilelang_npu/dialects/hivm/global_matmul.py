@@ -1,13 +1,13 @@
-"""Matrix products of operands in GM: library kernels that tile, load, multiply and store by themselves."""
+"""Matrix products of operands in GM, which the toolchain implements as library kernels that tile, load, multiply and store."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, UnitAttr, i64
 
 from tilelang_npu.dialects.hivm.enums import DescaleModeAttr
-from tilelang_npu.dialects.ir.declaration import define_op, fail, group
+from tilelang_npu.dialects.ir.declaration import TableOp, define_op, fail, group
 from tilelang_npu.dialects.ir.destination_style import SHAPED, TENSOR, StructuredTableOp, destination_style, shape_of
 
 __all__ = [
@@ -29,23 +29,26 @@ class _GlobalMatmulOp(StructuredTableOp):
 
     @classmethod
     def out_fields(cls) -> tuple[str, ...]:
-        """The product alone has a result, although the vector function may write further operands."""
+        """Returns only the product ``c``: the op has no results for further operands that the vector function writes."""
         return ("c",)
 
 
-def _verify_matrices(op: Any) -> None:
+def _verify_matrices(op: TableOp) -> None:
     if len(shape_of(op.a)) != 2 or len(shape_of(op.b)) != 2:
         fail("matrix A and matrix B must be 2D")
 
 
-def _verify_expert_matrices(op: Any) -> None:
+def _verify_expert_matrices(op: TableOp) -> None:
     for value, rank, name in ((op.a, 3, "A"), (op.b, 2, "B"), (op.tokens_per_expert, 1, "TokensPerExpert")):
         if len(shape_of(value)) != rank:
             fail(f"matrix {name} must be {rank}D")
 
 
-def _verify_parameters(op: Any) -> None:
-    """Rule: bias and descale fit the columns of B, and the tiling is given either as a whole or in parts."""
+def _verify_parameters(op: TableOp) -> None:
+    """Verifies that bias and descale fit the columns of B, and that the tiling is stated in only one of two ways.
+
+    These are the operand ``tilingParams``, and separate operands such as ``blockSizes``.
+    """
     columns = shape_of(op.b)[1]
     _verify_descale(op, columns)
     if op.bias is not None:
@@ -62,7 +65,7 @@ def _verify_parameters(op: Any) -> None:
         fail("The size of ProcessSizes should be 3. The order is ProcessM, ProcessN, ProcessK")
 
 
-def _verify_descale(op: Any, columns: int) -> None:
+def _verify_descale(op: TableOp, columns: int) -> None:
     if op.descaleMode is None or op.descaleMode.data == "DescaleNull":
         return
     if op.descale is None:
@@ -102,14 +105,14 @@ _WORKSPACE = group("workspace_ins?", "workspaceIns")
 _COMMUNICATION = _optional("comm_params", "commParams")
 
 MatmulOp = define_op(
-    _GlobalMatmulOp, "hivm.hir.matmul", "Product of two matrices in GM.",
+    _GlobalMatmulOp, "hivm.hir.matmul", "Multiplies two matrices in GM.",
     operands={"a": SHAPED, "b": SHAPED, "tilingParams?": SHAPED, **_SHARED_OPERANDS}, results={"result*": TENSOR},
     properties=_PROPERTIES, text=_text(_MATRICES), reads=("a", "b", "tilingParams", *_SHARED_READS),
     pipes=("MTE2", "MTE3"), rules=(_verify_matrices, _verify_parameters, destination_style))
 
 MixMatmulOp = define_op(
     _GlobalMatmulOp, "hivm.hir.mix_matmul",
-    "Product of two matrices in GM, to whose tiles the function of the attribute ``post_vector_func`` is applied.",
+    "Multiplies two matrices in GM and applies the function that the attribute ``post_vector_func`` names to each tile.",
     operands={"a": SHAPED, "b": SHAPED, "postVecFuncIns*": SHAPED, "workspaceIns*": SHAPED, "tilingParams?": SHAPED,
               "commParams?": SHAPED, **_SHARED_OPERANDS},
     results={"result*": TENSOR}, properties=_PROPERTIES,
@@ -119,8 +122,8 @@ MixMatmulOp = define_op(
 
 MixGroupMatmulOp = define_op(
     _GlobalMatmulOp, "hivm.hir.mix_group_matmul",
-    "Products of groups of rows with one matrix per group (mixture of experts), with a vector function on the tiles. ``a`` are"
-    " the weights (3-D), ``b`` the tokens (2-D), ``tokens_per_expert`` is 1-D.",
+    "Multiplies groups of rows by one matrix per group (mixture of experts) and applies a vector function to each tile. ``a``"
+    " is the weights (3-D), ``b`` the tokens (2-D), ``tokens_per_expert`` the number of tokens of each group (1-D).",
     operands={"a": SHAPED, "b": SHAPED, "tokens_per_expert": SHAPED, "postVecFuncIns*": SHAPED, "postVecFuncOuts*": SHAPED,
               "workspaceIns*": SHAPED, "tilingParams?": SHAPED, "commParams?": SHAPED, **_SHARED_OPERANDS},
     results={"result*": TENSOR}, properties=_PROPERTIES,

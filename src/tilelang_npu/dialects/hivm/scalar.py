@@ -1,14 +1,14 @@
-"""Ops of the scalar unit and views: block numbers, control registers, casts of addresses and layouts, debug output."""
+"""Ops of the scalar unit, and views: block indices, control registers, casts of addresses and layouts, debug output."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     StringAttr,
@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i64,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -42,7 +43,14 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers, space_of
-from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
+from tilelang_npu.dialects.hivm.enums import (
+    AddressSpaceAttr,
+    AtomicKindAttr,
+    CoreType,
+    CoreTypeAttr,
+    DataCacheKindAttr,
+    DCCIModeAttr,
+)
 from tilelang_npu.dialects.hivm.traits import BOOL, I64_ARRAY, NUMBER, axes
 from tilelang_npu.dialects.ir.declaration import (
     DialectOp,
@@ -57,11 +65,29 @@ from tilelang_npu.dialects.ir.declaration import (
 from tilelang_npu.dialects.ir.destination_style import MEMREF, TENSOR_OR_MEMREF
 from tilelang_npu.dialects.ir.mlir_dtypes import element_type
 from tilelang_npu.dialects.mlir.rules import may_have_same_shape
+from tilelang_npu.target.chip_data import OpCore, Space
 
 __all__ = [
-    "BitcastOp", "ConvertLayoutOp", "DCCIOp", "DebugOp", "FinishDebugOp", "GetBlockIdxOp", "GetBlockNumOp",
-    "GetSubBlockIdxOp", "GetSubBlockNumOp", "GetSysCntOp", "InitDebugOp", "LoadScalarOp", "MultiBufferCounterOp",
-    "PointerCastOp", "SetAtomicOp", "SetCtrlOp", "SetFftsBaseAddrOp", "SetMaskNormOp",
+    "SUB_BLOCKS",
+    "BitcastOp",
+    "ConvertLayoutOp",
+    "DCCIOp",
+    "DebugOp",
+    "FinishDebugOp",
+    "GetBlockIdxOp",
+    "GetBlockNumOp",
+    "GetSubBlockIdxOp",
+    "GetSubBlockNumOp",
+    "GetSysCntOp",
+    "InitDebugOp",
+    "LoadScalarOp",
+    "MultiBufferCounterOp",
+    "PointerCastOp",
+    "SetAtomicOp",
+    "SetCtrlOp",
+    "SetFftsBaseAddrOp",
+    "SetMaskNormOp",
+    "sub_blocks_of",
 ]
 
 SCALAR = OfClass((IntegerType, AnyFloat), "integer or floating-point")
@@ -69,7 +95,7 @@ PRINTABLE = OfClass((IntegerType, AnyFloat, *TENSOR_OR_MEMREF.classes), "scalar,
 
 
 class _QueryOp(DialectOp):
-    """Base of the ops that read an i64 of the core that executes them."""
+    """Base of the ops that return an i64 which describes the core that executes them."""
 
     result = result_def(i64)
     assembly_format = "attr-dict `->` type($result)"
@@ -80,7 +106,7 @@ class _QueryOp(DialectOp):
 
 @operation(pipes=("S",))
 class GetBlockIdxOp(_QueryOp):
-    """The number of the block."""
+    """Returns the index of the block that executes the op."""
 
     name = "hivm.hir.get_block_idx"
     traits = traits_def(Pure())
@@ -88,15 +114,31 @@ class GetBlockIdxOp(_QueryOp):
 
 @operation(pipes=("S",))
 class GetBlockNumOp(_QueryOp):
-    """The number of blocks of the launch."""
+    """Returns the number of blocks of the launch."""
 
     name = "hivm.hir.get_block_num"
     traits = traits_def(Pure())
 
 
+SUB_BLOCKS = "sub_blocks"
+"""The name of the function attribute that gives the number of Vector cores of a block; without it the number is two."""
+
+
+def sub_blocks_of(op: Operation, default: int = 2) -> int:
+    """Returns the number of Vector cores of a block, as the attribute ``SUB_BLOCKS`` of the function around an op states it.
+
+    Returns ``default`` if the function has no such attribute.
+    """
+    function: Operation | None = op
+    while function is not None and not isinstance(function, FuncOp):
+        function = function.parent_op()
+    stated = None if function is None else function.attributes.get(SUB_BLOCKS)
+    return stated.value.data if isinstance(stated, IntegerAttr) else default
+
+
 @operation(pipes=("S",))
 class GetSubBlockIdxOp(_QueryOp):
-    """The number of the Vector core in its block, 0 or 1."""
+    """Returns the index, from 0, of the Vector core among the Vector cores of its block."""
 
     name = "hivm.hir.get_sub_block_idx"
     traits = traits_def(Pure())
@@ -104,7 +146,7 @@ class GetSubBlockIdxOp(_QueryOp):
 
 @operation(pipes=("S",))
 class GetSubBlockNumOp(_QueryOp):
-    """The number of Vector cores of a block."""
+    """Returns the number of Vector cores of a block."""
 
     name = "hivm.hir.get_sub_block_num"
     traits = traits_def(Pure())
@@ -112,14 +154,14 @@ class GetSubBlockNumOp(_QueryOp):
 
 @operation(pipes=("S",), side_effects=True)
 class GetSysCntOp(_QueryOp):
-    """The system counter, which changes between two reads."""
+    """Returns the system counter, which counts up as time passes."""
 
     name = "hivm.hir.get_sys_cnt"
 
 
 @operation(pipes=("S",), side_effects=True)
 class MultiBufferCounterOp(DialectOp):
-    """The number of the iteration of the enclosing loop, by which a loop selects one of several buffers."""
+    """Returns the number of the current iteration of the enclosing loop, which selects the slot of a multi-buffer."""
 
     name = "hivm.hir.multi_buffer_counter"
     counter = result_def(i64)
@@ -131,10 +173,10 @@ class MultiBufferCounterOp(DialectOp):
 
 SetMaskNormOp = define_op(
     TableOp, "hivm.hir.set_mask_norm",
-    "Makes the masks of vector instructions bit masks; it is at the entry of a kernel on 910B.",
+    "Selects the mode in which the masks of vector instructions are bit masks; kernels for 910B execute it at their start.",
     text="attr-dict", pipes=("S",), side_effects=True)
 InitDebugOp = define_op(
-    TableOp, "hivm.hir.init_debug", "Prepares debug output.", text="attr-dict", pipes=("S",), side_effects=True)
+    TableOp, "hivm.hir.init_debug", "Initialises debug output.", text="attr-dict", pipes=("S",), side_effects=True)
 FinishDebugOp = define_op(
     TableOp, "hivm.hir.finish_debug", "Flushes debug output.", text="attr-dict", pipes=("S",), side_effects=True)
 SetCtrlOp = define_op(
@@ -145,7 +187,10 @@ SetCtrlOp = define_op(
 
 @operation(pipes=("S",), side_effects=True)
 class SetAtomicOp(DialectOp):
-    """Makes the following stores combine their values with those in GM, by ``kind``; ``none`` ends that."""
+    """Makes the following stores combine their values with those in GM by the operation ``kind``.
+
+    The kind ``none`` makes the following stores replace the values again.
+    """
 
     name = "hivm.hir.set_atomic"
     kind = prop_def(AtomicKindAttr)
@@ -153,12 +198,20 @@ class SetAtomicOp(DialectOp):
     assembly_format = "`kind` `=` $kind `[` `type` `=` $type `]` attr-dict"
 
     def __init__(self, kind: str, type_: Attribute) -> None:
-        """Makes the op; ``type_`` is the element type of the stores."""
+        """Builds the op.
+
+        Args:
+            kind: the word of an ``AtomicKindAttr``, such as ``add``, ``max`` or ``none``.
+            type_: the element type of the stores.
+        """
         IRDLOperation.__init__(self, properties={"kind": AtomicKindAttr(kind), "type": type_})
 
 
 def follows_atomic_setting(op: Operation) -> bool:
-    """Whether a ``set_atomic`` that precedes an op in the text makes its stores combine with the values in GM."""
+    """Whether the last ``set_atomic`` before an op in the text has a kind other than ``none``.
+
+    The stores of the op then combine their values with those in GM.
+    """
     position: Operation | None = op
     while position is not None:
         previous = position.prev_op
@@ -187,8 +240,8 @@ def _last_setting(op: Operation) -> SetAtomicOp | None:
     return None
 
 
-def _verify_gm_address(op: Any) -> None:
-    """Rule: the address is a pointer into GM."""
+def _verify_gm_address(op: TableOp) -> None:
+    """Verifies that the address is a pointer into GM, an ``!llvm.ptr<1>``."""
     from xdsl.dialects.llvm import LLVMPointerType  # loads a large dialect, which few kernels need
 
     type_ = op.addr.type
@@ -206,7 +259,11 @@ LoadScalarOp = define_op(
 
 @operation(pipes=("S",), untouched=("ptr",), side_effects=True)
 class DCCIOp(DialectOp):
-    """Cleans and invalidates lines of the data cache."""
+    """Writes one dirty line of the scalar unit's data cache, or all dirty lines, back to memory, and invalidates these lines.
+
+    With the mode ``single_cache_line`` this is the line that contains the address ``ptr``; with ``all_cache_lines`` it is
+    every line.
+    """
 
     name = "hivm.hir.dcci"
     mode = prop_def(DCCIModeAttr)
@@ -215,7 +272,13 @@ class DCCIOp(DialectOp):
     assembly_format = "attr-dict `(` $mode `,` $dataCacheKind (`,` $ptr^ `:` type($ptr))? `)`"
 
     def __init__(self, mode: str, kind: str, memory: Operand | None = None) -> None:
-        """Makes the op: ``single_cache_line`` or ``all_cache_lines`` of ``all``, ``ub``, ``out`` or ``atomic``."""
+        """Builds the op.
+
+        Args:
+            mode: ``single_cache_line`` or ``all_cache_lines``.
+            kind: the data cache: ``all``, ``ub``, ``out`` or ``atomic``.
+            memory: the buffer whose cache line is written back, for a single line.
+        """
         IRDLOperation.__init__(self, operands=[memory], properties={
             "mode": DCCIModeAttr(mode), "dataCacheKind": DataCacheKindAttr(kind)})
 
@@ -234,7 +297,7 @@ class SetFftsBaseAddrOp(DialectOp):
 
 @operation()
 class PointerCastOp(DialectOp):
-    """A buffer at a byte address of its memory; several addresses are the slots of a multi-buffer."""
+    """Returns the buffer at a byte address of a memory; several addresses are the slots of a multi-buffer."""
 
     name = "hivm.hir.pointer_cast"
     addrs = var_operand_def(i64)
@@ -245,7 +308,13 @@ class PointerCastOp(DialectOp):
     assembly_format = "`(` $addrs `)` (`[` $dynamicSizes^ `]`)? attr-dict `:` type($result)"
 
     def __init__(self, addresses: Sequence[Operand], type_: MemRefType, dynamic_sizes: Sequence[Operand] = ()) -> None:
-        """Makes the buffer; addresses are i64 values, ``dynamic_sizes`` one index value per dynamic axis."""
+        """Builds the op.
+
+        Args:
+            addresses: the byte address of the buffer, or of each slot of a multi-buffer, as i64 values.
+            type_: the type of the buffer, which states its memory.
+            dynamic_sizes: one index value per dynamic axis.
+        """
         IRDLOperation.__init__(self, operands=[list(addresses), list(dynamic_sizes)], result_types=[type_])
 
     def verify_(self) -> None:
@@ -259,7 +328,7 @@ class PointerCastOp(DialectOp):
 
 @operation()
 class BitcastOp(DialectOp):
-    """The same bits as another element type."""
+    """Reinterprets the bits of a value as another element type; the shape stays the same."""
 
     name = "hivm.hir.bitcast"
     src = operand_def()
@@ -283,7 +352,7 @@ class BitcastOp(DialectOp):
 
 @irdl_custom_directive
 class OutputShape(CustomDirective):
-    """The clause ``output_shape [8, %n]``, which v1.0.0 does not have."""
+    """Parses and prints the clause ``output_shape [8, %n]``, which the syntax of v1.0.0 does not have."""
 
     dynamic: VariadicOperandVariable
     static: AttributeVariable
@@ -323,14 +392,14 @@ class _LayoutOp(TableOp):
     """Base of ``convert_layout``, which v1.0.0 writes without a shape."""
 
     def complete_parsed(self) -> None:
-        """Takes the shape from the result's type where the text states none."""
+        """Sets the output shape from the result's type if the text does not state the shape."""
         type_ = self.result.type
         if not axes(self, "static_output_shape") and isinstance(type_, (MemRefType, TensorType)) and type_.has_static_shape():
             self.properties["static_output_shape"] = integers(type_.get_shape())
 
 
-def _verify_layout(op: Any) -> None:
-    """Rule: the element type stays, and each dynamic size has a value."""
+def _verify_layout(op: TableOp) -> None:
+    """Verifies that source and result have the same element type, and that each dynamic size has an operand."""
     if element_type(op.source.type) != element_type(op.result.type):
         fail("requires the same element type for all operands and results")
     dynamic = axes(op, "static_output_shape").count(DYNAMIC_INDEX)
@@ -339,7 +408,8 @@ def _verify_layout(op: Any) -> None:
 
 
 ConvertLayoutOp = define_op(
-    _LayoutOp, "hivm.hir.convert_layout", "The same data in another layout; ``output_shape`` are the sizes that are values.",
+    _LayoutOp, "hivm.hir.convert_layout",
+    "Returns the data of a buffer in another layout; ``output_shape`` gives the dynamic sizes.",
     operands={"source": TENSOR_OR_MEMREF, "output_shape*": IndexType()}, results={"result": TENSOR_OR_MEMREF},
     properties={"srcLayout": DataLayoutAttr, "dstLayout": DataLayoutAttr, "static_output_shape": I64_ARRAY},
     members={"traits": traits_def(Pure()), "custom_directives": (OutputShape,)},
@@ -362,11 +432,11 @@ class DebugOp(DialectOp):
     assembly_format = "attr-dict $arg `:` type($arg)"
 
     def __init__(self, value: Operand, *, kind: str = "print", prefix: str = "", hexadecimal: bool = False,
-                 core: str | None = None, space: str | None = None) -> None:
-        """Makes the op.
+                 core: CoreType | None = None, space: Space | None = None) -> None:
+        """Builds the op.
 
         Args:
-            value: scalar, tensor or buffer.
+            value: the scalar, tensor or buffer.
             kind: ``print`` or ``assert``.
             prefix: the text before the value.
             hexadecimal: whether integers are printed in hexadecimal.
@@ -378,8 +448,8 @@ class DebugOp(DialectOp):
             "tcoretype": None if core is None else CoreTypeAttr(core),
             "memscope": None if space is None else AddressSpaceAttr(space)})
 
-    def core(self) -> str:
-        """The stated core, else the core that has the value's memory; ``either`` for scalars and for GM."""
+    def core(self) -> OpCore:
+        """Returns the core that the op states, or else the core that owns the value's memory; ``either`` for scalars and GM."""
         if self.tcoretype is not None and self.tcoretype.data in ("CUBE", "VECTOR"):
             return "AIC" if self.tcoretype.data == "CUBE" else "AIV"
         space = space_of(self.arg.type)

@@ -1,8 +1,6 @@
-"""Memory ops of the 950's SIMT vector unit: accesses by an index per element, by strides, or by rows of a table."""
+"""Memory ops of the SIMT vector unit of the 950: accesses to GM by an index per element, by strides, or by rows of a table."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
@@ -48,8 +46,8 @@ class _IndexedStoreOp(TableOp):
 # -- rules ---------------------------------------------------------------------------------------------------------------
 
 
-def _verify_indices(op: Any) -> None:
-    """Rule: indices are integers of 32 or 64 bits, and masks are of i1."""
+def _verify_indices(op: TableOp) -> None:
+    """Verifies that the indices are integers of 32 or 64 bits, and that the mask has element type i1."""
     if element_type(op.indices.type) not in INT.types:
         fail(f"operand 'indices' must be ranked tensor of {INT.text} values, but got '{op.indices.type}'")
     if op.mask is not None and element_type(op.mask.type) != i1:
@@ -59,7 +57,7 @@ def _verify_indices(op: Any) -> None:
 def _strided(local: str) -> Rule:
     """Returns the rule of an op with a stride and a number of elements for each axis of its on-chip operand ``local``."""
 
-    def check(op: Any) -> None:
+    def check(op: TableOp) -> None:
         value: SSAValue = getattr(op, local)
         rank = len(shape_of(value))
         if not 1 <= rank <= MAX_STRIDED_RANK:
@@ -75,16 +73,16 @@ def _strided(local: str) -> Rule:
     return check
 
 
-def _verify_padding(op: Any) -> None:
-    """Rule: a strided load pads with a value of the element type, and its result is the destination."""
+def _verify_padding(op: TableOp) -> None:
+    """Verifies that ``other`` of a strided load has the element type of the source, and the result the destination's type."""
     if op.other.type != element_type(op.src.type):
         fail("other must have the same element type as src")
     if op.result is not None and op.result.type != op.dst.type:
         fail("result must have the same type as dst")
 
 
-def _verify_rows(op: Any) -> None:
-    """Rule: an index selects a row, so the destination has one axis more than the indices."""
+def _verify_rows(op: TableOp) -> None:
+    """Verifies the ranks of an embedding gather: the indices select rows, so the destination must have one axis more."""
     index_rank, rank = len(shape_of(op.index)), len(shape_of(op.dst))
     if index_rank not in (1, 2):
         fail("idx of hivm::EmbeddingGatherOp must be of rank [1, 2]!")
@@ -110,7 +108,7 @@ _LOAD, _STORE = "hivm::IndirectLoadOp", "hivm::IndirectStoreOp"
 
 GatherLoadOp = define_op(
     StructuredTableOp, "hivm.hir.gather_load",
-    "Loads the elements of GM that a tensor of indices selects; ``other`` is the value where the mask is not set.",
+    "Loads the elements of GM that a tensor of indices selects; elements whose mask is not set get the value in ``other``.",
     operands={"base": MEMREF, "indices": TENSOR, "burst_len": INT, "mask?": TENSOR, "other?": TENSOR, "dst": TENSOR_OR_MEMREF},
     results={"result?": TENSOR}, same_sizes=True,
     properties={"cache?": CacheModifierAttr, "evict?": EvictionPolicyAttr, "isVolatile?": BOOL},
@@ -121,7 +119,7 @@ GatherLoadOp = define_op(
            destination_style))
 
 ScatterStoreOp = define_op(
-    _ScatterOp, "hivm.hir.scatter_store", "Stores elements to the places of GM that a tensor of indices selects.",
+    _ScatterOp, "hivm.hir.scatter_store", "Stores elements to the positions of GM that a tensor of indices selects.",
     operands={"indices": TENSOR, "data": TENSOR, "burst_len": INT, "mask?": TENSOR, "base": TENSOR_OR_MEMREF},
     results={"result?": TENSOR}, properties={"cache?": CacheModifierAttr, "evict?": EvictionPolicyAttr},
     text=group("ins", "indices", "data", "burst_len", "mask?") + " " + group("outs", "base") + _RESULT,
@@ -165,7 +163,7 @@ StrideStoreOp = define_op(
 
 IndirectLoadOp = define_op(
     StructuredTableOp, "hivm.hir.indirect_load",
-    "Loads the elements of GM at the offsets in a buffer; ``other`` is the value where the mask is not set.",
+    "Loads the elements of GM at the offsets in a buffer; elements whose mask is not set get the value in ``other``.",
     operands={"src": MEMREF, "offsets": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "mask?": TENSOR_OR_MEMREF,
               "other?": TENSOR_OR_MEMREF},
     results={"result?": TENSOR_OR_MEMREF}, properties={"isVolatile": (BOOL, boolean(True))},
@@ -193,7 +191,8 @@ EmbeddingGatherOp = define_op(
 
 GatherTOp = define_op(
     StructuredTableOp, "hivm.hir.gatherT",
-    "Loads an element of GM for each element of the destination: an index replaces its coordinate on axis ``dim``.",
+    "Loads for each element of the destination the element of GM with the same coordinates, except that an index replaces the"
+    " coordinate on axis ``dim``.",
     operands={"src": MEMREF, "index": TENSOR_OR_MEMREF, "dst": TENSOR_OR_MEMREF, "bound": INT, "dim": INT, "src_stride*": INT,
               "index_shape*": INT, "offsets*": INT},
     results={"result?": TENSOR_OR_MEMREF}, same_sizes=True,
@@ -212,7 +211,7 @@ IndexPutOp = define_op(
 
 ScatterTOp = define_op(
     _IndexedStoreOp, "hivm.hir.scatterT",
-    "Stores each element to GM: an index replaces its coordinate on axis ``dim``.",
+    "Stores each element to GM at its own coordinates, except that an index replaces the coordinate on axis ``dim``.",
     operands={"dst": MEMREF, "value": TENSOR_OR_MEMREF, "index_tile": TENSOR_OR_MEMREF, "index_boundary": INT, "dim": INT,
               "dst_stride*": INT, "index_shape*": INT, "offsets*": INT},
     text=group("ins", "dst", "value", "index_tile", "index_boundary", "dim", "dst_stride*", "index_shape*", "offsets*")

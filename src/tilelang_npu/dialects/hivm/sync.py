@@ -1,13 +1,14 @@
 """Synchronisation: events between the pipes of a core, flags and barriers between cores, locks between blocks.
 
-One pipe sets an event after its earlier work, and another pipe waits for the event. A block flag does the same between a Cube
-core and its two Vector cores. Sets and waits pair by counting: the k-th wait takes the k-th set.
+One pipe sets an event when its earlier instructions are done, and another pipe waits for the event. A flag does the same
+between the Cube core and the Vector cores of a block. Sets and waits correspond by count: the k-th wait for an event or a flag
+waits for its k-th set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Literal
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -25,6 +26,8 @@ from xdsl.printer import Printer
 
 from tilelang_npu.dialects.hivm.attributes import event
 from tilelang_npu.dialects.hivm.enums import (
+    CORE_OF_TYPE,
+    CoreType,
     CoreTypeAttr,
     EventAttr,
     PipeAttr,
@@ -43,6 +46,7 @@ from tilelang_npu.dialects.ir.declaration import (
     writes_older_text,
 )
 from tilelang_npu.dialects.ir.destination_style import MEMREF
+from tilelang_npu.target.chip_data import CoreKind, OpCore, Pipe, PipeName
 
 __all__ = [
     "CUBE_PIPES", "VECTOR_PIPES", "AnchorOp", "CreateSyncBlockLockOp", "FreeLockVarOp", "PipeBarrierOp", "SetFlagOp",
@@ -50,16 +54,17 @@ __all__ = [
     "barrier_of_cores",
 ]
 
-CUBE_PIPES = frozenset({"M", "MTE1", "FIX"})
-VECTOR_PIPES = frozenset({"V", "MTE3"})
-"""The pipes that only a Cube core has, and those that only a Vector core has. MTE2 and S exist on both."""
-CORE_OF_MODE = {"BARRIER_CUBE": "AIC", "ALL_CUBE": "AIC", "BARRIER_VECTOR": "AIV", "ALL_VECTOR": "AIV",
-                "ALL_SUB_VECTOR": "AIV"}
+CUBE_PIPES: frozenset[PipeName] = frozenset({"M", "MTE1", "FIX"})
+VECTOR_PIPES: frozenset[PipeName] = frozenset({"V", "MTE3"})
+"""``CUBE_PIPES`` are the pipes that only a Cube core has, ``VECTOR_PIPES`` those that only a Vector core has. Both kinds of
+core have MTE2 and S."""
+CORE_OF_MODE: dict[str, CoreKind] = {"BARRIER_CUBE": "AIC", "ALL_CUBE": "AIC", "BARRIER_VECTOR": "AIV", "ALL_VECTOR": "AIV",
+                                     "ALL_SUB_VECTOR": "AIV"}
 INTRA_BLOCK = SyncBlockInstrModeAttr("INTRA_BLOCK_SYNCHRONIZATION")
 
 
-def core_of_pipes(pipes: Iterable[str]) -> str:
-    """The core that has all of these pipes: ``AIC``, ``AIV`` or ``either``."""
+def core_of_pipes(pipes: Iterable[PipeName]) -> OpCore:
+    """Returns the kind of core that has these pipes: ``AIC``, ``AIV``, or ``either`` if both have them."""
     named = set(pipes)
     if named & CUBE_PIPES:
         return "AIC"
@@ -68,7 +73,7 @@ def core_of_pipes(pipes: Iterable[str]) -> str:
 
 @irdl_custom_directive
 class EventID(CustomDirective):
-    """The clause of an event: ``<EVENT_ID0>``, or a value that holds the number."""
+    """Parses and prints the event of an op: ``<EVENT_ID0>``, or an SSA value that holds the event's number."""
 
     static: AttributeVariable
     dynamic: OptionalOperandVariable
@@ -90,7 +95,7 @@ class EventID(CustomDirective):
 
 @irdl_custom_directive
 class FlagID(CustomDirective):
-    """The clause of a flag: an integer literal, or a value that holds the number."""
+    """Parses and prints the flag of an op: an integer literal, or an SSA value that holds the flag's number."""
 
     static: AttributeVariable
     dynamic: OptionalOperandVariable
@@ -112,7 +117,7 @@ class FlagID(CustomDirective):
 
 @irdl_custom_directive
 class InstrMode(CustomDirective):
-    """The clause ``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; a stated default is printed too."""
+    """Parses and prints the clause ``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``."""
 
     mode: AttributeVariable
 
@@ -137,23 +142,30 @@ class _EventOp(DialectOp):
     custom_directives = (EventID,)
     assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
-    def __init__(self, set_pipe: str | PipeAttr, wait_pipe: str | PipeAttr, event_id: int | SSAValue | Operation) -> None:
-        """Makes the op; ``event_id`` is a number from 0 to 7 or an i64 value."""
+    def __init__(self, set_pipe: PipeName | PipeAttr, wait_pipe: PipeName | PipeAttr,
+                 event_id: int | SSAValue | Operation) -> None:
+        """Builds the op.
+
+        Args:
+            set_pipe: the pipe that sets the event.
+            wait_pipe: the pipe that waits for the event.
+            event_id: the event's number, from 0 to 7, or an i64 value that holds the number.
+        """
         properties: dict[str, Attribute] = {"set_pipe": PipeAttr.of(set_pipe), "wait_pipe": PipeAttr.of(wait_pipe)}
         if isinstance(event_id, int):
             properties["static_event_id"] = event(event_id)
         IRDLOperation.__init__(self, operands=[None if isinstance(event_id, int) else event_id], properties=properties)
 
-    def pipes(self) -> tuple[str, ...]:
-        """The pipe that sets the event and the pipe that waits for it."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns the pipe that sets the event and the pipe that waits for the event."""
         return self.set_pipe.short, self.wait_pipe.short
 
-    def core(self) -> str:
-        """The core that has both pipes, or ``either``."""
+    def core(self) -> OpCore:
+        """Returns the kind of core that has both pipes: ``AIC``, ``AIV``, or ``either`` if both kinds have them."""
         return core_of_pipes(self.pipes())
 
     def event_id(self) -> int | SSAValue:
-        """The event's number, or the value that holds it."""
+        """Returns the event's number, or the SSA value that holds the number."""
         return self.operands[0] if self.static_event_id is None else self.static_event_id.value
 
     def verify_(self) -> None:
@@ -169,35 +181,35 @@ def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str)
 
 @operation(side_effects=True)
 class SetFlagOp(_EventOp):
-    """Sets an event from one pipe to another pipe of the same core, once the first pipe has done its earlier work."""
+    """Sets an event for ``wait_pipe`` once ``set_pipe``, a pipe of the same core, has completed its earlier instructions."""
 
     name = "hivm.hir.set_flag"
 
 
 @operation(side_effects=True)
 class WaitFlagOp(_EventOp):
-    """Stalls a pipe until an event from another pipe of the same core is set."""
+    """Stalls ``wait_pipe`` until ``set_pipe``, a pipe of the same core, has set the event."""
 
     name = "hivm.hir.wait_flag"
 
 
 @operation(side_effects=True)
 class PipeBarrierOp(DialectOp):
-    """Stalls a pipe (or, with ALL, every pipe of the core) until its earlier work is done."""
+    """Stalls a pipe until its earlier instructions are complete; with ``ALL``, stalls all pipes of the core."""
 
     name = "hivm.hir.pipe_barrier"
     pipe = prop_def(PipeAttr)
     assembly_format = "`[` $pipe `]` attr-dict"
 
-    def __init__(self, pipe: str | PipeAttr) -> None:
+    def __init__(self, pipe: PipeName | PipeAttr) -> None:
         IRDLOperation.__init__(self, properties={"pipe": PipeAttr.of(pipe)})
 
-    def pipes(self) -> tuple[str, ...]:
-        """The pipe that is stalled; ``ALL`` for every pipe."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns the pipe that is stalled; ``ALL`` stands for all pipes."""
         return (self.pipe.short,)
 
-    def core(self) -> str:
-        """The core that has the pipe, or ``either``."""
+    def core(self) -> OpCore:
+        """Returns the kind of core that has the pipe: ``AIC``, ``AIV``, or ``either`` if both kinds have it."""
         return core_of_pipes(self.pipes())
 
 
@@ -220,17 +232,27 @@ class SyncBlockOp(DialectOp):
     )
 
     def __init__(self, mode: str | SyncBlockModeAttr, *, flag: int | IntegerAttr | None = None,
-                 ffts: SSAValue | Operation | None = None, tcube_pipe: str | None = None, cube_pipe: str | None = None,
-                 tvector_pipe: str | None = None, vector_pipe: str | None = None) -> None:
-        """Makes the barrier; ``flag`` is the number of the flag it uses, the pipes are short names."""
+                 ffts: SSAValue | Operation | None = None, tcube_pipe: Pipe | None = None, cube_pipe: Pipe | None = None,
+                 tvector_pipe: Pipe | None = None, vector_pipe: Pipe | None = None) -> None:
+        """Builds the op.
+
+        Args:
+            mode: the cores that take part in the barrier, such as ``ALL_CUBE``, ``ALL_VECTOR`` or ``ALL``.
+            flag: the number of the flag that implements the barrier.
+            ffts: the base address of the flags.
+            tcube_pipe: the pipe of each Cube core whose earlier instructions must be complete.
+            cube_pipe: the pipe of each Cube core that waits.
+            tvector_pipe: the pipe of each Vector core whose earlier instructions must be complete.
+            vector_pipe: the pipe of each Vector core that waits.
+        """
         named = {"tcube_pipe": tcube_pipe, "cube_pipe": cube_pipe, "tvector_pipe": tvector_pipe, "vector_pipe": vector_pipe}
         properties: dict[str, Attribute | None] = {name: None if p is None else PipeAttr.of(p) for name, p in named.items()}
         properties["sync_block_mode"] = SyncBlockModeAttr.of(mode)
         properties["flag_id"] = IntegerAttr(flag, i64) if isinstance(flag, int) else flag
         IRDLOperation.__init__(self, operands=[ffts], properties=properties)
 
-    def core(self) -> str:
-        """The kind of core that takes part in the barrier."""
+    def core(self) -> OpCore:
+        """Returns the kind of core that takes part in the barrier: ``AIC``, ``AIV``, or ``either`` for both kinds."""
         return CORE_OF_MODE.get(self.sync_block_mode.data, "either")
 
     def verify_(self) -> None:
@@ -253,19 +275,22 @@ class SyncBlockOp(DialectOp):
             if name in self.properties:
                 fail(f"{name} should not be defined!")
 
-    def _require(self, name: str, pipes: frozenset[str], message: str) -> None:
+    def _require(self, name: str, pipes: frozenset[PipeName], message: str) -> None:
         if name not in self.properties:
             fail(f"{name} should be defined!")
         self._match(name, pipes, message)
 
-    def _match(self, name: str, pipes: frozenset[str], message: str) -> None:
+    def _match(self, name: str, pipes: frozenset[PipeName], message: str) -> None:
         pipe = self.properties.get(name)
         if isinstance(pipe, PipeAttr) and pipe.short in (CUBE_PIPES | VECTOR_PIPES) - pipes:
             fail(message)
 
 
-def barrier_of_cores(core: str | None) -> SyncBlockOp:
-    """The barrier of all cores, or of the cores of one kind (``cube`` or ``vector``), that waits for all their earlier work."""
+def barrier_of_cores(core: Literal["cube", "vector"] | None) -> SyncBlockOp:
+    """Returns a barrier at which cores wait until the earlier work of all of them is complete.
+
+    ``core`` is ``cube`` or ``vector`` for a barrier of the cores of one kind, and None for a barrier of all cores.
+    """
     if core == "cube":
         return SyncBlockOp("ALL_CUBE", tcube_pipe="FIX", cube_pipe="S")
     if core == "vector":
@@ -285,29 +310,30 @@ class _BlockFlagOp(DialectOp):
     custom_directives = (FlagID, InstrMode)
 
     def flag_id(self) -> int | SSAValue:
-        """The flag's number, or the value that holds it."""
+        """Returns the flag's number, or the SSA value that holds the number."""
         static = self.properties.get("static_flag_id")
         return static.value.data if isinstance(static, IntegerAttr) else self.operands[0]
 
-    def pipes(self) -> tuple[str, ...]:
-        """The pipe that produces and the pipe that consumes."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns the pipe whose work the flag signals and the pipe that waits for the flag."""
         return self.tpipe.short, self.pipe.short
 
     def is_within_block(self) -> bool:
         """Whether the flag synchronises the Cube core and the Vector cores of one block."""
         return self.tsync_instr_mode == INTRA_BLOCK
 
-    def core(self) -> str:
-        """The core that executes the op."""
-        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(self.tcore_type.data, "either")
+    def core(self) -> OpCore:
+        """Returns the kind of core that executes the op: ``AIC``, ``AIV`` or ``either``."""
+        return CORE_OF_TYPE.get(self.tcore_type.short, "either")
 
     def verify_(self) -> None:
         _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
                      "Flag ID is needed!")
 
 
-def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
-                flag: int | SSAValue | Operation, mode: str | None) -> tuple[Any, dict[str, Attribute | None]]:
+def _block_flag(core: CoreType | CoreTypeAttr, producer: PipeName | PipeAttr, consumer: PipeName | PipeAttr,
+                flag: int | SSAValue | Operation,
+                mode: str | None) -> tuple[SSAValue | Operation | None, dict[str, Attribute | None]]:
     properties: dict[str, Attribute | None] = {
         "tcore_type": CoreTypeAttr.of(core), "tpipe": PipeAttr.of(producer), "pipe": PipeAttr.of(consumer),
         "static_flag_id": IntegerAttr(flag, i64) if isinstance(flag, int) else None,
@@ -317,7 +343,7 @@ def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: st
 
 @operation(side_effects=True)
 class SyncBlockSetOp(_BlockFlagOp):
-    """Sets a flag for the other cores of the block, once a pipe has done its earlier work."""
+    """Sets a flag for the other cores of the block, once a pipe of this core has completed its earlier instructions."""
 
     name = "hivm.hir.sync_block_set"
     # The order of the fields is the order of the operands: this one must be repeated to precede the next.
@@ -329,17 +355,17 @@ class SyncBlockSetOp(_BlockFlagOp):
         " (`ffts_base_addr` `=` $ffts_base_addr^)? custom<InstrMode>($tsync_instr_mode)"
     )
 
-    def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
+    def __init__(self, core: CoreType | CoreTypeAttr, producer: PipeName | PipeAttr, consumer: PipeName | PipeAttr,
                  flag: int | SSAValue | Operation, *, ffts: SSAValue | Operation | None = None,
                  mode: str | None = None) -> None:
-        """Makes the op.
+        """Builds the op.
 
         Args:
-            core: ``CUBE`` or ``VECTOR``, the core that executes it.
-            producer: the pipe whose earlier work the flag waits for.
-            consumer: the pipe that waits on the other side.
-            flag: the number of the flag, 0 to 15, or an i64 value.
-            ffts: base address of the flags; the toolchain needs it before lowering.
+            core: the core that executes the op: ``CUBE`` or ``VECTOR``.
+            producer: the pipe of this core whose earlier instructions must be complete before the flag is set.
+            consumer: the pipe of the other cores that waits for the flag.
+            flag: the number of the flag, from 0 to 15, or an i64 value that holds the number.
+            ffts: the base address of the flags; the toolchain requires it before lowering.
             mode: ``INTRA_BLOCK_SYNCHRONIZATION`` (default), ``INTER_BLOCK_...`` or ``INTER_SUBBLOCK_...``.
         """
         dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
@@ -356,9 +382,17 @@ class SyncBlockWaitOp(_BlockFlagOp):
         " custom<InstrMode>($tsync_instr_mode)"
     )
 
-    def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
+    def __init__(self, core: CoreType | CoreTypeAttr, producer: PipeName | PipeAttr, consumer: PipeName | PipeAttr,
                  flag: int | SSAValue | Operation, *, mode: str | None = None) -> None:
-        """Makes the op; see :class:`SyncBlockSetOp`. ``core`` is the core that waits."""
+        """Builds the op.
+
+        Args:
+            core: the core that executes the op, and waits: ``CUBE`` or ``VECTOR``.
+            producer: the pipe of the other core whose work the flag signals.
+            consumer: the pipe of this core that waits for the flag.
+            flag: the number of the flag, from 0 to 15, or an i64 value that holds the number.
+            mode: ``INTRA_BLOCK_SYNCHRONIZATION`` (default), ``INTER_BLOCK_...`` or ``INTER_SUBBLOCK_...``.
+        """
         dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
         IRDLOperation.__init__(self, operands=[dynamic], properties=properties)
 
@@ -366,14 +400,14 @@ class SyncBlockWaitOp(_BlockFlagOp):
 # -- locks and anchors, which no pass builds -----------------------------------------------------------------------------
 
 
-def _verify_lock_memory(op: Any) -> None:
-    """Rule: the memory of a lock has a static shape."""
+def _verify_lock_memory(op: TableOp) -> None:
+    """Verifies that the memory of a lock has a static shape."""
     if not op.memref.type.has_static_shape():
         fail("'create_sync_block_lock' op should only support static shape")
 
 
-def _verify_lock(op: Any) -> None:
-    """Rule: a lock is a one-dimensional memref of i64."""
+def _verify_lock(op: TableOp) -> None:
+    """Verifies that a lock is a one-dimensional memref of i64."""
     type_ = op.lock_var.type
     if not (isinstance(type_, MemRefType) and type_.get_num_dims() == 1 and type_.element_type == IntegerType(64)):
         fail(f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'")
@@ -388,15 +422,16 @@ def _lock_op(mnemonic: str, doc: str) -> type[TableOp]:
 
 CreateSyncBlockLockOp = define_op(
     TableOp, "hivm.hir.create_sync_block_lock",
-    "The memory of a lock that lets blocks enter a region in order; ``lockArg`` is the kernel argument that holds the locks.",
+    "Returns the memory of a lock with which the blocks execute a region one after the other, in order; ``lockArg`` is the"
+    " kernel argument that holds the locks.",
     operands={"lockArg?": MEMREF}, results={"memref": MEMREF},
     text="(`from` $lockArg^)? attr-dict `:` (`from` type($lockArg)^ `to`)? type($memref)",
     untouched=("lockArg",), side_effects=True, rules=(_verify_lock_memory,))
-SyncBlockLockOp = _lock_op("sync_block_lock", "Waits until it is the turn of this block.")
-SyncBlockUnlockOp = _lock_op("sync_block_unlock", "Passes the turn to the next block.")
-FreeLockVarOp = _lock_op("free_lock_var", "Passes the turn on where control flow may have skipped the unlock.")
+SyncBlockLockOp = _lock_op("sync_block_lock", "Acquires a lock: waits until the preceding block has released it.")
+SyncBlockUnlockOp = _lock_op("sync_block_unlock", "Releases a lock, so that the next block can acquire it.")
+FreeLockVarOp = _lock_op("free_lock_var", "Releases a lock if control flow may have skipped its ``sync_block_unlock``.")
 AnchorOp = define_op(
-    TableOp, "hivm.hir.anchor", "A numbered position in the program, which later passes can find again.",
+    TableOp, "hivm.hir.anchor", "Marks a position in the program by a number, so that later passes can find the position.",
     properties={"id": NUMBER, "tcore_type?": CoreTypeAttr}, text="attr-dict", side_effects=True)
 
 OPERATIONS: tuple[type[DialectOp], ...] = (

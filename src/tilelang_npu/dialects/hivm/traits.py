@@ -1,12 +1,12 @@
-"""The traits of AscendNPU-IR's ODS that several HIVM ops have, as rules with the toolchain's messages.
+"""Verification rules that several HIVM ops share: the traits of AscendNPU-IR's ODS, with the toolchain's messages.
 
-An op lists its rules, and they are checked in the order of the list.
+A rule is a function that raises VerifyException. An op lists its rules, and its verifier calls them in the order of the list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Protocol
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, MemRefType, ShapedType, f8E4M3FN, f8E5M2, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -42,32 +42,32 @@ def compatible(sizes: Iterable[int]) -> bool:
 
 
 def same_shape(*types: ShapedType) -> bool:
-    """Whether all types have one rank, and equal sizes wherever the sizes are static."""
+    """Whether all types have the same rank, and on each axis all static sizes are equal."""
     shapes = [type_.get_shape() for type_ in types]
     return len({len(shape) for shape in shapes}) <= 1 and all(compatible(sizes) for sizes in zip(*shapes, strict=True))
 
 
 def shaped_types(values: Iterable[SSAValue]) -> list[ShapedType]:
-    """The types of those values that have a shape."""
+    """Returns the types of the values, without the types that have no shape."""
     return [value.type for value in values if isinstance(value.type, ShapedType)]
 
 
 def same_rank(op: StructuredOp) -> None:
-    """Rule: all shaped inputs, destinations and results have one rank; the temporary buffer may have another."""
+    """Verifies that all inputs, destinations and results that have a shape have the same rank, unlike the temporary buffer."""
     ranks = {t.get_num_dims() for t in shaped_types((*op.ins(), *op.outs(), *op.results))}
     if len(ranks) > 1:
         fail("operands must have same rank")
 
 
 def same_element_type(op: DialectOp) -> None:
-    """Rule: all operands, including the temporary buffer, have one element type."""
+    """Verifies that all operands, including the temporary buffer, have the same element type."""
     types = [element_type(operand.type) for operand in op.operands]
     if any(t != types[0] for t in types[1:]):
         fail("requires the same element type for all operands")
 
 
 def element_types(indices: Sequence[int], allowed: Sequence[DType]) -> Rule:
-    """Returns the rule that the operands at these positions have one of the allowed element types."""
+    """Returns a rule which verifies that each operand at these positions has one of the allowed element types."""
     types = frozenset(mlir_type(element) for element in allowed)
     positions = " and ".join(map(str, indices))
     message = f"failed to verify that operand at idx {positions} should have element type {' or '.join(map(_summary, allowed))}"
@@ -82,7 +82,7 @@ def element_types(indices: Sequence[int], allowed: Sequence[DType]) -> Rule:
 
 
 def vector_only(index: int) -> Rule:
-    """Returns the rule that the operand at a position is not a scalar."""
+    """Returns a rule which verifies that the operand at a position exists and is not a scalar."""
 
     def check(op: Operation) -> None:
         if index >= len(op.operands):
@@ -94,10 +94,13 @@ def vector_only(index: int) -> Rule:
 
 
 def equal_element_types(first: str, second: str, message: str = "") -> Rule:
-    """Returns the rule that two operands have one element type; it holds where an optional operand is absent."""
+    """Returns a rule which verifies that two operands have the same element type, unless one of them is absent.
+
+    ``first`` and ``second`` are the names of the operands; ``message`` replaces the default error message.
+    """
     message = message or f"failed to verify that all of {{{first}, {second}}} have same element type"
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         one, other = getattr(op, first), getattr(op, second)
         if one is not None and other is not None and element_type(one.type) != element_type(other.type):
             fail(message)
@@ -106,10 +109,13 @@ def equal_element_types(first: str, second: str, message: str = "") -> Rule:
 
 
 def equal_shapes(first: str, second: str, message: str = "") -> Rule:
-    """Returns the rule that two operands have exactly one shape; it holds where an optional operand is absent."""
+    """Returns a rule which verifies that two operands have exactly the same shape, unless one of them is absent.
+
+    ``first`` and ``second`` are the names of the operands; ``message`` replaces the default error message.
+    """
     message = message or f"failed to verify that all of {{{first}, {second}}} have same shape"
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         one, other = getattr(op, first), getattr(op, second)
         if one is not None and other is not None and shape_of(one) != shape_of(other):
             fail(message)
@@ -118,30 +124,31 @@ def equal_shapes(first: str, second: str, message: str = "") -> Rule:
 
 
 def axes(op: Operation, name: str) -> tuple[int, ...]:
-    """The axes that a property of the op lists; empty where the op does not have the property."""
+    """Returns the integers in the property ``name`` of an op; empty if the op does not have the property."""
     array = op.properties.get(name)
     return integers_in(array) if isinstance(array, DenseArrayBase) else ()
 
 
 def no_broadcast_with_transpose(op: StructuredOp) -> None:
-    """Rule: an op that broadcasts its inputs does not also transpose them."""
+    """Verifies that an op does not both broadcast and transpose its inputs."""
     permutation = axes(op, "transpose")
     if axes(op, "broadcast") and any(axis != place for place, axis in enumerate(permutation)):
         fail("Broadcast OTF and Transpose OTF cannot be enabled at the same time")
 
 
 def nary(count: int, *, inline_broadcast: bool, temp_is_input: bool = False) -> Rule:
-    """Returns the rule of an elementwise op.
+    """Returns a rule which verifies the operands of an elementwise op.
 
-    The op has ``count`` inputs, and on memrefs all shapes agree unless the op broadcasts or transposes its inputs.
+    The op must have ``count`` inputs and at least one destination. On memrefs all shapes must be equal, unless the op
+    broadcasts or transposes its inputs.
 
     Args:
-        count: number of inputs.
+        count: the number of inputs.
         inline_broadcast: whether the op can broadcast its inputs.
         temp_is_input: whether the toolchain counts the temporary buffer as an input.
     """
 
-    def check(op: Any) -> None:
+    def check(op: StructuredOp) -> None:
         found = len(op.ins()) + (1 if temp_is_input and getattr(op, "temp_buffer", None) is not None else 0)
         if found != count:
             fail(f"elementwise op expected {count} inputs, but found {found}")
@@ -159,7 +166,10 @@ def nary(count: int, *, inline_broadcast: bool, temp_is_input: bool = False) -> 
 
 
 def broadcastable(op: StructuredOp) -> None:
-    """Rule: ``broadcast`` lists axes of the destination, along which each input has size 1 or the destination's size."""
+    """Verifies the axes in ``broadcast``: each must be an axis of the destination.
+
+    Along these axes each input must have size 1 or the destination's size, along all other axes the destination's size.
+    """
     listed = axes(op, "broadcast")
     if not listed or op.on_tensors():
         return
@@ -177,7 +187,10 @@ def broadcastable(op: StructuredOp) -> None:
 
 
 def transposable(op: StructuredOp) -> None:
-    """Rule: ``transpose`` is a permutation that keeps the last axis, and the shapes agree under it."""
+    """Verifies that ``transpose`` is a permutation that keeps the last axis in place.
+
+    The permuted shape of each input must be the destination's shape.
+    """
     permutation = axes(op, "transpose")
     if not permutation or op.on_tensors():
         return
@@ -199,16 +212,26 @@ def _single_output_shape(op: StructuredOp, trait: str) -> tuple[int, ...]:
     return shape_of(outs[0])
 
 
-def reject_fp8_before_950(op: Operation, type_: Attribute) -> None:
-    """Rejects fp8 data where the module names a target whose vector unit is not register-based."""
-    if element_type(type_) in FP8:
-        target = hacc.target_of(op)
-        if target and not hacc.is_register_based(target):
-            fail("Current hardware doesn't support fp8 type")
+def reject_unknown_fp8(op: Operation, type_: Attribute) -> None:
+    """Verifies that ``type_`` does not have fp8 elements which the chip that the module names does not support.
+
+    Raises:
+        VerifyException: the module names a chip without this fp8 type.
+    """
+    element = element_type(type_)
+    if element in FP8 and hacc.target_of(op) and str(element) not in hacc.features_of(op).element_types:
+        fail("Current hardware doesn't support fp8 type")
 
 
-def temp_buffer_rank_one(op: Any) -> None:
-    """Rule: the temporary buffer is one-dimensional."""
+class _WithTemporary(Protocol):
+    """An op with a temporary buffer."""
+
+    @property
+    def temp_buffer(self) -> SSAValue | None: ...
+
+
+def temp_buffer_rank_one(op: _WithTemporary) -> None:
+    """Verifies that the temporary buffer, if there is one, has one dimension."""
     buffer = op.temp_buffer
     if buffer is not None and isinstance(buffer.type, MemRefType) and buffer.type.get_num_dims() != 1:
         fail("temp_buffer'rank should be one")

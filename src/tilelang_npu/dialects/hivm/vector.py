@@ -1,6 +1,6 @@
 """Vector ops that change the shape or the order of data: broadcast, reduce, transpose, scan, sort, pad, gather, interleave.
 
-All run on PIPE_V of the Vector core, except a broadcast into L1, which MTE2 of the Cube core executes.
+PIPE_V of the Vector core executes all of them, except a broadcast into L1, which PIPE_MTE2 of the Cube core executes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tilelang_npu.dialects.hivm.traits import (
     axes,
     compatible,
     element_types,
-    reject_fp8_before_950,
+    reject_unknown_fp8,
     same_element_type,
     same_rank,
     same_shape,
@@ -51,6 +51,7 @@ from tilelang_npu.dialects.ir.destination_style import (
     shape_of,
 )
 from tilelang_npu.dialects.ir.mlir_dtypes import dtypes, element_type
+from tilelang_npu.target.chip_data import OpCore, PipeName
 
 __all__ = [
     "WITH_INDEX", "VArangeOp", "VBrcOp", "VConcatOp", "VCummaxOp", "VCumminOp", "VCumprodOp", "VCumsumOp", "VDeinterleaveOp",
@@ -72,7 +73,7 @@ INS_OUTS = f"attr-dict {group('ins', 'src')} {group('outs', 'dst')}"
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, element_types((0,), EVERY)))
 class VBrcOp(StructuredOp):
-    """Fills a buffer with a scalar, or repeats a buffer along axes where it has size 1."""
+    """Fills a buffer with a scalar, or repeats a source buffer along the axes on which the source has size 1."""
 
     name = "hivm.hir.vbrc"
     src = operand_def()
@@ -83,20 +84,20 @@ class VBrcOp(StructuredOp):
     assembly_format = INS_OUTS + TEMP + " (`broadcast_dims` `=` $broadcast_dims^)?" + RESULT
 
     def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int] = (), temp_buffer: Operand | None = None) -> None:
-        """Makes the op; ``dims`` are the axes to repeat along, empty for a scalar source."""
+        """Builds the op; ``dims`` are the axes to repeat along and must be empty for a scalar source."""
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"broadcast_dims": integers(dims)})
 
-    def pipes(self) -> tuple[str, ...]:
-        """MTE2 for a destination in L1, else V."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns ``MTE2`` for a destination in L1, else ``V``."""
         return ("MTE2",) if space_of(self.dst.type) == "cbuf" else ("V",)
 
-    def core(self) -> str:
-        """``AIC`` for a destination in L1, else ``AIV``."""
+    def core(self) -> OpCore:
+        """Returns ``AIC`` for a destination in L1, else ``AIV``."""
         return "AIC" if space_of(self.dst.type) == "cbuf" else "AIV"
 
     def verify_(self) -> None:
-        reject_fp8_before_950(self, self.src.type)
+        reject_unknown_fp8(self, self.src.type)
         temp_buffer_rank_one(self)
         dims = axes(self, "broadcast_dims")
         if not isinstance(self.src.type, ShapedType):
@@ -116,13 +117,13 @@ class VBrcOp(StructuredOp):
 
 
 WITH_INDEX = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
-"""Reductions that also give the index of the extreme element."""
+"""The reduction modes that also return the index of the largest or smallest element."""
 
 
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, element_types((0, 1), dtypes("i1", *INTEGERS, "f16", "f32"))), reads=("src", "indices"))
 class VReduceOp(StructuredOp):
-    """Reduces axes of a buffer to size 1 by a sum, a maximum or another operation; the rank stays."""
+    """Reduces axes of a buffer to size 1 by a sum, a maximum or another operation, without removing the axes."""
 
     name = "hivm.hir.vreduce"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -144,17 +145,18 @@ class VReduceOp(StructuredOp):
     def __init__(self, src: Operand, dst: Operand | Sequence[Operand], mode: str, *, dims: Sequence[int],
                  temp_buffer: Operand | None = None, indices: Operand | None = None, unsigned: bool = False,
                  tie_break_left: bool = True) -> None:
-        """Makes the op.
+        """Builds the op.
 
         Args:
             src: the buffer to reduce.
-            dst: the destination; a mode with index has two destinations, values and i32 indices.
-            mode: ``sum``, ``prod``, ``max``, ``min``, ``any``, ``all``, ``xori``, ``ori``, ``andi`` or a mode with index.
+            dst: the destination; a mode in ``WITH_INDEX`` has two destinations, values and i32 indices.
+            mode: ``sum``, ``prod``, ``max``, ``min``, ``any``, ``all``, ``xori``, ``ori``, ``andi``, or a mode in
+                ``WITH_INDEX``.
             dims: the axes to reduce.
-            temp_buffer: scratch memory, one-dimensional.
-            indices: the indices of the elements, if they are not the positions.
+            temp_buffer: a temporary buffer with one dimension.
+            indices: the indices of the source elements, if these are not their positions along the axis.
             unsigned: whether integers are unsigned.
-            tie_break_left: whether the first of several equal extremes is taken.
+            tie_break_left: whether the first of several equal largest or smallest elements is selected.
         """
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(
@@ -164,12 +166,12 @@ class VReduceOp(StructuredOp):
 
     @property
     def mode(self) -> str:
-        """The operation of the reduction."""
+        """The operation of the reduction, such as ``sum`` or ``max_with_index_left``."""
         return self.arith.data
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The axes that are reduced."""
+        """The axes that the op reduces."""
         return axes(self, "reduce_dims")
 
     def verify_(self) -> None:
@@ -218,7 +220,7 @@ class VReduceOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, element_types((0,), EVERY)))
 class VTransposeOp(StructuredOp):
-    """Swaps two axes (with four axes also two pairs)."""
+    """Swaps two axes of a buffer; in a buffer with four axes also two pairs of axes."""
 
     name = "hivm.hir.vtranspose"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -231,12 +233,12 @@ class VTransposeOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, permutation: Sequence[int], *, temp_buffer: Operand | None = None,
                  disable_align: bool = False) -> None:
-        """Makes the op; axis ``i`` of the destination is axis ``permutation[i]`` of the source."""
+        """Builds the op; axis ``i`` of the destination is axis ``permutation[i]`` of the source."""
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"permutation": integers(permutation), "disable_align": boolean(disable_align)})
 
     def verify_(self) -> None:
-        reject_fp8_before_950(self, self.src.type)
+        reject_unknown_fp8(self, self.src.type)
         permutation = axes(self, "permutation")
         source, target = shape_of(self.src), shape_of(self.dst)
         if not permutation:
@@ -293,7 +295,7 @@ class VArangeOp(StructuredOp):
                        + RESULT)
 
     def __init__(self, dst: Operand, strides: Sequence[Operand], *, offset: Operand | None = None) -> None:
-        """Makes the op; ``offset`` and the strides (one per axis) are index values."""
+        """Builds the op; ``offset`` and ``strides``, one stride per axis, are index values."""
         IRDLOperation.__init__(self, operands=[dst, offset, list(strides)], result_types=[results_for(dst)])
 
     def verify_(self) -> None:
@@ -306,7 +308,7 @@ class VArangeOp(StructuredOp):
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, same_element_type, element_types((0, 1), dtypes(*INTEGERS, "f16", "f32", "bf16"))))
 class VFlipOp(StructuredOp):
-    """Reverses an axis."""
+    """Reverses the order of the elements along one axis."""
 
     name = "hivm.hir.vflip"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -342,7 +344,7 @@ class VPadOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, pad_value: Operand, low: Sequence[int | SSAValue],
                  high: Sequence[int | SSAValue]) -> None:
-        """Makes the op; ``low`` and ``high`` are the numbers of elements to add before and after each axis."""
+        """Builds the op; ``low`` and ``high`` give, per axis, the numbers of elements to add before and after the source."""
         static_low, dynamic_low = split_dynamic_index_list(low, DYNAMIC_INDEX)
         static_high, dynamic_high = split_dynamic_index_list(high, DYNAMIC_INDEX)
         IRDLOperation.__init__(
@@ -370,7 +372,7 @@ _SCANNABLE = element_types((0,), dtypes("i1", "i8", "i16", "i32", "i64", "f16", 
 
 
 class _ScanOp(StructuredOp):
-    """Base of the scans (cumulative sum, product, maximum, minimum) along one axis, forwards or backwards."""
+    """Base of the scans along one axis (cumulative sum, product, maximum, minimum), in ascending or in descending order."""
 
     src = operand_def(TENSOR_OR_MEMREF)
     dst = operand_def(TENSOR_OR_MEMREF)
@@ -381,7 +383,16 @@ class _ScanOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int], reverse: bool = False,
                  temp_buffer: Operand | None = None, **facts: bool) -> None:
-        """Makes the op; ``dims`` lists the one axis of the scan, ``facts`` are further properties."""
+        """Builds the op.
+
+        Args:
+            src: the source.
+            dst: the destination.
+            dims: a list of the one axis of the scan.
+            reverse: whether the scan begins at the last element of the axis.
+            temp_buffer: a temporary buffer.
+            facts: further boolean properties, such as ``propagate_nan``.
+        """
         properties: dict[str, Attribute] = {"cum_dims": integers(dims), "reverse": boolean(reverse)}
         properties |= {name: boolean(value) for name, value in facts.items()}
         IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)], properties=properties)
@@ -404,7 +415,10 @@ class _ScanOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, _SCANNABLE))
 class VCumsumOp(_ScanOp):
-    """The sum of all elements up to each position; the destination may have a wider element type."""
+    """Writes, along one axis, the sum of all elements up to and including each position.
+
+    The destination may have a wider element type than the source.
+    """
 
     name = "hivm.hir.vcumsum"
     reverse = opt_prop_def(BOOL, default_value=boolean(False))
@@ -412,7 +426,7 @@ class VCumsumOp(_ScanOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
 class VCumprodOp(_ScanOp):
-    """The product of all elements up to each position."""
+    """Writes, along one axis, the product of all elements up to and including each position."""
 
     name = "hivm.hir.vcumprod"
     reverse = opt_prop_def(BOOL, default_value=boolean(False))
@@ -420,7 +434,7 @@ class VCumprodOp(_ScanOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
 class VCummaxOp(_ScanOp):
-    """The largest element up to each position."""
+    """Writes, along one axis, the largest of all elements up to and including each position."""
 
     name = "hivm.hir.vcummax"
     reverse = prop_def(BOOL)
@@ -429,7 +443,7 @@ class VCummaxOp(_ScanOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _SCANNABLE))
 class VCumminOp(_ScanOp):
-    """The smallest element up to each position."""
+    """Writes, along one axis, the smallest of all elements up to and including each position."""
 
     name = "hivm.hir.vcummin"
     reverse = prop_def(BOOL)
@@ -439,7 +453,7 @@ class VCumminOp(_ScanOp):
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, element_types((0, 1), dtypes("f16", "f32", "i8", "i16", "i32", "i64"))))
 class VSortOp(StructuredOp):
-    """Sorts along the last axis; a second destination gets the original positions of the sorted elements."""
+    """Sorts along the last axis; writes the original positions of the sorted elements to a second destination, if any."""
 
     name = "hivm.hir.vsort"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -453,7 +467,7 @@ class VSortOp(StructuredOp):
 
     def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, descending: bool = False, axis: int = -1,
                  temp_buffer: Operand | None = None) -> None:
-        """Makes the op; ``dst`` is the values, or values and indices."""
+        """Builds the op; ``dst`` is the destination of the values, or those of the values and of their original positions."""
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(
             self, operands=[src, outs, temp_buffer], result_types=[results_for(*outs)],
@@ -468,7 +482,7 @@ class VSortOp(StructuredOp):
 @operation(pipes=("V",), core="AIV",
            rules=(destination_style, same_element_type, same_rank, element_types((0,), (*_NO_BOOL, *dtypes("i1")))))
 class VInterleaveOp(StructuredOp):
-    """Alternates the elements of two buffers: the last axis is twice as long."""
+    """Alternates the elements of two buffers along the last axis, which is twice as long in the destination."""
 
     name = "hivm.hir.vinterleave"
     src = var_operand_def()
@@ -480,7 +494,7 @@ class VInterleaveOp(StructuredOp):
     assembly_format = INS_OUTS + " `interleave_channel_nums` `=` $interleave_channel_nums" + TEMP + RESULT
 
     def __init__(self, src: Sequence[Operand], dst: Operand, *, temp_buffer: Operand | None = None) -> None:
-        """Makes the op from two sources."""
+        """Builds the op; ``src`` must be two buffers."""
         IRDLOperation.__init__(self, operands=[list(src), dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"interleave_channel_nums": IntegerAttr(len(src), i64)})
 
@@ -491,7 +505,7 @@ class VInterleaveOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, same_rank, element_types((0,), _NO_BOOL)))
 class VDeinterleaveOp(StructuredOp):
-    """Splits a buffer into the elements at even and at odd positions, or takes one of the two."""
+    """Splits a buffer along the last axis into the elements at even and at odd positions, or extracts one of these parts."""
 
     name = "hivm.hir.vdeinterleave"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -502,7 +516,13 @@ class VDeinterleaveOp(StructuredOp):
     assembly_format = INS_OUTS + " (`channel_num` `=` $channel_num^)? (`index_mode` `=` $index_mode^)?" + RESULT
 
     def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, mode: str = _ALL) -> None:
-        """Makes the op; ``mode`` is ``ALL_CHANNELS`` (two destinations), ``CHANNEL_0`` or ``CHANNEL_1`` (one)."""
+        """Builds the op.
+
+        Args:
+            src: the source.
+            dst: two destinations for ``ALL_CHANNELS``, else one.
+            mode: ``ALL_CHANNELS``, ``CHANNEL_0`` (even positions) or ``CHANNEL_1`` (odd positions).
+        """
         outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
         IRDLOperation.__init__(self, operands=[src, outs], result_types=[results_for(*outs)],
                                properties={"index_mode": None if mode == _ALL else DeinterleaveModeAttr(mode)})
@@ -517,7 +537,7 @@ class VDeinterleaveOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank, element_types((0,), dtypes("i16"))))
 class VMulextendedOp(StructuredOp):
-    """The low and the high halves of the 32-bit products of i16 elements."""
+    """Writes the low and the high halves of the 32-bit products of i16 elements to two destinations."""
 
     name = "hivm.hir.vmulextended"
     src = var_operand_def(TENSOR_OR_MEMREF)
@@ -528,7 +548,7 @@ class VMulextendedOp(StructuredOp):
     assembly_format = INS_OUTS + TEMP + RESULT
 
     def __init__(self, src: Sequence[Operand], dst: Sequence[Operand], *, temp_buffer: Operand | None = None) -> None:
-        """Makes the op; ``dst`` is the low and the high halves."""
+        """Builds the op; ``dst`` is the destinations of the low and of the high halves."""
         IRDLOperation.__init__(self, operands=[list(src), list(dst), temp_buffer], result_types=[results_for(*dst)])
 
 
@@ -553,7 +573,7 @@ class VGatherOp(StructuredOp):
 
     def __init__(self, src: Operand, indices: Operand, dst: Operand, *, axis: int | None = None,
                  temp_buffer: Operand | None = None) -> None:
-        """Makes the op; without ``axis`` it gathers along the last axis."""
+        """Builds the op; without ``axis`` the op gathers along the last axis."""
         IRDLOperation.__init__(self, operands=[src, indices, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"gather_axis": None if axis is None else IntegerAttr(axis, i64)})
 
@@ -562,7 +582,7 @@ class VGatherOp(StructuredOp):
     destination_style, same_rank, element_types((0,), dtypes("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")),
     element_types((1,), dtypes("i1"))), reads={"src": "src", "mask": "src"})
 class VGatherMaskOp(StructuredOp):
-    """Packs the elements whose mask is set; a second destination gets their number."""
+    """Writes the elements whose mask is set without gaps, and writes their number to a second destination."""
 
     name = "hivm.hir.vgathermask"
     src = operand_def(TENSOR_OR_MEMREF)
@@ -575,7 +595,7 @@ class VGatherMaskOp(StructuredOp):
     )
 
     def __init__(self, src: Operand, mask: Operand, dst: Sequence[Operand]) -> None:
-        """Makes the op; ``dst`` is the packed elements and their number."""
+        """Builds the op; ``dst`` is the destinations of the elements and of their number."""
         IRDLOperation.__init__(self, operands=[src, mask, list(dst)], result_types=[results_for(*dst)])
 
 

@@ -1,4 +1,4 @@
-"""Integer values of the IR as linear forms: sums of multiples of other values."""
+"""Integer values of the IR as linear forms: a constant plus a sum of other SSA values times constant factors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from tilelang_npu.linear import Linear
 
 
 def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = constant_value) -> Linear[SSAValue]:
-    """The linear form of an index; a value that is not a sum, difference or multiple of others is an atom.
+    """Returns the linear form of an index.
+
+    The function looks through additions, subtractions, multiplications by a constant, exact divisions by a constant, and index
+    casts. Any other value is a term of the form with the factor 1.
 
     Args:
         value: the index.
-        number: gives the integer of a value that is to be a constant of the form; None for other values.
+        number: returns the integer that replaces an SSA value in the form, or None to keep the value. By default integer
+            constants are replaced.
     """
     if isinstance(value, int):
         return Linear(value)

@@ -1,16 +1,16 @@
-"""The five shapes of attributes in the AscendNPU-IR dialects; an attribute class adds its name and its cases.
+"""The base classes of the attributes of the AscendNPU-IR dialects: a word, a string, an integer, a symbol, or no contents.
 
-Where an op's assembly names such an attribute, MLIR prints it stripped (``<PIPE_V>``) and parses it stripped, in full
-(``#hivm.pipe<PIPE_V>``) or by alias; the parsers here do the same.
+In the custom form of an op, MLIR prints the value of such an attribute without the attribute's name (``<PIPE_V>``, the stripped
+form). MLIR parses the stripped form, the full form (``#hivm.pipe<PIPE_V>``) and an alias. The classes here do the same.
 """
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, cast
 
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -19,10 +19,14 @@ from xdsl.utils.exceptions import VerifyException
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 AttributeKindT = TypeVar("AttributeKindT", "MarkerAttr", "TextAttr", "SymbolAttr")
+WordT = TypeVar("WordT", bound=str, default=str)
 
 
 def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | None:
-    """Parses an attribute in full or by alias; returns None after the ``<`` of the stripped form."""
+    """Parses an attribute of class ``kind`` in its full form or by alias.
+
+    If a ``<`` follows instead, which begins the stripped form, consumes the ``<`` and returns None.
+    """
     if parser.parse_optional_punctuation("<") is not None:
         return None
     position = parser.pos
@@ -32,13 +36,16 @@ def parse_reference(parser: AttrParser, kind: type[AttributeT]) -> AttributeT | 
     return attribute
 
 
-class EnumAttr(Data[str], ABC):
-    """One of a fixed set of words: ``#hivm.pipe<PIPE_V>``. ``data`` is the word as the text has it.
+class EnumAttr(Data[str], ABC, Generic[WordT]):
+    """An attribute that holds one of a fixed set of words: ``#hivm.pipe<PIPE_V>``.
 
-    A subclass states its name and its cases: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first last")``.
+    A subclass states its name and its words: ``class AxisKindAttr(EnumAttr, name="hivm.axis_kind", cases="first last")``. The
+    type argument, if there is one, is a ``Literal`` of the words without the common prefix.
 
-    ``CASES`` maps each word to its integer in the toolchain (which library calls and properties carry). ``PREFIX`` is the
-    common beginning of the words, which Python callers may omit: ``PipeAttr("MTE2")``.
+    Attributes:
+        data: the word, as the text spells it.
+        CASES: maps each word to the integer that stands for the word in the toolchain.
+        PREFIX: the common prefix of the words, which Python callers may omit: ``PipeAttr("MTE2")``.
     """
 
     CASES: ClassVar[Mapping[str, int]]
@@ -46,13 +53,13 @@ class EnumAttr(Data[str], ABC):
 
     def __init_subclass__(cls, *, name: str = "", cases: str | Mapping[str, int] = "", start: int = 0,
                           prefix: str = "") -> None:
-        """Defines the attribute.
+        """Defines the attribute of a subclass.
 
         Args:
-            name: the attribute's name with its dialect.
-            cases: the words, whose integers count from ``start``; or a mapping to the integers.
+            name: the attribute's name, with the dialect.
+            cases: the words, separated by spaces; their integers count from ``start``. Or a mapping from words to integers.
             start: the integer of the first word.
-            prefix: the common beginning of the words.
+            prefix: the common prefix of the words.
         """
         super().__init_subclass__()
         cls.name = name
@@ -61,25 +68,26 @@ class EnumAttr(Data[str], ABC):
         cls.PREFIX = prefix
         irdl_attr_definition(cls)
 
-    def __init__(self, case: str) -> None:
+    def __init__(self, case: WordT) -> None:
+        word: str = case
         if case not in self.CASES and f"{self.PREFIX}{case}" in self.CASES:
-            case = f"{self.PREFIX}{case}"
-        super().__init__(case)
+            word = f"{self.PREFIX}{case}"
+        super().__init__(word)
 
     @classmethod
-    def of(cls, case: str | Self) -> Self:
-        """The attribute of a word; an attribute is returned as it is."""
-        return case if isinstance(case, cls) else cls(str(case))
+    def of(cls, case: WordT | Self) -> Self:
+        """Returns the attribute that holds a word; returns an argument that is such an attribute unchanged."""
+        return case if isinstance(case, cls) else cls(cast(WordT, case))  # mypy keeps Self in the second branch
 
     @property
     def value(self) -> int:
-        """The integer of the case in the toolchain."""
+        """The integer that stands for the attribute's word in the toolchain."""
         return self.CASES[self.data]
 
     @property
-    def short(self) -> str:
-        """The word without the common prefix: ``MTE2``."""
-        return self.data.removeprefix(self.PREFIX)
+    def short(self) -> WordT:
+        """The attribute's word without the common prefix: ``MTE2`` for ``PIPE_MTE2``."""
+        return cast(WordT, self.data.removeprefix(self.PREFIX))  # parser and verifier accept no other word
 
     def verify(self) -> None:
         if self.data not in self.CASES:
@@ -103,7 +111,7 @@ class EnumAttr(Data[str], ABC):
 
 
 class TextAttr(Data[str], ABC):
-    """A string: ``#hacc.target<"Ascend910B3">``."""
+    """An attribute that holds a string: ``#hacc.target<"Ascend910B3">``."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
@@ -116,7 +124,7 @@ class TextAttr(Data[str], ABC):
 
 
 class NumberAttr(Data[int], ABC):
-    """An integer: ``#hacc.input_idx<0>``."""
+    """An attribute that holds a non-negative integer: ``#hacc.input_idx<0>``."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> int:
@@ -128,7 +136,7 @@ class NumberAttr(Data[int], ABC):
 
 
 class SymbolAttr(Data[str], ABC):
-    """The name of a function: ``#hacc.tiling_function<@f>``."""
+    """An attribute that holds the symbol name of a function: ``#hacc.tiling_function<@f>``."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
@@ -156,13 +164,13 @@ class MarkerAttr(Data[str], ABC):
 
 def define_attributes(kind: type[AttributeKindT], dialect: str, mnemonics: Sequence[str],
                       doc: str) -> tuple[type[AttributeKindT], ...]:
-    """Returns the classes of the attributes of a dialect that differ in nothing but the name.
+    """Returns one attribute class for each mnemonic; the classes differ only in the name of the attribute.
 
     Args:
-        kind: the base class.
-        dialect: the dialect's name.
-        mnemonics: the attributes' names without the dialect.
-        doc: the docstring, with ``{}`` for the attribute's full name.
+        kind: the base class of all of them.
+        dialect: the name of the dialect.
+        mnemonics: the names of the attributes without the dialect.
+        doc: the docstring of the classes, in which ``{}`` is replaced by the attribute's full name.
     """
     return tuple(type("".join(mnemonic.title().split("_")).replace("-", "") + "Attr", (kind,), {
         "name": f"{dialect}.{mnemonic}", "__doc__": doc.format(f"{dialect}.{mnemonic}")}) for mnemonic in mnemonics)

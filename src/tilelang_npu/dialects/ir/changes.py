@@ -1,7 +1,8 @@
-"""Edits of a kernel as data: changes that make a refused optimisation possible and that a tool can apply.
+"""Edits of a kernel's source as data: changes that make a refused optimisation possible and that a tool can apply.
 
-A refusal (``dialects/ir/remarks.py``) describes its edit in words. If the edit is one of these, the refusal also has it as
-data, and ``kernel.explain()`` applies the edit, times the kernel and compares its results.
+A remark about a refused optimisation (``dialects/ir/remarks.py``) describes the edit in words. If a class of this module
+represents the edit, the remark also has it as data. ``kernel.explain()`` then applies the edit, measures the time of the edited
+kernel and compares its results with those of the original.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Change", "InFront", "OwnBuffer", "Rounds", "Smaller", "Stages", "Swi
 
 @dataclass(frozen=True)
 class Stages:
-    """Changes ``num_stages`` of a loop; a ``T.serial`` loop becomes ``T.Pipelined``.
+    """Sets ``num_stages`` of a loop; a ``T.serial`` loop becomes ``T.Pipelined``.
 
     Attributes:
         loop: the line of the loop.
@@ -28,11 +29,11 @@ class Stages:
 
 @dataclass(frozen=True)
 class Smaller:
-    """Makes tiles smaller, by other arguments of the kernel's factory.
+    """Makes tiles smaller, by calling the function that returns the kernel with other arguments.
 
     Attributes:
         places: the lines where the tiles are allocated.
-        percent: the new size in percent of the present bytes.
+        percent: the largest new size of the tiles, in percent of their present number of bytes.
     """
 
     places: tuple[Location | None, ...]
@@ -41,11 +42,11 @@ class Smaller:
 
 @dataclass(frozen=True)
 class OwnBuffer:
-    """Gives the uses of a buffer from a line on a new buffer.
+    """Splits a buffer in two: from a given line on, all uses of the buffer refer to a new buffer of the same type.
 
     Attributes:
-        label: the author's name of the buffer.
-        place: the line where it is allocated.
+        label: the name of the buffer in the source.
+        place: the line where the buffer is allocated.
         at: the first line that uses the new buffer.
     """
 
@@ -56,7 +57,7 @@ class OwnBuffer:
 
 @dataclass(frozen=True)
 class Unpinned:
-    """Leaves the address of a buffer to the compiler.
+    """Removes the address that the author chose for a buffer, so that the compiler chooses one.
 
     Attributes:
         place: the line where the buffer is allocated.
@@ -67,10 +68,10 @@ class Unpinned:
 
 @dataclass(frozen=True)
 class SwitchedOn:
-    """Removes an optimisation from ``tl.disable``.
+    """Removes an optimisation from ``tl.disable``, the list of switched-off optimisations, so that it runs.
 
     Attributes:
-        name: the optimisation.
+        name: the name of the optimisation.
     """
 
     name: str
@@ -78,7 +79,7 @@ class SwitchedOn:
 
 @dataclass(frozen=True)
 class InFront:
-    """Moves a load before its loop.
+    """Moves a load out of a loop, to before the loop.
 
     Attributes:
         load: the line of the load.
@@ -91,10 +92,10 @@ class InFront:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Launches as many blocks as there are cores, each with a loop over the work of several blocks.
+    """Launches only as many blocks as the chip has cores, each of which loops over the work of several present blocks.
 
     Attributes:
-        loop: the line of a loop in the launch.
+        loop: the line of a loop inside the launch.
         blocks: the new number of blocks.
     """
 

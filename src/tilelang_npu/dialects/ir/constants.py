@@ -1,4 +1,4 @@
-"""Values that are known from the text: integer constants, and conditions that always hold."""
+"""Finds SSA values that are known at compile time: integer constants, and conditions that always hold."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ _EQUAL = 0  # the predicate of arith.cmpi for equality
 
 
 def constant_value(value: SSAValue) -> int | None:
-    """The integer that ``arith.constant`` gives a value; None for any other value."""
+    """Returns the integer of a value that an ``arith.constant`` defines; None for any other value."""
     held = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     return held.value.data if isinstance(held, IntegerAttr) else None
 
 
 def is_known_true(value: SSAValue) -> bool:
-    """Whether an i1 is known to be true.
+    """Whether an i1 value is known to be true at compile time.
 
-    It is where it is the constant true, or compares a constant with itself. It is also where it compares the induction variable
-    of a loop of one iteration with the loop's lower bound, which is how kernels ask for the first iteration.
+    That is so in three cases: the value is the constant true; it compares two equal constants for equality; or it compares, for
+    equality, the induction variable of a loop with one iteration and the loop's lower bound. Kernels test for the first
+    iteration of a loop by the last of these.
     """
     comparison = value.owner
     if not isinstance(comparison, arith.CmpiOp):

@@ -1,15 +1,16 @@
-"""How the ops of these dialects are declared: xDSL's op definition, plus the parts of AscendNPU-IR's ODS that xDSL lacks.
+"""Declares the ops of these dialects: xDSL's op definition, plus the parts of AscendNPU-IR's ODS that xDSL lacks.
 
-An op is either a class with the decorator :func:`operation`, which is the form for ops that passes build, or a call of
-:func:`define_op`, which makes the class from its operands, properties and results by name. Both differ from xDSL's
+An op is declared in one of two ways. A class with the decorator :func:`operation` is the way for ops that passes build. A call
+of :func:`define_op` returns a class made from the names of the operands, properties and results. Both differ from xDSL's
 ``irdl_op_definition`` in four points:
 
 * The assembly format is compiled when an op of the class is first parsed or printed. Compiling all hundred and fifty formats
   would take a tenth of a second at import.
-* As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also a property that has a clause.
-* Rules are functions that raise VerifyException (MLIR calls them traits and interfaces, such as "all operands have one rank").
-  They run after the verification of the types and after the op's own ``verify_``, which is the order of MLIR.
-* The definition of an op that does not declare its memory effects (``dialects/ir/effects.py``) is refused.
+* As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also one that the format prints
+  elsewhere.
+* Rules are functions that raise VerifyException, such as "all operands have the same rank". MLIR expresses them as traits and
+  interfaces. As in MLIR, they run after the verification of the types and after the op's own ``verify_``.
+* A class that does not declare the memory effects of its ops (``dialects/ir/effects.py``) is rejected with a TypeError.
 
 :func:`replace_rules` and :func:`extend_dialect` adapt the ops of xDSL's own dialects to the rules of MLIR.
 """
@@ -20,14 +21,17 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
+from typing_extensions import TypeVar
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrConstraint,
     AttrSizedOperandSegments,
+    IntConstraint,
     IRDLOperation,
     OpDef,
     OperandDef,
@@ -63,48 +67,61 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.ir.effects import EffectsOp, Fields, check_effects, declare_effects
 from tilelang_npu.dialects.ir.fields import accessors
+from tilelang_npu.target.chip_data import OpCore, PipeName
 
 Rule = Callable[[Any], None]
-"""A function that raises VerifyException where an op breaks a rule."""
+"""A function that takes an op and raises VerifyException if the op breaks a rule."""
 CountSegments = Callable[[int], tuple[int, ...]]
 Operand: TypeAlias = SSAValue | Operation
 """An operand for a constructor: a value, or the op whose single result is the value."""
 OpT = TypeVar("OpT", bound="DialectOp")
+XdslOpT = TypeVar("XdslOpT", bound=IRDLOperation)
 SEGMENTS = "operandSegmentSizes"
-"""The property that holds the number of operands of each group."""
+"""The property that holds the number of operands of each group; a group is the operands of one declared name."""
 
 
 class DialectOp(EffectsOp, ABC):
-    """Base of the ops of these dialects; knows their memory effects, and the pipes and the core that execute them."""
+    """Base of the ops of these dialects.
 
-    PIPES: ClassVar[tuple[str, ...]] = ()
-    CORE: ClassVar[str] = "either"
+    Attributes:
+        PIPES: short names of the pipes that execute the op, in the order in which data passes through them.
+        CORE: the core that executes the op: ``AIC``, ``AIV`` or ``either``.
+        RULES: the checks that run after the types of operands and attributes were verified.
+    """
+
+    PIPES: ClassVar[tuple[PipeName, ...]] = ()
+    CORE: ClassVar[OpCore] = "either"
     RULES: ClassVar[tuple[Rule, ...]] = ()
     BODY_FOLLOWS: ClassVar[bool] = False
-    """Whether MLIR's generic form has a body that the op's name implies; the reader drops the body."""
+    """Whether MLIR's generic form has a region that follows from the op's name; the parser of this package drops the region."""
     COUNTED: ClassVar[staticmethod[[int], tuple[int, ...]] | None] = None
-    """Gives the sizes of the operand groups from the number of operands, where MLIR's generic form does not state the sizes."""
+    """Returns the sizes of the operand groups for a number of operands, if MLIR's generic form does not state the sizes."""
     OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
-    """Unit attributes of AscendNPU-IR v1.0.0, each with the property and the value that replaced it. Always read, and written
-    for v1.0.0."""
+    """Maps unit attributes of AscendNPU-IR v1.0.0 to the property and the value that replaced each. The parser always accepts
+    these attributes; the printer writes them only for v1.0.0."""
 
-    def pipes(self) -> tuple[str, ...]:
-        """Short names of the pipes that execute the op, in the order data takes them."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns short names of the pipes that execute the op, in the order in which data passes through them."""
         return self.PIPES
 
-    def core(self) -> str:
-        """The core that executes the op: ``AIC``, ``AIV`` or ``either``."""
+    def core(self) -> OpCore:
+        """Returns the core that executes the op: ``AIC``, ``AIV`` or ``either``."""
         return self.CORE
 
     def complete_parsed(self) -> None:
-        """Adds properties that older text leaves out; called after the custom form of an op was parsed."""
+        """Adds the properties that text of AscendNPU-IR v1.0.0 omits; called after the custom form of an op was parsed."""
 
 
 @dataclass(frozen=True)
 class OfClass(AttrConstraint[Attribute]):
-    """Constrains an attribute or type to instances of some Python classes; ``text`` names them in the message."""
+    """Constrains an attribute or type to instances of given Python classes.
 
-    classes: tuple[Any, ...]
+    Attributes:
+        classes: the accepted classes.
+        text: the description of the classes in the error message.
+    """
+
+    classes: tuple[type[Attribute] | UnionType, ...]
     text: str
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
@@ -112,13 +129,18 @@ class OfClass(AttrConstraint[Attribute]):
             msg = f"must be {self.text}, but got '{attr}'"
             raise VerifyException(msg)
 
-    def mapping_type_vars(self, type_var_mapping: Any) -> OfClass:
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> OfClass:
         return self
 
 
 @dataclass(frozen=True)
 class OneOf(AttrConstraint[Attribute]):
-    """Constrains an attribute or type to one of a set; ``text`` names the set in the message."""
+    """Constrains an attribute or type to the members of a set.
+
+    Attributes:
+        types: the accepted attributes or types.
+        text: the description of the set in the error message.
+    """
 
     types: frozenset[Attribute]
     text: str
@@ -128,12 +150,12 @@ class OneOf(AttrConstraint[Attribute]):
             msg = f"must be {self.text}, but got '{attr}'"
             raise VerifyException(msg)
 
-    def mapping_type_vars(self, type_var_mapping: Any) -> OneOf:
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> OneOf:
         return self
 
 
 def fail(message: str) -> NoReturn:
-    """Rejects the op that is verified.
+    """Raises a VerifyException with the message; verifiers of ops call it.
 
     Raises:
         VerifyException: always.
@@ -142,7 +164,7 @@ def fail(message: str) -> NoReturn:
 
 
 def require(holds: object, message: str) -> None:
-    """Rejects the op that is verified unless a condition holds.
+    """Raises a VerifyException with the message if a condition does not hold; verifiers of ops call it.
 
     Raises:
         VerifyException: ``holds`` is false.
@@ -183,7 +205,7 @@ class _AnyPropertyDict(AttrDictDirective):
 
 
 def writes_older_text(printer: Printer) -> bool:
-    """Whether the printer writes for the toolchain of AscendNPU-IR v1.0.0, and not for master."""
+    """Whether the printer writes the syntax of AscendNPU-IR v1.0.0 instead of that of its master branch."""
     return getattr(printer, "toolchain", "master") == "1.0.0"
 
 
@@ -246,9 +268,10 @@ def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
 
 
 def typed(*names: str) -> str:
-    """Returns a format of operands with their types: ``$a `:` type($a) `,` $b `:` type($b)``.
+    """Returns the assembly format of operands, each followed by its type: ``$a `:` type($a) `,` $b `:` type($b)``.
 
-    A name with ``?`` is an optional operand, which may be absent with its comma; a name with ``*`` a list in square brackets.
+    A name that ends with ``?`` is an optional operand: an absent operand is printed without its comma. A name that ends with
+    ``*`` is a list of operands in square brackets.
     """
     parts = []
     for place, spec in enumerate(names):
@@ -263,8 +286,10 @@ def typed(*names: str) -> str:
 
 
 def group(keyword: str, *names: str) -> str:
-    """Returns a format of a keyword and operands in parentheses: ``ins(%a : T)``. ``keyword`` with ``?`` is a group that is
-    absent with its single operand."""
+    """Returns the assembly format of a keyword and operands in parentheses: ``ins(%a : T)``.
+
+    If ``keyword`` ends with ``?``, there must be one name, and the whole clause is omitted if its operand is absent.
+    """
     word = keyword.rstrip("?")
     if keyword.endswith("?"):
         (name,) = names
@@ -275,13 +300,24 @@ def group(keyword: str, *names: str) -> str:
 # -- definitions -------------------------------------------------------------------------------------------------------
 
 
-def _set_members(cls: type[DialectOp], **members: Any) -> None:
+def _set_members(cls: type[DialectOp], **members: object) -> None:
     for name, member in members.items():
         setattr(cls, name, member)
 
 
 def counted_segments(op_type: type[Operation], operands: int) -> Attribute | None:
-    """The sizes of the operand groups of an op with so many operands; None where the text states the sizes."""
+    """Returns how many operands of an op belong to each operand group, as the attribute ``SEGMENTS``.
+
+    An operand group is the operands of one declared name. The class's function ``counted`` computes the numbers from the total
+    number of operands.
+
+    Args:
+        op_type: the class of the op.
+        operands: the number of all operands of the op.
+
+    Returns:
+        The attribute; None if the class has no such function, because the text of the op states the numbers.
+    """
     count = op_type.COUNTED if issubclass(op_type, DialectOp) else None
     return None if count is None else DenseArrayBase.from_list(i32, count(operands))
 
@@ -294,18 +330,19 @@ def _verify_segments(op: DialectOp) -> None:
         raise VerifyException(msg)
 
 
-def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (),
+def operation(*, pipes: Sequence[PipeName] = (), core: OpCore = "either", rules: Sequence[Rule] = (),
               counted: CountSegments | None = None, side_effects: bool | None = None,
               **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
-    """Class decorator: defines the op that the class body declares.
+    """Returns a class decorator that turns a class body with operand, property and result definitions into an op class.
 
     Args:
-        pipes: short names of the pipes that execute the op, in the order data takes them.
+        pipes: short names of the pipes that execute the op, in the order in which data passes through them.
         core: the core that executes the op: ``AIC``, ``AIV`` or ``either``.
         rules: checks that run after the types of operands and attributes were verified; they raise VerifyException.
-        counted: the sizes of the operand groups by the number of operands, where MLIR's generic form does not state them.
-        side_effects, fields: the memory effects, where the base class does not declare them: ``reads``, ``writes``, ``scratch``
-            and ``untouched`` set the class variables of these names, see :class:`EffectsOp`.
+        counted: returns the sizes of the operand groups for a number of operands, if MLIR's generic form does not state them.
+        side_effects: whether the op has effects other than on its operands; None inherits this from the base class.
+        fields: the memory effects that the base class does not declare. ``reads``, ``writes``, ``scratch`` and ``untouched``
+            set the class variables ``READS``, ``WRITES``, ``SCRATCH`` and ``UNTOUCHED`` of :class:`EffectsOp`.
     """
 
     def define(cls: type[OpT]) -> type[OpT]:
@@ -339,26 +376,26 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
 # -- ops that are rows of a table --------------------------------------------------------------------------------------
 
 Fact: TypeAlias = Attribute | str | int | bool | Sequence[int]
-"""A property for the constructor of an op of a table: an attribute, or a Python value for it."""
+"""A property that the constructor of a :class:`TableOp` accepts: an attribute, or the Python value of the attribute."""
 
 
 class TableOp(DialectOp):
-    """Base of the ops that :func:`define_op` makes, with a constructor for all of them."""
+    """Base of the classes that :func:`define_op` returns; has the constructor that all of them share."""
 
-    PROPERTIES: ClassVar[Mapping[str, Any]] = {}
+    PROPERTIES: ClassVar[Mapping[str, object]] = {}
     """The constraint of each property by its name."""
 
     def __init__(self, *operands: Operand | Sequence[Operand] | None, results: Sequence[Attribute] = (),
                  attributes: Mapping[str, Attribute] | None = None, **fields: Any) -> None:
-        """Makes the op.
+        """Builds the op.
 
         Args:
-            operands: the operands in the order of the declaration, a sequence for a variadic one. Operands that are not
-                given here may be given by name; those that are given nowhere are absent.
+            operands: the operands in the order of the declaration, with a sequence for a variadic operand. Further operands may
+                be passed by name; an operand that is not passed is absent.
             results: the types of the results.
             attributes: further attributes.
-            fields: operands and properties by name. A property is an attribute, or the word of an enum, a bool, an integer
-                of 64 bits or a list of these.
+            fields: operands and properties by name. A property is an attribute, or a Python value: the word of an enum, a bool,
+                an integer (which becomes an i64) or a list of integers.
 
         Raises:
             TypeError: a name is neither an operand nor a property of the op.
@@ -377,7 +414,7 @@ class TableOp(DialectOp):
             attributes=attributes)
 
     def group_results(self, results: Sequence[Attribute], operands: Sequence[object]) -> list[Sequence[Attribute]]:
-        """The types of the results, in the groups of the declaration; by default each result is a group."""
+        """Returns the types of the results, one sequence for each declared result name; by default one type per name."""
         return [[type_] for type_ in results]
 
     if TYPE_CHECKING:
@@ -403,8 +440,8 @@ def _attribute(constraint: object, given: Fact | None) -> Attribute | None:
     return IntegerAttr(given, i64) if isinstance(given, int) else DenseArrayBase.from_list(i64, given)
 
 
-_OPERANDS: dict[str, Callable[..., Any]] = {"": operand_def, "?": opt_operand_def, "*": var_operand_def}
-_RESULTS: dict[str, Callable[..., Any]] = {"": result_def, "?": opt_result_def, "*": var_result_def}
+_OPERANDS: dict[str, Callable[..., object]] = {"": operand_def, "?": opt_operand_def, "*": var_operand_def}
+_RESULTS: dict[str, Callable[..., object]] = {"": result_def, "?": opt_result_def, "*": var_result_def}
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -419,26 +456,34 @@ def _class_name(name: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
 
 
-def define_op(base: type[TableOpT], name: str, doc: str, *, operands: Mapping[str, Any] | None = None,
-              results: Mapping[str, Any] | None = None, properties: Mapping[str, Any] | None = None, text: str | None = None,
-              same_sizes: bool = False, members: Mapping[str, Any] | None = None, pipes: Sequence[str] = (),
-              core: str = "either", rules: Sequence[Rule] = (), counted: CountSegments | None = None,
-              side_effects: bool | None = None, **effects: Fields) -> type[TableOpT]:
-    """Returns the class of an op that is declared as a row: names with constraints, a format, and rules.
+def define_op(base: type[TableOpT], name: str, doc: str, *, operands: Mapping[str, object] | None = None,
+              results: Mapping[str, object] | None = None, properties: Mapping[str, object] | None = None,
+              text: str | None = None, same_sizes: bool = False, members: Mapping[str, object] | None = None,
+              pipes: Sequence[PipeName] = (), core: OpCore = "either", rules: Sequence[Rule] = (),
+              counted: CountSegments | None = None, side_effects: bool | None = None, **effects: Fields) -> type[TableOpT]:
+    """Returns an op class made from names with constraints, an assembly format, and rules.
 
     Args:
-        base: the base class, which may have methods that the effects depend on.
-        name: the op's name with its dialect.
-        doc: what the op does.
-        operands, results: constraints by name, in order; None accepts every type. A name with ``?`` is optional, with ``*``
-            variadic.
-        properties: constraints by name, likewise; a name with ``?`` is optional. A pair is a constraint and the default value.
-        text: the assembly format; without one the op has the generic form alone.
-        same_sizes: whether all groups of operands that vary have one size, which no property states then.
+        base: the base class, which may override methods that determine the memory effects.
+        name: the op's name, with the dialect.
+        doc: the docstring of the class.
+        operands: the constraint of each operand by name, in the order of the operands; None accepts every type. A name that
+            ends with ``?`` is optional, a name that ends with ``*`` variadic.
+        results: the constraint of each result by name, in the same form.
+        properties: the constraint of each property by name; a name that ends with ``?`` is optional. In place of a constraint
+            a pair gives the constraint and the default value.
+        text: the assembly format; None if the op has only the generic form.
+        same_sizes: whether all optional and variadic operands must have the same number of values. No property then states the
+            sizes of the groups.
         members: further members of the class, such as methods and traits.
-        pipes, core, rules, counted, side_effects, effects: as for :func:`operation`.
+        pipes: as for :func:`operation`.
+        core: as for :func:`operation`.
+        rules: as for :func:`operation`.
+        counted: as for :func:`operation`.
+        side_effects: as for :func:`operation`.
+        effects: the ``fields`` of :func:`operation`.
     """
-    fields: dict[str, Any] = {"name": name, "__doc__": doc, "__module__": base.__module__, "__annotations__": {}}
+    fields: dict[str, object] = {"name": name, "__doc__": doc, "__module__": base.__module__, "__annotations__": {}}
     varying = 0
     for spec, constraint in (operands or {}).items():
         field, mark = _split(spec)
@@ -447,8 +492,8 @@ def define_op(base: type[TableOpT], name: str, doc: str, *, operands: Mapping[st
     for spec, declared in (properties or {}).items():
         field, mark = _split(spec)
         constraint, default = declared if isinstance(declared, tuple) else (declared, None)
-        fields[field] = (opt_prop_def if mark else prop_def)(
-            AnyAttr() if constraint is None else constraint, default_value=default)
+        define: Callable[..., object] = opt_prop_def if mark else prop_def
+        fields[field] = define(AnyAttr() if constraint is None else constraint, default_value=default)
     for spec, constraint in (results or {}).items():
         field, mark = _split(spec)
         fields[field] = _RESULTS[mark](AnyAttr() if constraint is None else constraint)
@@ -466,26 +511,27 @@ def define_op(base: type[TableOpT], name: str, doc: str, *, operands: Mapping[st
 # -- ops of xDSL -------------------------------------------------------------------------------------------------------
 
 
-def _keep_type_variable(old: Any, constraint: AttrConstraint[Any]) -> AttrConstraint[Any]:
+def _keep_type_variable(old: OperandDef | ResultDef, constraint: AttrConstraint) -> AttrConstraint:
     """Returns ``constraint``, bound to the type variable that the definition ``old`` is bound to, if any."""
     theirs = getattr(getattr(old.constr, "constraint", None), "constr", None)
     return VarConstraint(theirs.name, constraint) if isinstance(theirs, VarConstraint) else constraint
 
 
-def replace_rules(base: Any, check: Rule, *, properties: Mapping[str, PropertyDef] | None = None, **members: Any) -> Any:
-    """Returns a subclass of an op of xDSL that verifies the rules of MLIR in place of those of xDSL.
+def replace_rules(base: type[XdslOpT], check: Rule, *, properties: Mapping[str, PropertyDef] | None = None,
+                  **members: Any) -> type[XdslOpT]:
+    """Returns a subclass of an xDSL op class that verifies the rules of MLIR instead of those of xDSL.
 
     Args:
-        base: xDSL's op.
-        check: the rules, in place of xDSL's ``verify_``.
+        base: xDSL's op class.
+        check: the rules, which replace xDSL's ``verify_``.
         properties: definitions of properties that xDSL lacks or defines differently.
-        members: by the name of an operand or result its constraint, in place of xDSL's; any other name is a member of the
-            class, in place of xDSL's.
+        members: replacements by name. The name of an operand or a result maps to the constraint that replaces xDSL's; any
+            other name maps to a member of the class.
     """
-    theirs: OpDef = base.get_irdl_definition()
+    theirs = base.get_irdl_definition()
     constraints = {name: members.pop(name) for name, _ in (*theirs.operands, *theirs.results) if name in members}
 
-    def definition(constraint: Callable[[str, Any], Any]) -> OpDef:
+    def definition(constraint: Callable[[str, OperandDef | ResultDef], AttrConstraint]) -> OpDef:
         return replace(
             theirs,
             operands=[(name, OperandDef(constraint(name, old)) if name in constraints else old)
@@ -498,35 +544,36 @@ def replace_rules(base: Any, check: Rule, *, properties: Mapping[str, PropertyDe
     # xDSL's formats state one type for all operands of a type variable, so parsing needs the variables; MLIR's rules do not
     # require their types to be equal, so verification does without them.
     text_def = definition(lambda name, old: _keep_type_variable(old, constraints[name]))
-    reading = base if not constraints and not members else type(base)(
+    make: Callable[..., type[XdslOpT]] = type(base)  # the metaclass
+    reading = base if not constraints and not members else make(
         base.__name__, (base,), {**members, "get_irdl_definition": classmethod(lambda cls: text_def)})
 
     def verify_(self: IRDLOperation) -> None:
         op_def.verify(self)
         check(self)
 
-    def parse(cls: Any, parser: Parser) -> Any:
-        read = base.parse.__func__(reading, parser)
+    def parse(cls: type[XdslOpT], parser: Parser) -> XdslOpT:
+        read = reading.parse(parser)
         made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
                           attributes=read.attributes, successors=list(read.successors),
                           regions=[read.detach_region(region) for region in list(read.regions)])
         read.erase()
         return made
 
-    return type(base)(base.__name__, (base,), {
+    return make(base.__name__, (base,), {
         "__doc__": base.__doc__, "__module__": check.__module__, "verify_": verify_, "parse": classmethod(parse),
         "get_irdl_definition": classmethod(lambda cls: op_def), **members})
 
 
-def extend_dialect(dialect: Dialect, *ops: Any, rules: Mapping[Any, Rule] | None = None,
-                   attributes: Sequence[Any] = ()) -> Dialect:
-    """Returns a dialect of xDSL with further or different ops and attributes.
+def extend_dialect(dialect: Dialect, *ops: type[Operation], rules: Mapping[type[IRDLOperation], Rule] | None = None,
+                   attributes: Sequence[type[Attribute]] = ()) -> Dialect:
+    """Returns a copy of an xDSL dialect with added and replaced ops and attributes.
 
     Args:
-        dialect: the dialect.
-        ops: ops to add, or to use in place of the dialect's ops of the same names.
-        rules: ops of xDSL, each with the rules that replace those of xDSL.
-        attributes: attributes to add.
+        dialect: xDSL's dialect.
+        ops: op classes to add. A class replaces an op of the dialect with the same name.
+        rules: maps op classes of xDSL to the rules that replace xDSL's ``verify_``.
+        attributes: attribute classes to add.
     """
     replaced = [*ops, *(replace_rules(op, check) for op, check in (rules or {}).items())]
     names = {op.name for op in replaced}
@@ -534,5 +581,5 @@ def extend_dialect(dialect: Dialect, *ops: Any, rules: Mapping[Any, Rule] | None
                    [*attributes, *dialect.attributes])
 
 
-def accept_all(op: Any) -> None:
-    """The rules of an op that has none but the types of its operands, properties and results."""
+def accept_all(op: Operation) -> None:
+    """Accepts every op: the rule of ops for which only the types of operands, properties and results are verified."""

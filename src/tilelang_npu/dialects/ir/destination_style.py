@@ -1,6 +1,6 @@
-"""Ops in destination-passing style: they read inputs (``ins``) and write destinations (``outs``).
+"""Ops in destination-passing style, which read inputs (``ins``) and write destinations (``outs``).
 
-On memrefs such an op has no result. On tensors it has one result per destination, of the destination's type.
+An op on memrefs has no result. An op on tensors has one result per destination, of the destination's type.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ SHAPED = OfClass((MemRefType, TensorType, VectorType), "shaped of any type value
 
 
 class StructuredOp(DialectOp):
-    """Base of the ops with ``ins`` and ``outs``."""
+    """Base of the ops in destination-passing style."""
 
     READS: ClassVar[tuple[str, ...]] = ("src",)
     WRITES: ClassVar[tuple[str, ...]] = ("dst",)
 
     def ins(self) -> tuple[SSAValue, ...]:
-        """The operands that the op reads: buffers, tensors and scalars, without its temporary buffer."""
+        """Returns the operands that the op reads: buffers, tensors and scalars, but not its temporary buffer."""
         return self.operands_of(self.READS)
 
     def outs(self) -> tuple[SSAValue, ...]:
-        """The operands that the op writes."""
+        """Returns the operands that the op writes."""
         return self.operands_of(self.out_fields())
 
     @classmethod
     def out_fields(cls) -> tuple[str, ...]:
-        """The fields that are destinations."""
+        """Returns the names of the operands that are destinations."""
         return cls.WRITES
 
     def operands_of(self, fields: Sequence[str]) -> tuple[SSAValue, ...]:
-        """The operands of some fields, in the order of the fields."""
+        """Returns the operands with the given declared names, in the order of the names."""
         positions, operands = operand_positions(self), self._operands
         return tuple([operands[index] for field in fields for index in positions[field]])
 
     def on_tensors(self) -> bool:
-        """Whether the op has operands that are tensors, and none that are memrefs."""
+        """Whether at least one operand of the op is a tensor and none is a memref."""
         types = [operand.type for operand in self.operands]
         return any(isinstance(t, TensorType) for t in types) and not any(isinstance(t, MemRefType) for t in types)
 
     def on_memrefs(self) -> bool:
-        """Whether the op has operands that are memrefs, and none that are tensors."""
+        """Whether at least one operand of the op is a memref and none is a tensor."""
         types = [operand.type for operand in self.operands]
         return any(isinstance(t, MemRefType) for t in types) and not any(isinstance(t, TensorType) for t in types)
 
 
 class StructuredTableOp(TableOp, StructuredOp):
-    """Base of the ops with ``ins`` and ``outs`` that are rows of a table."""
+    """Base of the destination-passing ops whose classes :func:`define_op` returns."""
 
     def group_results(self, results: Sequence[Attribute], operands: Sequence[object]) -> list[Sequence[Attribute]]:
-        """One group: the types of the destinations that are tensors, unless other types are given."""
+        """Returns one group: ``results`` if it is not empty, else the types of the destinations that are tensors."""
         definition = self.get_irdl_definition()
         if not definition.results:
             return []
@@ -72,20 +72,20 @@ class StructuredTableOp(TableOp, StructuredOp):
 
 
 def flatten(operands: SSAValue | Iterable[SSAValue] | None) -> tuple[SSAValue, ...]:
-    """The value of a field of any arity as a tuple: one value, several, or none."""
+    """Returns the operands of one name as a tuple, whether the name stands for one operand, an optional one, or several."""
     if operands is None:
         return ()
     return (operands,) if isinstance(operands, SSAValue) else tuple(operands)
 
 
 def results_for(*outs: Operand) -> list[Attribute]:
-    """The result types of an op with these destinations: the types of those that are tensors."""
+    """Returns the result types of an op with these destinations: the types of the destinations that are tensors."""
     types = (SSAValue.get(out).type for out in outs)
     return [type_ for type_ in types if isinstance(type_, TensorType)]
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a value.
+    """Returns the shape of a value of tensor, memref or vector type.
 
     Raises:
         VerifyException: the type of the value has no shape.
@@ -96,7 +96,11 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 
 def destination_style(op: StructuredOp) -> None:
-    """Rule: the op has one tensor result per tensor destination, of the destination's type."""
+    """Verifies that the op has one tensor result per tensor destination, of the destination's type.
+
+    Raises:
+        VerifyException: the results do not match, or a destination is neither a ranked tensor nor a ranked memref.
+    """
     tensors: list[tuple[SSAValue, int]] = []
     for out in op.outs():
         if isinstance(out.type, TensorType):

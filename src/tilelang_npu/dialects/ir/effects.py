@@ -1,10 +1,13 @@
-"""Memory effects: what an operation does to its operands in memory, and on which pipe.
+"""Memory effects: which operands of an operation are read or written in memory, and by which pipe.
 
-A class declares its operands under what the op does to them (:class:`EffectsOp`). Where that depends on the op, the class
-overrides ``reads_destination`` and ``writes_partially``. Passes, reports and the simulator ask :func:`effects_of`, which also
-knows the ops of xDSL that access memory. xDSL's own passes ask the trait :class:`OperandEffects` and get the same answer.
+An op class lists its operands by effect (:class:`EffectsOp`). If an effect depends on the attributes or operands of the op, the
+class overrides ``reads_destination`` and ``writes_partially``. Passes, reports and the simulator call :func:`effects_of`, which
+also covers the ops of xDSL that access memory. xDSL's own passes use the trait :class:`OperandEffects`, which returns the same
+effects.
 
-``tests/simulator/test_effects.py`` proves the declarations: it runs every op on memory in which all bytes that the op is not
+In this module a field is a declared name of operands: one operand, an optional operand, or several.
+
+``tests/simulator/test_effects.py`` checks the declarations: it runs every op on memory in which all bytes that the op is not
 declared to read are random.
 """
 
@@ -14,7 +17,7 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, TypeVar, cast
+from typing import ClassVar, Literal, TypeVar, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType, NoneAttr, UnrankedMemRefType
@@ -43,6 +46,7 @@ from xdsl.traits import (
 )
 
 from tilelang_npu.dialects.ir.fields import accessors, operand_positions
+from tilelang_npu.target.chip_data import PipeName
 
 __all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Fields", "OperandEffects", "accesses", "check_effects",
            "declare_effects", "effects_of", "is_memory", "is_pure", "op_with_effects"]
@@ -50,19 +54,20 @@ __all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Fields", "OperandEffec
 
 @dataclass(frozen=True, init=False)
 class Effect:
-    """What an operation does to one operand in memory.
+    """The effect of an operation on the memory of one operand.
 
-    For ``memref.load`` and ``memref.store`` it is what the op does to the element at its indices.
+    For ``memref.load`` and ``memref.store`` it is the effect on the element at the op's indices.
 
     Attributes:
         op: the operation.
-        index: position of the operand in ``op.operands``.
+        index: the position of the operand in ``op.operands``.
         role: the name of the operand's field, or the name that the class gives the field in ``ROLES``.
-        reads: whether the op depends on what the operand held before: elements are read, or some are left unwritten.
-        writes: whether elements are written.
-        partial: whether elements are not read but some may be left unwritten, so that they keep their values.
+        reads: whether the contents of the operand after the op, or another output of the op, depend on the contents before.
+            That is so if the op reads elements, or may leave some elements unwritten.
+        writes: whether the op writes elements.
+        partial: whether the op reads no elements but may leave some unwritten, which then keep their values.
         pipe: the pipe that accesses the operand: ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3`` or ``FIX``. Empty for scalar
-            storage, which is on no pipe, and in the tile dialect, where no pipe is chosen yet.
+            storage, which no pipe accesses, and for ops whose pipe is not determined yet, such as those of the tile dialect.
         scratch: whether the op uses the operand as temporary memory, whose contents are not read afterwards.
     """
 
@@ -72,29 +77,35 @@ class Effect:
     reads: bool
     writes: bool
     partial: bool = False
-    pipe: str = ""
+    pipe: PipeName | Literal[""] = ""
     scratch: bool = False
 
-    def __init__(self, op: Operation, index: int, role: str, reads: bool, writes: bool, partial: bool = False, pipe: str = "",
-                 scratch: bool = False) -> None:
+    def __init__(self, op: Operation, index: int, role: str, reads: bool, writes: bool, partial: bool = False,
+                 pipe: PipeName | Literal[""] = "", scratch: bool = False) -> None:
         # A kernel has thousands of effects, and the generated __init__ of a frozen dataclass sets the fields one by one.
         vars(self).update(op=op, index=index, role=role, reads=reads, writes=writes, partial=partial, pipe=pipe,
                           scratch=scratch)
 
     @property
+    def access_pipe(self) -> PipeName:
+        """The pipe of an effect that is an access by a pipe (:func:`accesses`)."""
+        assert self.pipe
+        return self.pipe
+
+    @property
     def value(self) -> SSAValue:
-        """The operand."""
+        """The operand whose memory is affected."""
         operands: tuple[SSAValue, ...] = self.op._operands
         # xDSL's own __getitem__ is written in Python, and no property is read more often than this one.
         return tuple.__getitem__(operands, self.index)
 
 
 class OperandEffects(MemoryEffect):
-    """xDSL's interface to the effects that an :class:`EffectsOp` declares."""
+    """Trait through which xDSL's passes query the effects that an :class:`EffectsOp` declares."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> Set[EffectInstance]:
-        """Reads and writes of operands, and a write of unspecified memory where the op has other side effects."""
+        """Returns the reads and writes of operands, and a write to unspecified memory if the op has other side effects."""
         assert isinstance(op, EffectsOp)
         found = {EffectInstance(kind, effect.value) for effect in op.effects()
                  for kind, does in ((MemoryEffectKind.READ, effect.reads), (MemoryEffectKind.WRITE, effect.writes)) if does}
@@ -104,19 +115,20 @@ class OperandEffects(MemoryEffect):
 
 
 class Allocates(MemoryEffect):
-    """Trait of an op that allocates a buffer: two such ops are never merged, and one without uses can be erased."""
+    """Trait of an op that allocates a buffer: passes never merge two such ops, and may erase one whose results are unused."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> Set[EffectInstance]:
-        """An allocation of each result."""
+        """Returns an allocation effect for each result."""
         return {EffectInstance(MemoryEffectKind.ALLOC, result) for result in op.results}
 
 
 class EffectsOp(IRDLOperation, ABC):
-    """Base of the ops that declare what they do to their operands.
+    """Base of the ops that declare their effects on the memory of their operands.
 
-    The class lists each operand that may be memory in ``READS``, ``WRITES``, ``SCRATCH`` or ``UNTOUCHED``. An op without such
-    operands is pure by its traits, or has ``SIDE_EFFECTS``. :func:`check_effects` refuses a class that omits an operand.
+    A class must list each operand that may be memory in ``READS``, ``WRITES``, ``SCRATCH`` or ``UNTOUCHED``. A class without
+    such operands must have a trait that states its effects, such as ``Pure``, or set ``SIDE_EFFECTS``. :func:`check_effects`
+    rejects a class that omits an operand.
     """
 
     READS: ClassVar[tuple[str, ...]] = ()
@@ -124,21 +136,24 @@ class EffectsOp(IRDLOperation, ABC):
     WRITES: ClassVar[tuple[str, ...]] = ()
     """Fields that the op writes."""
     SCRATCH: ClassVar[tuple[str, ...]] = ("temp_buffer",)
-    """Fields that are temporary memory, where the op has them."""
+    """Fields that the op uses as temporary memory. A listed field that the op does not have is ignored."""
     UNTOUCHED: ClassVar[tuple[str, ...]] = ()
-    """Fields of which no element is accessed: scalars whose declaration accepts any type, addresses, locks."""
+    """Fields whose elements the op does not access: scalars whose declaration accepts any type, addresses, locks."""
     ROLES: ClassVar[Mapping[str, str]] = {}
-    """The roles of fields whose role is not the field's name."""
+    """The role of each field whose role differs from the field's name; see :class:`Effect`."""
     SIDE_EFFECTS: ClassVar[bool] = False
-    """Whether the op has effects beyond its operands: it orders other ops, prints, or changes the state of the core."""
+    """Whether the op has effects other than on its operands: it orders other ops, prints, or changes the state of the core."""
     traits = traits_def(OperandEffects())
 
-    def pipes(self) -> tuple[str, ...]:
-        """Short names of the pipes that execute the op, in the order data takes them; empty where no pipe does."""
+    def pipes(self) -> tuple[PipeName, ...]:
+        """Returns short names of the pipes that execute the op, in the order in which data passes through them.
+
+        Returns an empty tuple if no pipe executes the op.
+        """
         return ()
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the op reads a destination before it writes it: it accumulates, or the destination is an input as well."""
+        """Whether the op reads ``target``, one of its destinations: it accumulates, or the destination is also an input."""
         return False
 
     def writes_partially(self) -> bool:
@@ -146,17 +161,18 @@ class EffectsOp(IRDLOperation, ABC):
         return False
 
     def role(self, field: str, index: int) -> str:
-        """The role of the operand at a position, which is of a field."""
+        """Returns the role of the operand at position ``index``, which belongs to ``field``; see :class:`Effect`."""
         return self.ROLES.get(field, field)
 
     def has_side_effects(self) -> bool:
-        """Whether this op has effects beyond its operands."""
+        """Whether this op has effects other than on its operands."""
         return self.SIDE_EFFECTS
 
     def effects(self) -> tuple[Effect, ...]:
-        """The effects on the fields that the op reads, then on those that it writes, then on its scratch."""
+        """Returns the effects on the fields in ``READS``, then on those in ``WRITES``, then on those in ``SCRATCH``."""
         operands, pipes, fields = tuple(self._operands), self.pipes(), operand_positions(self)
-        first, last = (pipes[0], pipes[-1]) if pipes else ("", "")
+        first: PipeName | Literal[""] = pipes[0] if pipes else ""
+        last: PipeName | Literal[""] = pipes[-1] if pipes else ""
         found = []
         for name in self.READS:
             for index in fields[name]:
@@ -176,7 +192,7 @@ class EffectsOp(IRDLOperation, ABC):
         return tuple(found)
 
 
-def _pipe(pipe: str, value: SSAValue) -> str:
+def _pipe(pipe: PipeName | Literal[""], value: SSAValue) -> PipeName | Literal[""]:
     """The pipe that accesses an operand; accesses of the scalar unit to its own storage (``memref.alloca``) are on none."""
     if pipe != "S":
         return pipe
@@ -186,7 +202,7 @@ def _pipe(pipe: str, value: SSAValue) -> str:
 
 
 def is_memory(value: SSAValue) -> bool:
-    """Whether a value is a buffer, in whichever memory."""
+    """Whether a value is a memref, ranked or unranked, in any memory."""
     return isinstance(value.type, (MemRefType, UnrankedMemRefType))
 
 
@@ -203,7 +219,7 @@ _XDSL_EFFECTS: dict[str, tuple[tuple[int, str, bool, bool], ...]] = {
 arith.RemUIOp.traits = traits_def(*arith.RemUIOp.traits, NoMemoryEffect())
 arith.ExtSIOp.traits = traits_def(*arith.ExtSIOp.traits, Pure())
 ATOMIC = "tile.atomic"
-"""Attribute of a ``memref.store`` that adds to the element in one indivisible step."""
+"""The attribute of a ``memref.store`` that atomically adds the value to the element instead of replacing the element."""
 
 
 @cache
@@ -213,7 +229,7 @@ def _declares_effects(kind: type[Operation]) -> bool:
 
 
 def effects_of(op: Operation) -> tuple[Effect, ...]:
-    """What an operation does to its operands in memory; empty for views and scalar operations."""
+    """Returns the effects of an operation on the memory of its operands; empty for views and scalar operations."""
     if _declares_effects(type(op)):
         effects: tuple[Effect, ...] = cast(EffectsOp, op).effects()
         return effects
@@ -227,29 +243,32 @@ def effects_of(op: Operation) -> tuple[Effect, ...]:
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an operation only computes results, which depend on its operands alone."""
+    """Whether an operation has results and no regions, and its only effect is to compute the results from its operands."""
     return bool(op.results) and not op.regions and is_side_effect_free(op)
 
 
 def accesses(op: Operation) -> tuple[Effect, ...]:
-    """The effects of an operation that a pipe executes: those that need ordering, addresses and time."""
+    """Returns the effects of an operation that are accesses by a pipe.
+
+    Accesses to scalar storage are omitted: they need no synchronisation, no address and no time of a pipe.
+    """
     return tuple(effect for effect in effects_of(op) if effect.pipe)
 
 
 # -- definitions -------------------------------------------------------------------------------------------------------
 
 Fields = Sequence[str] | Mapping[str, str]
-"""Names of fields; a mapping also gives their roles."""
+"""Names of fields; a mapping maps each name to the role of the field."""
 OpT = TypeVar("OpT", bound=EffectsOp)
 _SUFFICIENT_TRAITS = (NoMemoryEffect, RecursiveMemoryEffect, IsTerminator, Allocates)
 """Traits that say what an op does, so that it need not list its operands."""
 
 
 def op_with_effects(*, side_effects: bool | None = None, **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
-    """Class decorator: defines the op that the class body declares, with these effects; see :func:`declare_effects`.
+    """Returns a class decorator that turns a class body into an op class with these effects; see :func:`declare_effects`.
 
-    The ops of the tile dialect use it. The decorator ``operation`` of ``declaration.py`` is for the ops of AscendNPU-IR, whose
-    text and verification follow MLIR more closely.
+    The ops of the tile dialect use this decorator. The decorator ``operation`` of ``declaration.py`` is for the ops of
+    AscendNPU-IR, whose text and verification follow MLIR more closely.
     """
 
     def define(cls: type[OpT]) -> type[OpT]:
@@ -266,7 +285,7 @@ def op_with_effects(*, side_effects: bool | None = None, **fields: Fields) -> Ca
     return define
 
 
-def _text_members(text: str, definition: OpDef) -> dict[str, Any]:
+def _text_members(text: str, definition: OpDef) -> dict[str, object]:
     """``parse`` and ``print`` by an assembly format, which is compiled at first use: most runs print no text."""
 
     @cache
@@ -283,20 +302,20 @@ def _text_members(text: str, definition: OpDef) -> dict[str, Any]:
 
 
 def declare_effects(cls: type[EffectsOp], side_effects: bool | None, fields: Mapping[str, Fields]) -> None:
-    """Sets the effects that a class decorator states; those that it does not state are inherited.
+    """Sets the class variables of an op class that hold its memory effects; effects that are not passed are inherited.
 
     Args:
         cls: the class of the op.
-        side_effects: ``SIDE_EFFECTS`` of the class.
-        fields: ``reads``, ``writes``, ``scratch`` and ``untouched``, each with the fields that the class variable of that name
-            lists. A mapping also gives the roles of the fields.
+        side_effects: the value for ``SIDE_EFFECTS``; None inherits it.
+        fields: maps ``reads``, ``writes``, ``scratch`` and ``untouched`` to the fields for the class variable of the
+            upper-case name. If the fields are a mapping, it also gives their roles.
 
     Raises:
-        TypeError: ``fields`` has another name.
+        TypeError: ``fields`` has another key.
     """
     for name, listed in fields.items():
         if name not in ("reads", "writes", "scratch", "untouched"):
-            msg = f"{cls.name}: an op has no {name}"
+            msg = f"{cls.name}: {name!r} is not a kind of effect; these are 'reads', 'writes', 'scratch' and 'untouched'"
             raise TypeError(msg)
         setattr(cls, name.upper(), tuple(listed))
         if isinstance(listed, Mapping):
@@ -306,20 +325,21 @@ def declare_effects(cls: type[EffectsOp], side_effects: bool | None, fields: Map
 
 
 def check_effects(cls: type[EffectsOp], definition: OpDef) -> None:
-    """Refuses the definition of an op that does not declare its effects.
+    """Checks that an op class declares its memory effects.
 
     Args:
         cls: the class of the op.
-        definition: its operands and traits.
+        definition: the operands and traits of the op.
 
     Raises:
-        TypeError: an operand that may be memory is not listed, a listed operand does not exist, or nothing is declared.
+        TypeError: an operand that may be memory is not listed, a listed operand does not exist, or the class declares no
+            effect.
     """
     names = {name for name, _ in definition.operands}
     listed = {*cls.READS, *cls.WRITES, *cls.SCRATCH, *cls.UNTOUCHED}
     unknown = sorted({*cls.READS, *cls.WRITES, *cls.UNTOUCHED} - names)
     if unknown:
-        msg = f"{cls.name} declares an effect on {', '.join(unknown)}, and has no such operand"
+        msg = f"{cls.name} declares an effect on {', '.join(unknown)}, but has no such operand"
         raise TypeError(msg)
     missing = [name for name, operand in definition.operands if _may_be_memory(operand.constr) and name not in listed]
     declares = cls.SIDE_EFFECTS or bool({*cls.READS, *cls.WRITES, *cls.UNTOUCHED})
@@ -329,7 +349,7 @@ def check_effects(cls: type[EffectsOp], definition: OpDef) -> None:
         msg = (f"{cls.name} does not declare its effect on the operand {', '.join(missing)}: "
                "list the operand in READS, WRITES, SCRATCH or UNTOUCHED of the class")
         raise TypeError(msg)
-    msg = f"{cls.name} declares no effect: give it the trait Pure, operands that it writes, or SIDE_EFFECTS"
+    msg = f"{cls.name} declares no effect: add the trait Pure, list operands in READS or WRITES, or set SIDE_EFFECTS"
     raise TypeError(msg)
 
 

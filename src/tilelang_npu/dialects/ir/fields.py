@@ -1,7 +1,7 @@
-"""The positions of an op's operands by field, cached for each way in which the operands are grouped.
+"""The positions of an op's operands by field, a declared name that stands for one operand, an optional one, or several.
 
-xDSL decodes the property with the sizes of the groups whenever a field is read, and passes, rules and effects read fields all
-the time.
+The positions are cached by the number of operands of each field. xDSL would decode the property with these numbers whenever a
+field is read, which passes, rules and effects do very often.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _field_positions = cache(_FieldPositions)
 
 
 def integers_in(array: Any) -> tuple[int, ...]:
-    """The integers of a dense array attribute."""
+    """Returns the elements of a dense array attribute; the elements of an integer array are cached."""
     kind = array.elt_type
     if not isinstance(kind, IntegerType):
         return tuple(array.get_values())
@@ -72,7 +72,7 @@ def integers_in(array: Any) -> tuple[int, ...]:
 
 
 def operand_positions(op: IRDLOperation) -> Mapping[str, range]:
-    """The positions of an op's operands by field."""
+    """Returns, for each field of an op, the range of the positions of its operands in ``op.operands``."""
     return _field_positions(type(op)).positions(op)
 
 
@@ -99,7 +99,10 @@ class _Field:
 
 
 def accessors(definition: OpDef) -> dict[str, _Field]:
-    """The descriptors of the fields of operands, where a property states the sizes of the groups; empty elsewhere."""
+    """Returns a descriptor for each field of an op class, which reads the field's operands by the cached positions.
+
+    Returns an empty dictionary if no property states how many operands each field has: xDSL's own accessors are fast then.
+    """
     if not any(isinstance(option, AttrSizedOperandSegments) for option in definition.options):
         return {}
     return {name: _Field(name, field) for name, field in definition.operands}

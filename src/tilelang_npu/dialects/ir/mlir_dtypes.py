@@ -1,4 +1,4 @@
-"""Element types of tensors and memrefs, as MLIR types and as entries of the table of element types (``target/dtypes.py``)."""
+"""Converts element types of tensors and memrefs between MLIR types and :class:`DType` (``target/dtypes.py``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FLOATS: dict[str, Attribute] = {"f16": f16, "bf16": bf16, "f32": f32, "f64": f6
 
 
 def element_type(type_: Attribute) -> Attribute:
-    """The element type of a tensor or memref type; any other type itself."""
+    """Returns the element type of a tensor, memref or vector type; returns any other type unchanged."""
     if isinstance(type_, ShapedType) and hasattr(type_, "element_type"):
         element: Attribute = type_.element_type
         return element
@@ -22,16 +22,16 @@ def element_type(type_: Attribute) -> Attribute:
 
 @cache
 def dtype_of(type_: Attribute) -> DType:
-    """The table's entry for an MLIR type.
+    """Returns the :class:`DType` of an MLIR type.
 
     Raises:
-        ValueError: the table has no such type.
+        ValueError: no DType corresponds to the type.
     """
     return dtype(str(type_))
 
 
 def mlir_type(spelling: DType | str) -> Attribute:
-    """The builtin MLIR type of an entry or of a name such as ``f16``, ``i8`` or ``ui8``."""
+    """Returns the builtin MLIR type of a DType, or of a name such as ``f16``, ``i8`` or ``ui8``."""
     name = dtype(spelling).mlir
     if name in _FLOATS:
         return _FLOATS[name]
@@ -41,5 +41,5 @@ def mlir_type(spelling: DType | str) -> Attribute:
 
 
 def dtypes(*names: str) -> tuple[DType, ...]:
-    """The table's entries for MLIR names."""
+    """Returns the DTypes of names such as ``f16``, ``i8`` or ``ui8``, in the same order."""
     return tuple(dtype(name) for name in names)

@@ -1,11 +1,13 @@
-"""Remarks: the decisions of passes, stored on the operations of a module.
+"""Remarks: records of the decisions of passes, stored in the locations of operations.
 
-A remark records one thing that a pass did, or considered and refused: the pass, the optimisation, the line, a text, and the
-same as data. An operation has the remark about itself in its location, as the metadata of a fused location, which later passes
-copy with the operation. An operation with events among its operands has a remark for each event. The module has, in the same
-way and in their order, the remarks about operations that no longer exist or were never made, such as a copy that was removed or
-a loop that stays serial. The text of a module does not show remarks, and the kernel cache stores them next to the text.
-Reports read remarks, so no report has to repeat the analysis of a pass.
+A remark records one thing that a pass did, or considered and refused: the pass, the optimisation, the source line, a text, and
+the facts of the text as data. The location of an operation holds the remark about this operation, as the metadata of a fused
+location. Later passes copy the remark when they copy the operation. A macro operation, such as ``mmadL1``, sets and waits for
+events itself. The numbers of these events are among its operands, and the operation has a remark for each event. The
+location of the module holds, in the order of the decisions, the remarks about operations that no longer
+exist or were never created, such as a removed copy or a loop that was not pipelined. The text of a module does not show
+remarks; the kernel cache stores them next to the text. Reports read the remarks, so that no report has to repeat the analysis
+of a pass.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from xdsl.printer import Printer
 
 from tilelang_npu.dialects.ir.changes import Change
 from tilelang_npu.errors import Location
+from tilelang_npu.target.chip_data import BufferSpace
 
 __all__ = [
     "DONE",
@@ -55,12 +58,19 @@ __all__ = [
 ]
 
 MADE, DONE, REFUSED = "made", "done", "refused"
-"""The kinds of remarks: why an operation was made, what a pass did, and what it considered and refused."""
+"""The kinds of remarks. ``made``: the reason why a pass created an operation. ``done``: an optimisation that a pass applied.
+``refused``: an optimisation that a pass considered and did not apply."""
 
 
 @dataclass(frozen=True)
 class Touched:
-    """One of two accesses that a wait orders: the name of its buffer, its line, and whether it writes."""
+    """One of the two accesses of a dependence that a wait or a barrier enforces.
+
+    Attributes:
+        name: the name of the accessed buffer.
+        line: the source line of the access.
+        writes: whether the access is a write.
+    """
 
     name: str
     line: Location | None
@@ -69,13 +79,14 @@ class Touched:
 
 @dataclass(frozen=True)
 class WaitReason:
-    """Two accesses that a wait orders.
+    """A dependence between two accesses that a wait or a barrier enforces.
 
     Attributes:
-        kind: the dependence, ``RAW``, ``WAR`` or ``WAW``.
-        first, second: the earlier and the later access.
-        size: the number of bytes that both can access.
-        distance: the iteration distance of the dependence.
+        kind: the kind of the dependence: ``RAW``, ``WAR`` or ``WAW``.
+        first: the earlier access.
+        second: the later access.
+        size: the number of bytes that both accesses can touch.
+        distance: the iteration distance of the dependence; 0 within one iteration.
     """
 
     kind: str
@@ -87,17 +98,17 @@ class WaitReason:
 
 @dataclass(frozen=True)
 class Waits:
-    """The purpose of an operation that synchronises.
+    """The purpose of a synchronisation: an operation that sets an event, waits for one, or is a barrier.
 
     Attributes:
-        reasons: the pairs of accesses that it orders; a barrier may order several.
-        source, target: the pipe that is waited for and the pipe that waits; equal for a barrier. Between cores, with the core:
-            ``AIC.FIX``.
-        numbers: the numbers of the event or flag; several are used by successive iterations in turn.
-        before: the line before which it waits.
-        behind: whether it is after the loop of the waits, and takes the events that the last iterations have set.
-        place: the position of the event among the ``sync_related_args`` of its operation; None where the operation itself sets
-            the event or waits for it.
+        reasons: the dependences that the synchronisation enforces; a barrier may enforce several.
+        source: the pipe that is waited for. For a synchronisation between cores the name includes the core: ``AIC.FIX``.
+        target: the pipe that waits; the same pipe as ``source`` for a barrier.
+        numbers: the numbers of the event or flag. If there are several, successive iterations use them cyclically.
+        before: the source line before which the synchronisation waits.
+        behind: whether the operation is after a loop, and waits for the events that the last iterations of the loop have set.
+        place: the position of the event among the operands ``sync_related_args`` of the operation; None if the operation is
+            itself the set, the wait or the barrier.
     """
 
     reasons: tuple[WaitReason, ...] = ()
@@ -111,17 +122,18 @@ class Waits:
 
 @dataclass(frozen=True)
 class Placed:
-    """The buffer at an address.
+    """The buffer, or the slot of a multi-buffer, to which memory planning assigned an address.
 
     Attributes:
-        name: the author's name; ``scratch`` for the temporary buffer of an op.
+        name: the name of the buffer in the source; ``scratch`` for the temporary buffer of an op.
         number: the number of the buffer in its core's memory; all slots of a multi-buffer have the same number.
-        slot, slots: the number of the multi-buffer slot at the address, and the number of slots.
-        nbytes: bytes of one slot.
+        slot: the number of the slot at the address, from 0.
+        slots: the number of slots of the buffer; 1 if it is not a multi-buffer.
+        nbytes: the number of bytes of one slot.
         space: the memory, in HIVM's spelling.
-        room: bytes of the memory that were available.
-        span: the live range, as positions in the program.
-        lines: the first and the last line of the live range; 0 where no operation has a line.
+        room: the number of bytes of the memory that were available to planning.
+        span: the first and the last position of the live range, as positions in the program.
+        lines: the first and the last source line of the live range; 0 if no operation has a line.
         pinned: whether the author chose the address.
     """
 
@@ -130,7 +142,7 @@ class Placed:
     slot: int
     slots: int
     nbytes: int
-    space: str
+    space: BufferSpace
     room: int
     span: tuple[int, int]
     lines: tuple[int, int]
@@ -139,15 +151,16 @@ class Placed:
 
 @dataclass(frozen=True)
 class Points:
-    """A ``T.Parallel``, or a part of its iteration space.
+    """How the compiler executes a ``T.Parallel``, or a part of the iteration space of one.
 
     Attributes:
-        extents: the extent of each axis; None where it is dynamic.
-        starts: the first index of each axis, if this is a part of the iteration space; empty if it is the whole.
-        ops: the vector operations, without copies and fills; empty where the points are computed one by one.
-        unaligned: how operands that are not aligned to a block of UB are handled.
-        rearranged: the operands that are rearranged into the order of the axes, and the operation that does it.
-        rows: the number of rows per iteration of a scalar loop around the vector work; 0 without such a loop.
+        extents: the extent of each axis; a dynamic extent is None.
+        starts: the first index of each axis, for a part of the iteration space; empty for the whole iteration space.
+        ops: the names of the vector operations, except copies and fills; empty if a scalar loop computes the points one by one.
+        unaligned: for each operand that is not aligned to a 32-byte block of UB, a text that says how it is accessed.
+        rearranged: for each operand whose elements are first rearranged into the order of the axes, a text that names the
+            operand and the rearranging operation.
+        rows: the number of rows per iteration of a scalar loop around the vector operations; 0 without such a loop.
     """
 
     extents: tuple[int | None, ...]
@@ -160,47 +173,47 @@ class Points:
 
 @dataclass(frozen=True)
 class Scoped:
-    """A buffer of the author, and its memories.
+    """The memories that the compiler chose for a buffer of the source.
 
     Attributes:
-        label: the author's name.
+        label: the name of the buffer in the source.
         spaces: the memories, in HIVM's spelling; a buffer with several memories has a copy in each.
     """
 
     label: str
-    spaces: tuple[str, ...]
+    spaces: tuple[BufferSpace, ...]
 
 
 @dataclass(frozen=True)
 class Turns:
-    """A pipelined loop.
+    """A pipelined loop and its multi-buffers.
 
     Attributes:
-        stages: the ``num_stages`` that the author asked for.
-        labels: the multi-buffers of the loop.
-        spaces: the memory of each, in HIVM's spelling.
-        places: the line of the allocation of each.
+        stages: the ``num_stages`` of the loop in the source.
+        labels: the names of the multi-buffers in the source.
+        spaces: the memory of each multi-buffer, in HIVM's spelling.
+        places: the source line of the allocation of each multi-buffer.
     """
 
     stages: int
     labels: tuple[str, ...]
-    spaces: tuple[str, ...]
+    spaces: tuple[BufferSpace, ...]
     places: tuple[Location | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Held:
-    """The buffers of a refused optimisation.
+    """The buffers because of which an optimisation was refused.
 
     Attributes:
-        labels: the author's names.
-        space: their memory, in HIVM's spelling.
-        shared: whether they share bytes, so that accesses of one wait for accesses of another.
-        bytes_alone: whether the refusal costs only memory, which costs time only if memory is short.
+        labels: the names of the buffers in the source.
+        space: the memory of the buffers, in HIVM's spelling.
+        shared: whether the buffers share bytes, so that accesses to one must wait for accesses to another.
+        bytes_alone: whether the refusal costs only memory. It then costs time only if the memory is otherwise full.
     """
 
     labels: tuple[str, ...]
-    space: str
+    space: BufferSpace
     shared: bool = False
     bytes_alone: bool = False
 
@@ -211,17 +224,18 @@ _KINDS = {kind.__name__: kind for kind in (*get_args(Facts), *get_args(Change))}
 
 @dataclass(frozen=True)
 class Remark:
-    """A decision of a pass.
+    """A record of one decision of a pass.
 
     Attributes:
-        maker: the pass.
+        maker: the name of the pass.
         kind: ``MADE``, ``DONE`` or ``REFUSED``.
-        about: the optimisation; empty if the remark is not about one.
-        place: the line; None for a remark on an operation, which has its own location, and for one that is about no line.
+        about: the name of the optimisation; empty if the decision does not belong to an optimisation.
+        place: the source line; None for a remark on an operation, whose location has the line, and for a remark that belongs
+            to no line.
         text: the decision in words.
-        edit: the change to the author's text that makes a refused optimisation possible.
+        edit: the change to the source that makes a refused optimisation possible, in words.
         facts: the decision as data.
-        change: the edit as data, if a tool can make it.
+        change: the edit as data; None if no tool can apply the edit.
     """
 
     maker: str
@@ -234,8 +248,8 @@ class Remark:
     change: Change | None = None
 
 
-def remark_as_data(given: Remark) -> dict[str, Any]:
-    """A remark as JSON data, without the fields that have their default."""
+def remark_as_data(given: Remark) -> dict[str, object]:
+    """Returns a remark as a dictionary of JSON values, without the fields that have their default value."""
     found = {name: _plain(value) for name, default in _PLAIN_DEFAULTS if (value := getattr(given, name)) != default}
     for name in _DATA_FIELDS:
         if (value := getattr(given, name)) is not None:
@@ -261,7 +275,7 @@ def _plain(given: Any) -> Any:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: type) -> dict[str, object]:
     return get_type_hints(kind)
 
 
@@ -282,7 +296,7 @@ def _read(kind: Any, given: Any) -> Any:
 
 @irdl_attr_definition
 class RemarkAttr(Data[tuple[Remark, ...]]):
-    """The remarks of an operation or a module, as the metadata of its location."""
+    """The attribute that holds the remarks of an operation or a module, as the metadata of a fused location."""
 
     name = "tile.remark"
 
@@ -307,22 +321,29 @@ def _store(op: Operation, found: tuple[Remark, ...]) -> None:
 
 
 def set_remark(op: Operation, remark: Remark) -> None:
-    """Sets the remark of an operation, in place of all that it has."""
+    """Stores a remark on an operation and removes all other remarks of the operation."""
     _store(op, (remark,))
 
 
 def remark_of(op: Operation) -> Remark | None:
-    """The remark of an operation about itself; None if it has none."""
+    """Returns the remark about the operation itself, not about an event that a macro operation sets or waits for; None if there
+    is no such remark.
+    """
     return next((remark for remark in _remarks_on(op) if _event_position(remark) is None), None)
 
 
 def remarks_of(op: Operation) -> tuple[Remark, ...]:
-    """All remarks of an operation: about itself, and about the events among its operands."""
+    """Returns all remarks of an operation: the remark about the operation itself, and those about the events that a macro
+    operation, such as ``mmadL1``, sets or waits for itself.
+    """
     return _remarks_on(op)
 
 
 def remarks_of_events(op: Operation) -> dict[int, Remark]:
-    """The remarks of an operation about the events among its operands, by position in its ``sync_related_args``."""
+    """Returns the remarks about the events that a macro operation, such as ``mmadL1``, sets or waits for itself.
+
+    The keys are the positions of the events in the operands ``sync_related_args`` of the operation.
+    """
     return {position: remark for remark in _remarks_on(op) if (position := _event_position(remark)) is not None}
 
 
@@ -331,12 +352,19 @@ def _event_position(remark: Remark) -> int | None:
 
 
 def add_remark(op: Operation, remark: Remark) -> None:
-    """Adds a remark to a module, about something without an operation, or to an operation, about an event of it."""
+    """Appends a remark to the remarks of an operation or a module.
+
+    Remarks that belong to no operation are appended to the module. An operation has several remarks only if it is a macro, such
+    as ``mmadL1``, that sets events and waits for events itself: it has one remark for each of these events.
+    """
     _store(op, (*_remarks_on(op), remark))
 
 
 def module_remarks(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:
-    """The remarks of a module, in the order in which they were added; with ``kinds`` only those with such facts."""
+    """Yields the remarks of a module in the order in which they were added.
+
+    With ``kinds``, yields only the remarks whose facts are instances of one of these classes.
+    """
     for each in _remarks_on(module):
         if not kinds or isinstance(each.facts, kinds):
             yield each
@@ -344,34 +372,38 @@ def module_remarks(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:
 
 def record_done(module: ModuleOp, name: str, where: Location | None, text: str, facts: Facts | None = None,
                 maker: str = "") -> None:
-    """Adds a remark to a module about something that an optimisation did.
+    """Adds a remark of kind ``DONE`` to a module: an optimisation was applied.
 
     Args:
         module: the module.
-        name: the optimisation.
-        where: the line.
-        text: what was done.
-        facts: the same as data.
-        maker: the pass, if its name differs from the optimisation's.
+        name: the name of the optimisation.
+        where: the source line that the remark is about; None for the kernel as a whole.
+        text: what the optimisation changed, in words.
+        facts: the change as data; None if the text says everything.
+        maker: the name of the pass, if it differs from the name of the optimisation.
     """
     add_remark(module, Remark(maker or name, DONE, name, where, text, facts=facts))
 
 
 def record_refusal(module: ModuleOp, name: str, where: Location | None, text: str, edit: str, facts: Facts | None = None,
             maker: str = "", change: Change | None = None) -> None:
-    """Adds a remark to a module about something that an optimisation considered and refused.
+    """Adds a remark of kind ``REFUSED`` to a module: an optimisation was considered and not applied.
 
     Args:
-        module, name, where, facts, maker: as for :func:`record_done`.
-        text: the reason, with sizes.
-        edit: the change to the author's text that makes the optimisation possible.
-        change: the same as data.
+        module: the module.
+        name: the name of the optimisation.
+        where: the source line that the remark is about; None for the kernel as a whole.
+        text: the reason why the optimisation was not applied, in words, with sizes in bytes.
+        edit: the change to the source that makes the optimisation possible, in words.
+        facts: the reason as data; None if the text says everything.
+        maker: the name of the pass, if it differs from the name of the optimisation.
+        change: the edit as data, if a tool can apply it.
     """
     add_remark(module, Remark(maker or name, REFUSED, name, where, text, edit, facts, change))
 
 
 def strip_remarks(location: LocationAttr) -> LocationAttr:
-    """A location without its remarks."""
+    """Returns the location without the remarks that it holds; returns a location without remarks unchanged."""
     if not (isinstance(location, FusedLoc) and isinstance(location.metadata, RemarkAttr)):
         return location
     assert isinstance(location.locations, ArrayAttr)
@@ -380,13 +412,19 @@ def strip_remarks(location: LocationAttr) -> LocationAttr:
 
 
 def remarks_as_json(module: ModuleOp) -> str:
-    """All remarks in a module as JSON text, by the numbers of their operations in ``walk`` order; the module is number 0."""
+    """Returns all remarks of a module and its operations as JSON text.
+
+    The keys are the positions of the operations in the order of ``module.walk()``, in which the module has position 0.
+    """
     found = {number: [remark_as_data(each) for each in _remarks_on(op)] for number, op in enumerate(module.walk())}
     return json.dumps({number: remarks for number, remarks in found.items() if remarks})
 
 
 def restore_remarks(module: ModuleOp, text: str) -> None:
-    """Gives a module that was printed and parsed the remarks of which :func:`remarks_as_json` made ``text``."""
+    """Stores the remarks that :func:`remarks_as_json` returned as ``text`` on the operations of a module.
+
+    The module must be a copy of the one that the remarks came from, such as one that was printed and parsed.
+    """
     found = json.loads(text)
     for number, op in enumerate(module.walk()):
         if str(number) in found:

@@ -1,8 +1,8 @@
-"""Caches the verification of types against an op's declaration, for ops with equal types and properties.
+"""Caches which combinations of types and properties an op's declaration accepts, so that equal ops are verified once.
 
-Types and attributes are immutable, and for an op without regions a declaration checks nothing else. So two ops with equal types
-and properties get the same verdict. Verdicts without an error are cached; traits, which may depend on where an op is, always
-run.
+Types and attributes are immutable, and for an op without regions a declaration checks nothing else. So the verification of two
+ops of a class with equal types and properties has the same result. Only successes are cached. Traits are always verified,
+because they may depend on the position of an op.
 """
 
 from __future__ import annotations
@@ -73,7 +73,11 @@ def _signature(op: Operation, declared: tuple[str, ...], verdicts: _Verdicts) ->
 
 @cache
 def cache_verification(kind: type[Operation]) -> None:
-    """Makes the declaration of a class of ops cache its verdicts, for all callers."""
+    """Replaces the ``verify`` of an op class's declaration by one that skips ops equal to an op that it accepted before.
+
+    Later verifications of ops of this class use the cache, whoever calls them. A class that is not an IRDLOperation is left
+    unchanged.
+    """
     if not issubclass(kind, IRDLOperation):
         return
     definition = kind.get_irdl_definition()

@@ -1,1 +1,1 @@
-"""MLIR's own dialects in the spelling of LLVM 19: the ops that xDSL lacks, and the rules of MLIR that xDSL does not check."""
+"""MLIR's own dialects in the syntax of LLVM 19: ops that xDSL lacks, and rules of MLIR that xDSL does not verify."""

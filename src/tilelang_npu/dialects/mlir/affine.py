@@ -1,24 +1,29 @@
-"""affine: the ops that evaluate a map, as LLVM 19 writes them; ``affine.max``, which xDSL lacks; rules of other ops."""
+"""affine: ``affine.apply`` and ``affine.min`` in the syntax of LLVM 19, ``affine.max``, which xDSL lacks, and MLIR's rules."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from typing_extensions import Self
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects.ir.declaration import DialectOp, extend_dialect, fail, operation, replace_rules
+from tilelang_npu.dialects.mlir.rules import memref_type
 
 _INDEX = IndexType()
 
 
-def _parse(cls: Any, parser: Parser) -> Any:
+OpT = TypeVar("OpT", bound=IRDLOperation)
+
+
+def _parse(cls: type[OpT], parser: Parser) -> OpT:
     place = parser.pos
     stated = parser.parse_attribute()
     if not isinstance(stated, AffineMapAttr):
@@ -28,11 +33,11 @@ def _parse(cls: Any, parser: Parser) -> Any:
                      attributes=parser.parse_optional_attr_dict())
 
 
-def _indices(parser: Parser, delimiter: Any) -> list[SSAValue] | None:
+def _indices(parser: Parser, delimiter: Parser.Delimiter) -> list[SSAValue] | None:
     return parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(_INDEX))
 
 
-def _print(op: Any, printer: Printer) -> None:
+def _print(op: MaxOp | affine.MinOp | affine.ApplyOp, printer: Printer) -> None:
     dims = op.map.data.num_dims
     printer.print_string(" ")
     printer.print_attribute(op.map)
@@ -46,7 +51,7 @@ def _print(op: Any, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
-def _verify_operand_count(op: Any) -> None:
+def _verify_operand_count(op: MaxOp | affine.MinOp | affine.ApplyOp) -> None:
     map_: AffineMap = op.map.data
     if len(op.operands) != map_.num_dims + map_.num_symbols:
         fail("operand count and affine map dimension and symbol count must match")
@@ -54,13 +59,13 @@ def _verify_operand_count(op: Any) -> None:
         fail("affine map expect at least one result")
 
 
-def _verify_apply(op: Any) -> None:
+def _verify_apply(op: affine.ApplyOp) -> None:
     _verify_operand_count(op)
     if len(op.map.data.results) != 1:
         fail("mapping must produce one value")
 
 
-def _verify_for(op: Any) -> None:
+def _verify_for(op: affine.ForOp) -> None:
     affine.ForOp.verify_(op)
     if not op.lowerBoundMap.data.results or not op.upperBoundMap.data.results:
         fail("expected affine map to have at least one result")
@@ -72,9 +77,9 @@ def _verify_for(op: Any) -> None:
         fail("parent of yield must have same number of results as the yield operands, of their types")
 
 
-def _verify_access(op: Any) -> None:
+def _verify_access(op: affine.LoadOp | affine.StoreOp) -> None:
     map_: AffineMap = op.map.data
-    if len(map_.results) != len(op.memref.type.get_shape()):
+    if len(map_.results) != len(memref_type(op.memref).get_shape()):
         fail("affine map num results must equal memref rank")
     if len(op.indices) != map_.num_dims + map_.num_symbols:
         fail("expects as many subscripts as affine map inputs")
@@ -82,7 +87,7 @@ def _verify_access(op: Any) -> None:
 
 @operation(rules=[_verify_operand_count])
 class MaxOp(DialectOp):
-    """The largest of a map's results: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
+    """Yields the largest result of an affine map: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
 
     name = "affine.max"
     arguments = var_operand_def(IndexType)
@@ -91,12 +96,12 @@ class MaxOp(DialectOp):
     traits = traits_def(Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         return _parse(cls, parser)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         _print(self, printer)
 
 

@@ -1,4 +1,4 @@
-"""arith: MLIR's ops also work on tensors and vectors, where xDSL accepts only scalars; two ops that xDSL lacks."""
+"""arith: ops that, as in MLIR, also accept tensors and vectors where xDSL accepts only scalars; two ops that xDSL lacks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INDEXED = Like(is_signless_or_index, "signless-integer", memrefs=True)
 _BITS = Like(lambda type_: is_signless(type_) or is_float(type_), "signless-integer-or-float", memrefs=True)
 
 
-def _verify_cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
+def _verify_cast(op: Operation, fits: Callable[[Any, Any], bool]) -> None:
     """Verifies that a cast keeps the shape and that its element types fit each other."""
     source, result = op.operands[0].type, op.results[0].type
     one, other = element_type(source), element_type(result)
@@ -51,33 +51,33 @@ def _verify_cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
             f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _verify_widening(op: Any) -> None:
+def _verify_widening(op: Operation) -> None:
     _verify_cast(op, lambda source, result: result.bitwidth > source.bitwidth)
 
 
-def _verify_narrowing(op: Any) -> None:
+def _verify_narrowing(op: arith.TruncIOp | arith.TruncFOp) -> None:
     _verify_cast(op, lambda source, result: result.bitwidth < source.bitwidth)
 
 
-def _verify_bitcast(op: Any) -> None:
+def _verify_bitcast(op: arith.BitcastOp) -> None:
     _verify_cast(op, lambda source, result: source.bitwidth == result.bitwidth)
 
 
-def _verify_conversion(op: Any) -> None:
+def _verify_conversion(op: Operation) -> None:
     _verify_cast(op, lambda source, result: True)
 
 
-def _verify_index_cast(op: Any) -> None:
+def _verify_index_cast(op: IndexCastUIOp | arith.IndexCastOp) -> None:
     _verify_cast(op, lambda source, result: isinstance(source, IndexType) is not isinstance(result, IndexType))
 
 
-def _verify_comparison(op: Any) -> None:
+def _verify_comparison(op: arith.CmpiOp | arith.CmpfOp) -> None:
     require(op.lhs.type == op.rhs.type, "requires all operands to have the same type")
     require(op.result.type == with_elements(op.lhs.type, i1),
             "failed to verify that result type has i1 element type and same shape as operands")
 
 
-def _verify_select(op: Any) -> None:
+def _verify_select(op: arith.SelectOp) -> None:
     condition, result = op.cond.type, op.result.type
     require(op.lhs.type == op.rhs.type == result,
             "failed to verify that all of {true_value, false_value, result} have same type")
@@ -91,7 +91,7 @@ def _verify_select(op: Any) -> None:
              f"expected '{expected}', but got '{condition}'")
 
 
-def _parse_select(cls: Any, parser: Parser) -> Any:
+def _parse_select(cls: type[arith.SelectOp], parser: Parser) -> arith.SelectOp:
     values = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
     place = parser.pos
     attributes = parser.parse_optional_attr_dict()
@@ -104,7 +104,7 @@ def _parse_select(cls: Any, parser: Parser) -> Any:
                      attributes=attributes)
 
 
-def _print_select(op: Any, printer: Printer) -> None:
+def _print_select(op: arith.SelectOp, printer: Printer) -> None:
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_ssa_value)
     printer.print_op_attributes(op.attributes)
@@ -115,7 +115,7 @@ def _print_select(op: Any, printer: Printer) -> None:
     printer.print_attribute(op.result.type)
 
 
-def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
+def _comparison(kind: type[arith.CmpiOp | arith.CmpfOp], words: Sequence[str], kinds: Like) -> type[Operation]:
     """Returns a comparison of xDSL that also compares tensors and vectors, and that keeps further attributes.
 
     Args:
@@ -125,7 +125,7 @@ def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
     """
     flags = "fastmath" in kind.get_irdl_definition().properties
 
-    def parse(cls: Any, parser: Parser) -> Any:
+    def parse(cls: type[arith.CmpiOp | arith.CmpfOp], parser: Parser) -> arith.CmpiOp | arith.CmpfOp:
         place = parser.pos
         word = parser.parse_optional_str_literal() or parser.parse_identifier()
         if word not in words:
@@ -146,27 +146,27 @@ def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
         return cls.create(operands=parser.resolve_operands([left, right], [type_, type_], parser.pos), result_types=[result],
                           properties=properties, attributes=attributes)
 
-    def print_(op: Any, printer: Printer) -> None:
+    def print_(op: arith.CmpiOp | arith.CmpfOp, printer: Printer) -> None:
         printer.print_string(f" {words[op.predicate.value.data]}, ")
         printer.print_list(op.operands, printer.print_ssa_value)
-        if flags and op.fastmath != _EXACT:
+        if isinstance(op, arith.CmpfOp) and op.fastmath != _EXACT:
             printer.print_string(" fastmath")
             op.fastmath.print_parameter(printer)
         printer.print_op_attributes(op.attributes)
         printer.print_string(" : ")
         printer.print_attribute(op.lhs.type)
 
-    def check(op: Any) -> None:
+    def check(op: arith.CmpiOp | arith.CmpfOp) -> None:
         _verify_comparison(op)
         require(op.predicate.type == i64 and 0 <= op.predicate.value.data < len(words),
-                f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64")
+                f"predicate must be an i64 from 0 to {len(words) - 1}, but got {op.predicate}")
 
     return replace_rules(kind, check, lhs=kinds, rhs=kinds, result=BOOLS, parse=classmethod(parse), print=print_)
 
 
 @operation(rules=[_verify_index_cast])
 class IndexCastUIOp(DialectOp):
-    """Converts between integers and indices, zero-extending: ``arith.index_castui %i : i1 to index``."""
+    """Converts between an integer and an index with zero extension: ``arith.index_castui %i : i1 to index``."""
 
     name = "arith.index_castui"
     input = operand_def(_INDEXED)
@@ -180,7 +180,7 @@ class IndexCastUIOp(DialectOp):
 
 @irdl_op_definition
 class RemfOp(arith.FloatingPointLikeBinaryOperation):
-    """The remainder of a division of floats: ``arith.remf %a, %b : f32``."""
+    """Computes the remainder of a division of floats: ``arith.remf %a, %b : f32``."""
 
     name = "arith.remf"
 
@@ -190,25 +190,24 @@ DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.F
 """The ops whose result is undefined where the divisor, their second operand, is 0."""
 
 
-def _verify_addui_extended(op: Any) -> None:
+def _verify_addui_extended(op: arith.AddUIExtendedOp) -> None:
     require(op.lhs.type == op.rhs.type == op.sum.type, "failed to verify that all of {lhs, rhs, sum} have same type")
     require(op.overflow.type == with_elements(op.lhs.type, i1), "overflow must be of i1 elements and of the shape of the sum")
 
 
-def _verify_constant(op: Any) -> None:
+def _verify_constant(op: arith.ConstantOp) -> None:
     value, type_ = op.value, op.result.type
     require(getattr(value, "type", None) == type_, f"value of type '{getattr(value, 'type', value)}' does not fit the result's"
                                                    f" type '{type_}'")
     require(not isinstance(type_, IntegerType) or is_signless(type_), "integer return type must be signless")
 
 
-def _binary(kind: Any, kinds: Like) -> Any:
+def _binary(kind: type[IRDLOperation], kinds: Like) -> type[Operation]:
     return replace_rules(kind, verify_one_type, lhs=kinds, rhs=kinds, result=kinds)
 
 
-def _extended_product(kind: Any) -> Any:
-    names: dict[str, Any] = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
-    return replace_rules(kind, verify_one_type, **names)
+def _extended_product(kind: type[IRDLOperation]) -> type[Operation]:
+    return replace_rules(kind, verify_one_type, lhs=WHOLE, rhs=WHOLE, low=WHOLE, high=WHOLE)
 
 
 Arith = extend_dialect(

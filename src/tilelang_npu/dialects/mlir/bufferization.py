@@ -1,4 +1,4 @@
-"""bufferization in the spelling of LLVM 19.
+"""bufferization in the syntax of LLVM 19.
 
 AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR, in which ``bufferization.to_tensor`` states both types and
 ``to_memref`` is called ``to_buffer``.
@@ -6,8 +6,7 @@ AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR, in which ``buff
 
 from __future__ import annotations
 
-from typing import Any
-
+from typing_extensions import Self
 from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import (
     MemRefType,
@@ -51,7 +50,7 @@ def _parse_units(parser: Parser, *words: str) -> dict[str, Attribute]:
 
 @operation(reads=("memref",))
 class ToTensorOp(DialectOp):
-    """The contents of a buffer as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
+    """Yields the contents of a buffer as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
 
     name = "bufferization.to_tensor"
     memref = operand_def(MEMREF)
@@ -66,8 +65,8 @@ class ToTensorOp(DialectOp):
             properties={"restrict": UnitAttr() if restrict else None, "writable": UnitAttr() if writable else None})
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form; the tensor's type, which newer text states, may follow."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom form; accepts and ignores the tensor's type, which newer versions of MLIR print."""
         memref = parser.parse_unresolved_operand()
         properties = _parse_units(parser, "restrict", "writable")
         attributes = parser.parse_optional_attr_dict()
@@ -81,7 +80,7 @@ class ToTensorOp(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         _print(printer, self, self.memref, [word for word in ("restrict", "writable") if word in self.properties],
                self.memref.type)
 
@@ -92,7 +91,7 @@ class ToTensorOp(DialectOp):
 
 @operation(side_effects=True)
 class ToMemrefOp(DialectOp):
-    """The buffer of a tensor: ``bufferization.to_memref %t : memref<4xf32>``."""
+    """Yields the buffer that holds a tensor: ``bufferization.to_memref %t : memref<4xf32>``."""
 
     name = "bufferization.to_memref"
     tensor = operand_def(TENSOR)
@@ -104,8 +103,8 @@ class ToMemrefOp(DialectOp):
                                properties={"read_only": UnitAttr() if read_only else None})
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         tensor = parser.parse_unresolved_operand()
         properties = _parse_units(parser, "read_only")
         attributes = parser.parse_optional_attr_dict()
@@ -117,7 +116,7 @@ class ToMemrefOp(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         _print(printer, self, self.tensor, ["read_only"] if self.read_only is not None else [], self.memref.type)
 
     def verify_(self) -> None:
@@ -127,7 +126,7 @@ class ToMemrefOp(DialectOp):
 
 @operation(reads=("source",), writes=("dest",))
 class MaterializeInDestinationOp(DialectOp):
-    """Writes a tensor to a destination: a tensor, or a buffer of any layout."""
+    """Writes a tensor into a destination, which is a tensor or a buffer of any layout."""
 
     name = "bufferization.materialize_in_destination"
     source = operand_def(TENSOR)
@@ -162,7 +161,7 @@ class MaterializeInDestinationOp(DialectOp):
         require(may_have_same_shape(source, dest), f"source '{source}' and destination '{dest}' have incompatible shapes")
 
 
-def _verify_alloc_tensor(op: Any) -> None:
+def _verify_alloc_tensor(op: bufferization.AllocTensorOp) -> None:
     type_ = op.tensor.type
     shape = type_.get_shape() if isinstance(type_, TensorType) else ()
     if op.copy is None:

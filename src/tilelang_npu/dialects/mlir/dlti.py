@@ -1,4 +1,4 @@
-"""The attributes of MLIR's data layout and target dialect (dlti) in the spelling of LLVM 19.
+"""The attributes of MLIR's data layout and target dialect (dlti) in the syntax of LLVM 19.
 
 AscendNPU-IR is built on LLVM 19.1.7: specifications are lists of ``#dlti.dl_entry``, and a system specification has ``:``
 between a device and its specification. Later versions, and xDSL's own dlti, have ``=`` and no entries.
@@ -52,7 +52,7 @@ class DataLayoutSpecAttr(_EntryList):
 
 @irdl_attr_definition
 class TargetDeviceSpecAttr(_EntryList):
-    """The properties of a device, in MLIR's own form."""
+    """The properties of a device as a list of entries: ``#dlti.target_device_spec<#dlti.dl_entry<"X", 4 : i32>>``."""
 
     name = "dlti.target_device_spec"
     entries: ArrayAttr[Attribute]

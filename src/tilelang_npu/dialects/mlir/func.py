@@ -1,7 +1,7 @@
-"""func: declarations keep the attributes of their arguments and results, which xDSL parses and drops.
+"""func: a parser of functions that keeps the attributes of the arguments and results of a declaration, which xDSL drops.
 
 An example is ``func.func private @f(i32 {tt.divisibility = 16 : i32}) -> (i32 {a})``. The printer of ``dialects/text`` prints
-them.
+these attributes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _RESERVED = ("sym_name", "function_type", "sym_visibility")
 
 
 class FuncOp(func.FuncOp):
-    """A function, or the declaration of one."""
+    """A function definition or declaration; unlike xDSL's, its parser keeps the attributes in a declaration."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+        """Parses the op in its custom assembly form."""
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name().data
         place = parser.pos

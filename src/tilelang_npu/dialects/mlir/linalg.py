@@ -1,10 +1,11 @@
-"""linalg as LLVM 19 writes it: ops that xDSL lacks, or whose implied body in xDSL does not fit mixed element types."""
+"""linalg in the syntax of LLVM 19: ops that xDSL lacks, or whose implied body in xDSL does not fit mixed element types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import Self
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import Linalg as _Upstream
 from xdsl.dialects.linalg.abstract_ops import NamedOperation
@@ -45,32 +46,33 @@ _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield
 class UnaryFnAttr(EnumAttr, name="linalg.unary_fn",
                   cases={word: number for number, word in enumerate(
         ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}):
-    """The function of ``elemwise_unary``."""
+    """The function that ``linalg.elemwise_unary`` applies to each element."""
 
 
 class BinaryFnAttr(EnumAttr, name="linalg.binary_fn",
                    cases={word: number for number, word in enumerate(
         ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}):
-    """The function of ``elemwise_binary``."""
+    """The function that ``linalg.elemwise_binary`` applies to each pair of elements."""
 
 
 class TypeFnAttr(EnumAttr, name="linalg.type_fn", cases={"cast_signed": 0, "cast_unsigned": 1}):
-    """Whether operands are converted to the type of the result as signed or unsigned."""
+    """Whether operands are treated as signed or as unsigned when they are converted to the element type of the result."""
 
 
 _NAMED = (
-    define_named_op("linalg.elemwise_unary", "A function of each element.", rules=[verify_elementwise],
+    define_named_op("linalg.elemwise_unary", "Applies the function ``fun`` to each element.", rules=[verify_elementwise],
                     properties={"fun?": UnaryFnAttr, "cast?": TypeFnAttr}),
-    define_named_op("linalg.elemwise_binary", "A function of each pair of elements.", rules=[verify_elementwise],
+    define_named_op("linalg.elemwise_binary", "Applies the function ``fun`` to each pair of elements.",
+                    rules=[verify_elementwise],
                     properties={"fun?": BinaryFnAttr, "cast?": TypeFnAttr}),
     *(define_named_op(f"linalg.{name}", doc, rules=[input_count(2), matrix_product(batches=batches, transposed=transposed)],
                       properties={"cast?": TypeFnAttr}) for name, batches, transposed, doc in (
-        ("matmul", 0, "", "A product, added to the destination."),
-        ("matmul_transpose_a", 0, "a", "A product, with the first operand transposed."),
-        ("matmul_transpose_b", 0, "b", "A product, with the second operand transposed."),
-        ("batch_matmul", 1, "", "A product per batch."),
-        ("batch_matmul_transpose_a", 1, "a", "A product per batch, with the first operand transposed."),
-        ("batch_matmul_transpose_b", 1, "b", "A product per batch, with the second operand transposed."))),
+        ("matmul", 0, "", "Adds the product of two matrices to the destination."),
+        ("matmul_transpose_a", 0, "a", "Adds the product of two matrices, the first transposed, to the destination."),
+        ("matmul_transpose_b", 0, "b", "Adds the product of two matrices, the second transposed, to the destination."),
+        ("batch_matmul", 1, "", "Adds one product of two matrices per batch to the destination."),
+        ("batch_matmul_transpose_a", 1, "a", "Adds one product per batch, the first matrix transposed, to the destination."),
+        ("batch_matmul_transpose_b", 1, "b", "Adds one product per batch, the second matrix transposed, to the destination."))),
     *(define_named_op(f"linalg.{name}", doc, rules=[input_count(count), verify_elementwise]) for name, count, doc in (
         ("abs", 1, "The absolute value of each element."), ("ceil", 1, "Each element, rounded up."),
         ("floor", 1, "Each element, rounded down."), ("negf", 1, "Each element, negated."),
@@ -80,7 +82,7 @@ _NAMED = (
         ("div", 2, "The quotient of each pair of elements."),
         ("div_unsigned", 2, "The quotient of each pair of unsigned elements."),
         ("powf", 2, "The power of each pair of elements."),
-        ("select", 3, "Selects the second or the third input by the first."))))
+        ("select", 3, "Selects the element of the second input where the first is true, else that of the third."))))
 
 
 class _WithPayload(DialectOp):
@@ -89,11 +91,11 @@ class _WithPayload(DialectOp):
     ACCUMULATES: ClassVar[bool]
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the body takes the old values of the destination."""
+        """Whether the body reads the old values of the destination."""
         return self.ACCUMULATES
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
+    def parse(cls, parser: Parser) -> Self:
         """Parses the op with a body or with its abbreviation."""
         payload: tuple[type[Operation], dict[str, Attribute]] | None = None
         if parser.parse_optional_punctuation("{") is not None:
@@ -118,7 +120,7 @@ class _WithPayload(DialectOp):
                          properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Prints the abbreviation of the body if it has one."""
+        """Prints the op in its custom form, with the abbreviation of the body if there is one."""
         src: Sequence[SSAValue] = self.operands[:self._inputs()]
         dst: Sequence[SSAValue] = self.operands[self._inputs():]
         body = self.regions[0]
@@ -203,7 +205,7 @@ def _abbreviation(body: Region, *, accumulates: bool) -> Operation | None:
 
 @operation(rules=[verify_reduce], reads=("src",), writes=("dst",))
 class ReduceOp(_WithPayload):
-    """Reduces axes with a body, starting from the old values of the destinations."""
+    """Reduces axes by a body, starting from the old values of the destinations."""
 
     name = "linalg.reduce"
     src = var_operand_def()
@@ -217,7 +219,7 @@ class ReduceOp(_WithPayload):
 
 @operation(reads=("src",), writes=("dst",))
 class MapOp(_WithPayload):
-    """Applies a body to each element."""
+    """Applies a body to the elements at each index of the inputs."""
 
     name = "linalg.map"
     src = var_operand_def()
@@ -228,11 +230,14 @@ class MapOp(_WithPayload):
 
 
 class GenericOp(_Generic):
-    """A loop nest with a body over its operands; its attributes may be given by an alias: ``linalg.generic #trait``."""
+    """Executes a body in a loop nest over the elements of the operands.
+
+    Unlike in xDSL, the text may name the attributes by an alias: ``linalg.generic #trait``.
+    """
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         if isinstance(parser, TextParser):
             parser.take_dictionary_alias()
         return super().parse(parser)
@@ -247,26 +252,26 @@ class _WithAttributes:
 
     @classmethod
     def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+        """Parses the op in its custom assembly form."""
         made = super().parse(parser)  # type: ignore[misc]  # of the other base class
         made.attributes |= parser.parse_optional_attr_dict()
         return made
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         super().print(printer)  # type: ignore[misc]  # of the other base class
         printer.print_op_attributes(self.attributes)  # type: ignore[attr-defined]  # of the other base class
 
 
 class BroadcastOp(_WithAttributes, _Broadcast):
-    """A tensor repeated along new axes."""
+    """Repeats a tensor along added axes."""
 
     def verify_(self) -> None:
         verify_broadcast(self)
 
 
 class TransposeOp(_WithAttributes, _Transpose):
-    """The axes of a tensor in another order."""
+    """Permutes the axes of a tensor."""
 
     def verify_(self) -> None:
         verify_transpose(self)
@@ -283,10 +288,11 @@ _XDSL_ELEMENTWISE = {
 _XDSL_BINARY = ("add", "sub", "mul", "max", "min")
 
 
-def _with_rules(name: str, kind: Any) -> Any:
+def _with_rules(name: str, kind: type[Operation]) -> type[Operation]:
+    assert issubclass(kind, IRDLOperation)
     counted = input_count(2 if name in _XDSL_BINARY else 1)
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         counted(op)
         verify_elementwise(op)
 

@@ -1,16 +1,17 @@
-"""Rules of MLIR for ops that are loop nests over their operands: maps from loops to axes, sizes, bodies."""
+"""Verification rules of MLIR for linalg ops, which are loop nests over their operands: indexing maps, sizes and bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ShapedType, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, ShapedType, TensorType
+from xdsl.dialects.linalg.ops import BroadcastOp, IndexOp, TransposeOp
 from xdsl.dialects.linalg.ops import GenericOp as _Generic
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from tilelang_npu.dialects.ir.declaration import require
+from tilelang_npu.dialects.ir.declaration import Rule, require
+from tilelang_npu.dialects.ir.fields import integers_in
 from tilelang_npu.dialects.mlir.rules import is_float, is_signless
 
 _MATRICES = ((0, 2), (2, 1), (0, 1))
@@ -18,17 +19,17 @@ _MATRICES = ((0, 2), (2, 1), (0, 1))
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
-    """The shape of a tensor or memref; empty for a scalar."""
+    """Returns the shape of a tensor, memref or vector type; empty for any other type."""
     return type_.get_shape() if isinstance(type_, ShapedType) else ()
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element type of a tensor or memref; the type itself of anything else."""
+    """Returns the element type of a tensor or memref type; returns any other type unchanged."""
     return type_.element_type if isinstance(type_, (TensorType, MemRefType)) else type_
 
 
-def ins_and_outs(op: Any) -> tuple[list[SSAValue], list[SSAValue]]:
-    """The inputs and the destinations of an op, whatever its fields are called."""
+def ins_and_outs(op: Operation) -> tuple[list[SSAValue], list[SSAValue]]:
+    """Returns the inputs and the destinations of an op, for all names that op classes use for these operands."""
     for reads, writes in (("src", "dst"), ("inputs", "outputs"), ("input", "init")):
         if hasattr(op, reads) and hasattr(op, writes):
             return _as_list(getattr(op, reads)), _as_list(getattr(op, writes))
@@ -40,8 +41,8 @@ def _as_list(values: SSAValue | Sequence[SSAValue]) -> list[SSAValue]:
     return [values] if isinstance(values, SSAValue) else list(values)
 
 
-def writes_its_outs(op: Any) -> None:
-    """Rule: destinations are tensors or buffers, and the results have the types of the destinations that are tensors."""
+def writes_its_outs(op: Operation) -> None:
+    """Verifies that all destinations are tensors or memrefs, and that there is one result per tensor, of the tensor's type."""
     outs = ins_and_outs(op)[1]
     require(outs, "expected at least one output")
     kinds = {type(operand.type) for operand in op.operands}
@@ -60,8 +61,8 @@ def writes_its_outs(op: Any) -> None:
                                          f" type of corresponding result ('{result.type}')")
 
 
-def verify_maps(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
-    """Verifies that each operand has the rank of its map, and sizes that agree with the extents of the loops."""
+def verify_maps(op: Operation, maps: Sequence[AffineMap], loops: int) -> None:
+    """Verifies that the rank of each operand is that of its indexing map, and that its sizes fit the extents of the loops."""
     operands = list(op.operands)
     require(len(maps) == len(operands), f"expected the number of indexing_map ({len(maps)}) to be equal to the number of input"
                                         f" operands ({len(operands)})")
@@ -89,8 +90,8 @@ def verify_maps(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
                     f"inferred input/output operand #{number} has shape's dimension #{axis} to be {needed}, but found {size}")
 
 
-def verify_body(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
-    """Verifies that the body takes an element of each operand and yields an element for each destination."""
+def verify_body(op: Operation, block: Block, values: Sequence[SSAValue]) -> None:
+    """Verifies that the body has an argument for an element of each operand, and yields an element for each destination."""
     require(len(block.args) == len(values), f"expected as many non-induction variable region arguments as the number of"
                                             f" input/output operands: {len(values)}, but got {len(block.args)}")
     for number, (argument, value) in enumerate(zip(block.args, values, strict=True)):
@@ -108,10 +109,10 @@ def verify_body(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
                               f" ('{other}')")
 
 
-def input_count(count: int) -> Any:
-    """Returns the rule that an op has so many inputs and one destination."""
+def input_count(count: int) -> Rule:
+    """Returns a rule which verifies that an op has ``count`` inputs and one destination."""
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         inputs, outs = ins_and_outs(op)
         require((len(inputs), len(outs)) == (count, 1),
                 f"expected {count} inputs and 1 output, got {len(inputs)} and {len(outs)}")
@@ -119,20 +120,20 @@ def input_count(count: int) -> Any:
     return check
 
 
-def verify_elementwise(op: Any) -> None:
-    """Rule: all operands have the shape of the destination, or rank 0."""
+def verify_elementwise(op: Operation) -> None:
+    """Verifies that each operand of an elementwise op has the shape of the destination, or rank 0."""
     writes_its_outs(op)
     loops = len(shape_of(ins_and_outs(op)[1][0].type))
     maps = [AffineMap.identity(loops) if shape_of(value.type) else AffineMap(loops, 0, ()) for value in op.operands]
     verify_maps(op, maps, loops)
 
 
-def matrix_product(*, batches: int = 0, transposed: str = "") -> Any:
-    """Returns the rule of a matrix product.
+def matrix_product(*, batches: int = 0, transposed: str = "") -> Rule:
+    """Returns a rule which verifies the shapes and element types of a matrix product.
 
     Args:
-        batches: number of axes before those of the matrices.
-        transposed: ``a`` or ``b``, if that operand is transposed.
+        batches: the number of batch axes, which precede the axes of the matrices.
+        transposed: ``a`` or ``b`` if this operand is transposed; empty if none is.
     """
     batch = tuple(range(batches))
     maps = []
@@ -141,7 +142,7 @@ def matrix_product(*, batches: int = 0, transposed: str = "") -> Any:
         loops = (*batch, *(batches + axis for axis in order))
         maps.append(AffineMap(batches + 3, 0, tuple(AffineDimExpr(loop) for loop in loops)))
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         writes_its_outs(op)
         for operand in op.operands:
             element = element_of(operand.type)
@@ -151,19 +152,21 @@ def matrix_product(*, batches: int = 0, transposed: str = "") -> Any:
     return check
 
 
-def verify_generic(op: Any) -> None:
-    """Rule of ``linalg.generic``."""
+def verify_generic(op: _Generic) -> None:
+    """Verifies the destinations, the indexing maps and the body of a ``linalg.generic``."""
     writes_its_outs(op)
     verify_maps(op, [map_.data for map_ in op.indexing_maps], len(op.iterator_types))
     verify_body(op, op.body.block, op.operands)
 
 
-def verify_reduce(op: Any) -> None:
-    """Rule: the destinations have the axes of the inputs that are not reduced."""
+def verify_reduce(op: Operation) -> None:
+    """Verifies that the destinations of a reduction have the shape of the inputs without the reduced axes."""
     writes_its_outs(op)
     inputs, inits = ins_and_outs(op)
     require(len(inputs) == len(inits), "expected as many inits as inputs")
-    axes = list(op.dimensions.get_values())
+    dimensions = op.properties["dimensions"]
+    assert isinstance(dimensions, DenseArrayBase)
+    axes = list(integers_in(dimensions))
     shape, kept = _one_shape(inputs, "input"), _one_shape(inits, "init")
     require(axes == sorted(axes) and len(set(axes)) == len(axes), "'dimensions' should be in increasing order")
     require(all(0 <= axis < len(shape) for axis in axes),
@@ -171,7 +174,7 @@ def verify_reduce(op: Any) -> None:
     rest = [size for axis, size in enumerate(shape) if axis not in axes]
     require(len(kept) == len(rest), f"number of dimensions after reduction {len(rest)} doesn't match the init rank {len(kept)}")
     require(list(kept) == rest, f"init dimensions {list(kept)} doesn't match input dimensions after reduction {rest}")
-    verify_body(op, op.combiner.block, op.operands)
+    verify_body(op, op.regions[0].block, op.operands)
 
 
 def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
@@ -180,8 +183,8 @@ def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
     return next(iter(shapes))
 
 
-def verify_transpose(op: Any) -> None:
-    """Rule: the destination has the axes of the input, permuted."""
+def verify_transpose(op: TransposeOp) -> None:
+    """Verifies that the shape of a transpose's destination is the permuted shape of the input."""
     writes_its_outs(op)
     inputs, inits = ins_and_outs(op)
     order, shape, target = list(op.permutation.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
@@ -194,8 +197,8 @@ def verify_transpose(op: Any) -> None:
     verify_body(op, op.regions[0].block, op.operands)
 
 
-def verify_broadcast(op: Any) -> None:
-    """Rule: the destination has the axes of the input and the added axes."""
+def verify_broadcast(op: BroadcastOp) -> None:
+    """Verifies that a broadcast's destination has the sizes of the input on all axes but the added ones."""
     writes_its_outs(op)
     inputs, inits = ins_and_outs(op)
     added, shape, target = list(op.dimensions.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
@@ -211,8 +214,8 @@ def verify_broadcast(op: Any) -> None:
     verify_body(op, op.regions[0].block, op.operands)
 
 
-def verify_index(op: Any) -> None:
-    """Rule: ``linalg.index`` names one of the loops of the enclosing op."""
+def verify_index(op: IndexOp) -> None:
+    """Verifies that the ``dim`` of a ``linalg.index`` is the number of a loop of the enclosing linalg op."""
     parent = op.parent_op()
     if parent is None or not parent.name.startswith("linalg."):
         require(False, "expected parent op with LinalgOp interface")

@@ -1,14 +1,16 @@
-"""llvm: the rules of LLVM 19 for ops of xDSL, and parsers of custom forms that xDSL parses only in part."""
+"""llvm: verification rules of LLVM 19 for ops of xDSL, and parsers of custom forms that xDSL parses only in part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
+from typing_extensions import TypeVar
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -22,8 +24,16 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute
-from xdsl.irdl import AttrConstraint, OptPropertyDef, PropertyDef, VerificationContext, irdl_to_attr_constraint
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrConstraint,
+    IntConstraint,
+    IRDLOperation,
+    OptPropertyDef,
+    PropertyDef,
+    VerificationContext,
+    irdl_to_attr_constraint,
+)
 from xdsl.parser import Parser
 
 from tilelang_npu.dialects.ir.declaration import Rule, accept_all, extend_dialect, fail, replace_rules, require
@@ -41,7 +51,7 @@ def _is_llvm(type_: Attribute) -> bool:
     return llvm.is_compatible_type(type_) or isinstance(type_, llvm.LLVMVoidType)
 
 
-def _element(type_: Attribute) -> Any:
+def _element(type_: Attribute) -> Attribute:
     return type_.element_type if isinstance(type_, VectorType) else type_
 
 
@@ -61,7 +71,7 @@ class _Kind(AttrConstraint[Attribute]):
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
         require(self.accepts(attr), f"must be {self.text}, but got '{attr}'")
 
-    def mapping_type_vars(self, type_var_mapping: Any) -> _Kind:
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> _Kind:
         return self
 
 
@@ -106,7 +116,7 @@ def _shape(type_: Attribute) -> tuple[int, ...] | None:
 def _comparison(predicates: int) -> Rule:
     """Returns the rule of a comparison with so many predicates."""
 
-    def check(op: Any) -> None:
+    def check(op: llvm.ICmpOp | llvm.FCmpOp) -> None:
         require(op.lhs.type == op.rhs.type, f"requires the same type for all operands: '{op.lhs.type}' vs. '{op.rhs.type}'")
         require(op.res.type == with_elements(op.lhs.type, i1), "result type has i1 element type and same shape as operands")
         require(0 <= op.predicate.value.data < predicates, f"invalid predicate {op.predicate.value.data}")
@@ -114,15 +124,22 @@ def _comparison(predicates: int) -> Rule:
     return check
 
 
-def _verify_extension(op: Any) -> None:
+def _width(type_: Attribute) -> int:
+    element = _element(type_)
+    assert isinstance(element, IntegerType)
+    width: int = element.width.data
+    return width
+
+
+def _verify_extension(op: llvm.ZExtOp | llvm.SExtOp) -> None:
     source, result = op.arg.type, op.res.type
     require(_shape(source) == _shape(result), f"input '{source}' and output '{result}' are of incompatible shape")
-    bits, wider = _element(source).width.data, _element(result).width.data
+    bits, wider = _width(source), _width(result)
     require(bits < wider, f"integer width of the output type is smaller or equal to the integer width of the input type:"
                           f" {wider} and {bits}")
 
 
-def _verify_bitcast(op: Any) -> None:
+def _verify_bitcast(op: Operation) -> None:
     source, result = op.operands[0].type, op.results[0].type
     pointers = [_is_pointer(_element(type_)) for type_ in (source, result)]
     require(pointers[0] == pointers[1], "can only cast pointers from and to pointers")
@@ -132,17 +149,19 @@ def _verify_bitcast(op: Any) -> None:
                 "cannot cast pointers of different address spaces, use 'llvm.addrspacecast' instead")
 
 
-def _verify_alignment(op: Any) -> None:
+def _verify_alignment(op: Operation) -> None:
     alignment = op.properties.get("alignment")
-    require(alignment is None or alignment.type == IntegerType(64), "alignment is a 64-bit signless integer attribute")
+    require(alignment is None or (isinstance(alignment, IntegerAttr) and alignment.type == IntegerType(64)),
+            "alignment is a 64-bit signless integer attribute")
 
 
-def _verify_access(op: Any) -> None:
-    """Rule: an atomic access has a type that memory can access indivisibly, and states its alignment."""
+def _verify_access(op: Operation) -> None:
+    """Verifies that an atomic access states its alignment and has a type that can be accessed atomically."""
     _verify_alignment(op)
     ordering = op.properties.get("ordering")
     if ordering is None:
         return
+    assert isinstance(ordering, IntegerAttr)
     number = ordering.value.data
     require(ordering.type == IntegerType(64) and number in _ORDERED[op.name], f"unsupported ordering '{ordering}'")
     if number == 0:
@@ -154,7 +173,7 @@ def _verify_access(op: Any) -> None:
     require("alignment" in op.properties, "expected alignment for atomic access")
 
 
-def _nested_type(op: Any, whole: Attribute) -> Attribute:
+def _nested_type(op: llvm.ExtractValueOp | llvm.InsertValueOp, whole: Attribute) -> Attribute:
     """The type at a position in nested structs and arrays."""
     for place in op.position.get_values():
         if isinstance(whole, llvm.LLVMArrayType):
@@ -168,13 +187,13 @@ def _nested_type(op: Any, whole: Attribute) -> Attribute:
     return whole
 
 
-def _verify_extractvalue(op: Any) -> None:
+def _verify_extractvalue(op: llvm.ExtractValueOp) -> None:
     whole, result = op.operands[0].type, op.results[0].type
     part = _nested_type(op, whole)
     require(part == result, f"Type mismatch: extracting from '{whole}' should produce '{part}' but this op returns '{result}'")
 
 
-def _verify_insertvalue(op: Any) -> None:
+def _verify_insertvalue(op: llvm.InsertValueOp) -> None:
     whole, part = (operand.type for operand in op.operands)
     require(_nested_type(op, whole) == part, f"Type mismatch: cannot insert '{part}' into '{whole}'")
     require(op.results[0].type == whole, f"result type '{op.results[0].type}' is not that of the container, '{whole}'")
@@ -190,13 +209,13 @@ def _innermost(type_: Attribute) -> Attribute:
     return _innermost(type_.type) if isinstance(type_, llvm.LLVMArrayType) else _element(type_)
 
 
-def _verify_constant_type(number: Any, type_: Attribute) -> None:
+def _verify_constant_type(number: Attribute, type_: Attribute) -> None:
     """Verifies that a number fits a type.
 
     An integer fits its own type, and an index any integer type. A float fits its own type and the integer type of its width, by
     which LLVM represents some floats.
     """
-    if is_float(number):
+    if isinstance(number, AnyFloat):
         fits = type_ in (number, IntegerType(number.bitwidth))
         require(fits, f"attribute and type have different float semantics: '{number}' vs. '{type_}'")
         return
@@ -205,7 +224,7 @@ def _verify_constant_type(number: Any, type_: Attribute) -> None:
             f"attribute and type have different integer types: '{number}' vs. '{type_}'")
 
 
-def _verify_constant(op: Any) -> None:
+def _verify_constant(op: llvm.ConstantOp) -> None:
     value, type_ = op.value, op.results[0].type
     if isinstance(value, StringAttr):
         length = len(value.data.encode())
@@ -222,8 +241,8 @@ def _verify_constant(op: Any) -> None:
     _verify_constant_type(value.get_element_type(), _innermost(type_))
 
 
-def _verify_getelementptr(op: Any) -> None:
-    """Rule: there is a value for each dynamic index, and the flags are consistent (``inbounds`` implies ``nusw``)."""
+def _verify_getelementptr(op: llvm.GEPOp) -> None:
+    """Verifies that each dynamic index has an operand, and that the flags are valid (``inbounds`` implies ``nusw``)."""
     marks = list(op.rawConstantIndices.get_values()).count(llvm.GEP_USE_SSA_VAL)
     given = len(op.operands) - 1
     require(marks == given, f"expected as many dynamic indices as specified in 'rawConstantIndices': {marks}, got {given}")
@@ -231,7 +250,7 @@ def _verify_getelementptr(op: Any) -> None:
     require(op.noWrapFlags.type == IntegerType(32) and flags in (0, 2, 3, 4, 6, 7), f"invalid noWrapFlags '{op.noWrapFlags}'")
 
 
-def _verify_one_type(op: Any) -> None:
+def _verify_one_type(op: Operation) -> None:
     types = [*op.operand_types, *op.result_types]
     require(len(set(types)) == 1, f"requires the same type for all operands and results, got {', '.join(map(str, types))}")
 
@@ -263,7 +282,11 @@ def _flag(parser: Parser, word: str, name: str) -> dict[str, Attribute]:
     return {name: UnitAttr()} if parser.parse_optional_keyword(word) is not None else {}
 
 
-def _create(cls: Any, operands: Any, results: Any, properties: dict[str, Attribute], stated: dict[str, Attribute]) -> Any:
+OpT = TypeVar("OpT", bound=IRDLOperation)
+
+
+def _create(cls: type[OpT], operands: Sequence[SSAValue], results: Sequence[Attribute], properties: dict[str, Attribute],
+            stated: dict[str, Attribute]) -> OpT:
     """Returns the op. Entries of its attribute dictionary with the names of properties become properties."""
     names = cls.get_irdl_definition().properties
     return cls.create(
@@ -272,7 +295,7 @@ def _create(cls: Any, operands: Any, results: Any, properties: dict[str, Attribu
         attributes={name: value for name, value in stated.items() if name not in names})
 
 
-def _parse_load(cls: Any, parser: Parser) -> Any:
+def _parse_load(cls: type[OpT], parser: Parser) -> OpT:
     """Parses ``llvm.load volatile %p atomic syncscope("x") acquire {alignment = 4 : i64} : !llvm.ptr -> i32``."""
     properties = _flag(parser, "volatile", "volatile_")
     pointer = parser.parse_unresolved_operand()
@@ -285,7 +308,7 @@ def _parse_load(cls: Any, parser: Parser) -> Any:
     return _create(cls, [parser.resolve_operand(pointer, type_)], [parser.parse_type()], properties, stated)
 
 
-def _parse_store(cls: Any, parser: Parser) -> Any:
+def _parse_store(cls: type[OpT], parser: Parser) -> OpT:
     """Parses ``llvm.store volatile %v, %p atomic release {alignment = 4 : i64} : i32, !llvm.ptr``."""
     properties = _flag(parser, "volatile", "volatile_")
     value = parser.parse_unresolved_operand()
@@ -300,12 +323,12 @@ def _parse_store(cls: Any, parser: Parser) -> Any:
     return _create(cls, operands, [], properties, stated)
 
 
-def _parse_getelementptr(cls: Any, parser: Parser) -> Any:
+def _parse_getelementptr(cls: type[OpT], parser: Parser) -> OpT:
     """Parses ``llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i64) -> !llvm.ptr, f32``.
 
     In LLVM 19 ``inbounds`` is a property, in newer versions one of the flags; both are set.
     """
-    read = llvm.GEPOp.parse.__func__(llvm.GEPOp, parser)  # type: ignore[attr-defined]  # a method
+    read = llvm.GEPOp.parse(parser)
     if read.inbounds is not None:
         read.properties["noWrapFlags"] = IntegerAttr(_INBOUNDS, 32)
     made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
@@ -314,7 +337,7 @@ def _parse_getelementptr(cls: Any, parser: Parser) -> Any:
     return made
 
 
-def _parse_inline_asm(cls: Any, parser: Parser) -> Any:
+def _parse_inline_asm(cls: type[OpT], parser: Parser) -> OpT:
     """Parses ``llvm.inline_asm has_side_effects asm_dialect = att operand_attrs = [] "nop", "=r" : () -> i32``."""
     properties = _flag(parser, "has_side_effects", "has_side_effects") | _flag(parser, "is_align_stack", "is_align_stack")
     if parser.parse_optional_keyword("tail_call_kind") is not None:
@@ -363,7 +386,7 @@ _FORMS: dict[str, dict[str, Any]] = {
 
 # -- the ops: their kinds of operands and of results, and the rule ---------------------------------------------------------
 
-_OPS: list[tuple[Sequence[Any], _Kinds, _Kinds, Rule]] = [
+_OPS: list[tuple[Sequence[type[IRDLOperation]], _Kinds, _Kinds, Rule]] = [
     ([llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.UDivOp, llvm.SDivOp, llvm.URemOp, llvm.SRemOp, llvm.AndOp, llvm.OrOp, llvm.XOrOp,
       llvm.ShlOp, llvm.LShrOp, llvm.AShrOp], [_INTEGERS], [_INTEGERS], _verify_one_type),
     ([llvm.FAddOp, llvm.FSubOp, llvm.FMulOp, llvm.FDivOp, llvm.FRemOp, llvm.FNegOp, llvm.FAbsOp, llvm.FCeilOp, llvm.FSqrtOp,
@@ -406,10 +429,10 @@ _WIDER: dict[str, dict[str, _Kind]] = {
 """Operands and results of which xDSL accepts too few types."""
 
 
-def _with_rules(kind: Any, operands: _Kinds, results: _Kinds, rule: Rule) -> Any:
+def _with_rules(kind: type[IRDLOperation], operands: _Kinds, results: _Kinds, rule: Rule) -> type[IRDLOperation]:
     wider = {**_WIDER.get(kind.name, {}), **_FORMS.get(kind.name, {})}
 
-    def check(op: Any) -> None:
+    def check(op: Operation) -> None:
         if not wider:
             kind.verify_(op)
         _of_kinds("operand", operands, op.operand_types)

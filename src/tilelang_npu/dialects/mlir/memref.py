@@ -1,16 +1,17 @@
-"""memref: the rules of LLVM 19 for ops of xDSL, and the ops that xDSL lacks (global buffers, reshape)."""
+"""memref: verification rules of LLVM 19 for ops of xDSL, and the ops that xDSL lacks (global buffers, reshape)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
+from typing_extensions import Self
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I64,
     AffineMapAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
@@ -42,10 +43,12 @@ from tilelang_npu.dialects.ir.declaration import (
 )
 from tilelang_npu.dialects.mlir.rules import (
     Size,
+    any_memref_type,
     axis_groups,
     is_rank_reduced,
     is_row_by_row,
     may_have_same_shape,
+    memref_type,
     offset_of_slice,
     same_memref,
     strided,
@@ -59,7 +62,7 @@ from tilelang_npu.dialects.mlir.rules import (
 
 
 def is_identity(kind: MemRefType[Attribute]) -> bool:
-    """Whether the elements are in row-major order from offset 0, with or without a layout."""
+    """Whether a memref is dense, in row-major order and at offset 0, whether its type states this layout or none."""
     if isinstance(kind.layout, NoneAttr):
         return True
     strides = kind.get_strides()
@@ -67,13 +70,13 @@ def is_identity(kind: MemRefType[Attribute]) -> bool:
             and kind.get_offset() == 0 and strides == MemRefType(kind.element_type, kind.shape).get_strides())
 
 
-def _verify_reinterpret_cast(op: Any) -> None:
+def _verify_reinterpret_cast(op: memref.ReinterpretCastOp) -> None:
     for static, dynamic, word in ((op.static_offsets, op.offsets, "offset"), (op.static_sizes, op.sizes, "size"),
                                   (op.static_strides, op.strides, "stride")):
         markers = list(static.get_values()).count(DYNAMIC_INDEX)
         if markers != len(dynamic):
             fail(f"expected {markers} dynamic {word} values but got {len(dynamic)}")
-    source, result = op.source.type, op.result.type
+    source, result = any_memref_type(op.source), memref_type(op.result)
     for word, one, other in (("memory spaces", source.memory_space, result.memory_space),
                              ("element types", source.element_type, result.element_type)):
         if one != other:
@@ -91,7 +94,7 @@ def _verify_reinterpret_cast(op: Any) -> None:
     _agree("stride", strides, op.static_strides)
 
 
-def _agree(word: str, found: Any, stated: Any) -> None:
+def _agree(word: str, found: Sequence[int | None], stated: DenseArrayBase[IntegerType]) -> None:
     """Verifies that the numbers in the type are those of the op, where both are static."""
     for axis, (actual, expected) in enumerate(zip(found, stated.get_values(), strict=True)):
         if actual is not None and DYNAMIC_INDEX not in (actual, expected) and actual != expected:
@@ -99,8 +102,8 @@ def _agree(word: str, found: Any, stated: Any) -> None:
             fail(f"expected result type with {word} = {expected} instead of {actual}{where}")
 
 
-def _verify_view(op: Any) -> None:
-    source, result = op.source.type, op.result.type
+def _verify_view(op: memref.ViewOp) -> None:
+    source, result = memref_type(op.source), memref_type(op.result)
     if len(source.get_shape()) != 1:
         fail(f"operand #0 must be 1D memref of 8-bit signless integer values, but got '{source}'")
     for word, kind in (("base", source), ("result", result)):
@@ -114,7 +117,7 @@ def _verify_view(op: Any) -> None:
 
 @operation(side_effects=True)
 class GlobalOp(DialectOp):
-    """A named buffer of the module: ``memref.global "private" constant @table : memref<2xi64> = dense<[1, 2]>``.
+    """Defines a named buffer of the module: ``memref.global "private" constant @table : memref<2xi64> = dense<[1, 2]>``.
 
     Without a value the op declares a buffer that is defined elsewhere.
     """
@@ -129,8 +132,8 @@ class GlobalOp(DialectOp):
     traits = traits_def(SymbolOpInterface())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom assembly form."""
         visibility = parser.parse_optional_str_literal()
         constant = parser.parse_optional_keyword("constant") is not None
         name = parser.parse_symbol_name()
@@ -153,7 +156,7 @@ class GlobalOp(DialectOp):
             "constant": UnitAttr() if constant else None})
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         if self.sym_visibility is not None:
             printer.print_string(" ")
             printer.print_attribute(self.sym_visibility)
@@ -184,7 +187,7 @@ class GlobalOp(DialectOp):
             fail(f"alignment attribute value {self.alignment.value.data} is not a power of 2")
 
 
-def _verify_get_global(op: Any) -> None:
+def _verify_get_global(op: memref.GetGlobalOp) -> None:
     named = SymbolTable.lookup_symbol(op, op.name_)
     if not isinstance(named, GlobalOp):
         fail(f"'{op.name_.string_value()}' does not reference a valid global memref")
@@ -196,8 +199,8 @@ def _verify_get_global(op: Any) -> None:
 ANY = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
 
 
-def _verify_reshape(op: Any) -> None:
-    source, shape, result = op.source.type, op.shape.type, op.result.type
+def _verify_reshape(op: ReshapeOp) -> None:
+    source, shape, result = any_memref_type(op.source), memref_type(op.shape), any_memref_type(op.result)
     require(source.element_type == result.element_type,
             "element types of source and destination memref types should be the same")
     require(all(is_identity(kind) for kind in (source, result) if isinstance(kind, MemRefType)),
@@ -213,7 +216,7 @@ def _verify_reshape(op: Any) -> None:
 
 @operation(rules=[_verify_reshape])
 class ReshapeOp(DialectOp):
-    """A buffer in the shape that another buffer lists."""
+    """Views a buffer in another shape, whose sizes are the elements of a second buffer."""
 
     name = "memref.reshape"
     source = operand_def(ANY)
@@ -223,15 +226,15 @@ class ReshapeOp(DialectOp):
     assembly_format = "$source `(` $shape `)` attr-dict `:` functional-type(operands, results)"
 
 
-def _verify_access(op: Any) -> None:
-    kind = op.memref.type
+def _verify_access(op: memref.LoadOp | memref.StoreOp) -> None:
+    kind = memref_type(op.memref)
     require(len(op.indices) == kind.get_num_dims(), "invalid number of indices for accessed memref, expected "
                                                     f"{kind.get_num_dims()} but got {len(op.indices)}")
     value = op.value if isinstance(op, memref.StoreOp) else op.res
     require(value.type == kind.element_type, f"failed to verify that type of value matches element type of '{kind}'")
 
 
-def _verify_allocation(op: Any) -> None:
+def _verify_allocation(op: memref.AllocOp | memref.AllocaOp) -> None:
     kind = op.memref.type
     sizes, symbols = kind.get_shape().count(DYNAMIC_INDEX), 0
     require(len(op.dynamic_sizes) == sizes, "dimension operand count does not equal memref dynamic dimension count")
@@ -243,14 +246,14 @@ def _verify_allocation(op: Any) -> None:
                                                 f" got {len(op.symbol_operands)}")
 
 
-def _verify_dim(op: Any) -> None:
+def _verify_dim(op: memref.DimOp) -> None:
     kind = op.source.type
     require(not isinstance(kind, MemRefType) or kind.get_shape(),
             f"operand #0 must be unranked or non-0-ranked memref of any type values, but got '{kind}'")
 
 
-def _verify_copy(op: Any) -> None:
-    source, target = op.source.type, op.destination.type
+def _verify_copy(op: memref.CopyOp) -> None:
+    source, target = any_memref_type(op.source), any_memref_type(op.destination)
     require(source.element_type == target.element_type, "requires the same element type for all operands")
     require(may_have_same_shape(source, target), "requires the same shape for all operands")
 
@@ -259,8 +262,8 @@ def _verify_copy(op: Any) -> None:
 
 
 
-def _verify_subview(op: Any) -> None:
-    source, result = op.source.type, op.result.type
+def _verify_subview(op: memref.SubviewOp) -> None:
+    source, result = memref_type(op.source), memref_type(op.result)
     sizes = verify_slice(op, source.get_shape())
     require(source.memory_space == result.memory_space,
             f"different memory spaces specified for base memref type '{source}' and subview memref type '{result}'")
@@ -307,8 +310,8 @@ def _kept_axes(sizes: Sequence[int], strides: Sequence[Size], left: Sequence[Siz
     return kept if len(kept) == len(left) else None
 
 
-def _verify_collapse_shape(op: Any) -> None:
-    source, result, groups = op.src.type, op.result.type, axis_groups(op.reassociation)
+def _verify_collapse_shape(op: memref.CollapseShapeOp) -> None:
+    source, result, groups = memref_type(op.src), memref_type(op.result), axis_groups(op.reassociation)
     ranks = source.get_num_dims(), result.get_num_dims()
     require(ranks[0] >= ranks[1], f"has source rank {ranks[0]} and result rank {ranks[1]}. This is not a collapse"
                                   f" ({ranks[0]} < {ranks[1]}).")
@@ -349,8 +352,8 @@ def _collapsed_strides(shape: Sequence[int], strides: Sequence[Size], groups: Se
     return joined
 
 
-def _verify_expand_shape(op: Any) -> None:
-    source, result, groups = op.src.type, op.result.type, axis_groups(op.reassociation)
+def _verify_expand_shape(op: memref.ExpandShapeOp) -> None:
+    source, result, groups = memref_type(op.src), memref_type(op.result), axis_groups(op.reassociation)
     ranks = source.get_num_dims(), result.get_num_dims()
     require(ranks[0] <= ranks[1], f"has source rank {ranks[0]} and result rank {ranks[1]}. This is not an expansion"
                                   f" ({ranks[0]} > {ranks[1]}).")
@@ -372,8 +375,8 @@ def _verify_expand_shape(op: Any) -> None:
     verify_output_shape(op, op.output_shape, result.get_shape())
 
 
-def _verify_cast(op: Any) -> None:
-    source, result = op.source.type, op.dest.type
+def _verify_cast(op: memref.CastOp) -> None:
+    source, result = any_memref_type(op.source), any_memref_type(op.dest)
     fits = source.element_type == result.element_type and source.memory_space == result.memory_space
     if isinstance(source, MemRefType) and isinstance(result, MemRefType):
         fits = fits and can_describe_same_elements(source, result)
@@ -382,8 +385,8 @@ def _verify_cast(op: Any) -> None:
     require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def can_describe_same_elements(source: MemRefType[Any], result: MemRefType[Any]) -> bool:
-    """Whether two types can describe the same elements: static sizes, strides and offsets of both are equal."""
+def can_describe_same_elements(source: MemRefType[Attribute], result: MemRefType[Attribute]) -> bool:
+    """Whether two memref types can describe the same buffer: they have no different static sizes, strides or offsets."""
     shapes = source.get_shape(), result.get_shape()
     if len(shapes[0]) != len(shapes[1]):
         return False
@@ -398,16 +401,16 @@ def can_describe_same_elements(source: MemRefType[Any], result: MemRefType[Any])
                for one, other in zip((*layouts[0][0], layouts[0][1]), (*layouts[1][0], layouts[1][1]), strict=True))
 
 
-def _verify_space_cast(op: Any) -> None:
-    source, result = op.source.type, op.dest.type
+def _verify_space_cast(op: memref.MemorySpaceCastOp) -> None:
+    source, result = any_memref_type(op.source), any_memref_type(op.dest)
     fits = source.element_type == result.element_type and type(source) is type(result)
-    if fits and isinstance(source, MemRefType):
+    if fits and isinstance(source, MemRefType) and isinstance(result, MemRefType):
         fits = source.shape == result.shape and source.layout == result.layout
     require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _verify_metadata(op: Any) -> None:
-    source = op.source.type
+def _verify_metadata(op: memref.ExtractStridedMetaDataOp) -> None:
+    source = memref_type(op.source)
     base = MemRefType(source.element_type, [], NoneAttr(), source.memory_space)
     rank = source.get_num_dims()
     fits = op.base_buffer.type == base and len(op.sizes) == len(op.strides) == rank

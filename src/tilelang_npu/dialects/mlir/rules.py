@@ -1,16 +1,19 @@
-"""Rules of MLIR on types that several dialects share: kinds of element types, shapes, layouts, slices, regrouped axes."""
+"""Verification rules of MLIR that several dialects share: element types, shapes, layouts, slices, collapsed axes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from typing_extensions import TypeVar
+from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     NoneAttr,
@@ -23,13 +26,13 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute
-from xdsl.irdl import AttrConstraint, VerificationContext
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 
 from tilelang_npu.dialects.ir.declaration import require
 
 Size: TypeAlias = int | None
-"""A stride or an offset; None where it is dynamic."""
+"""A static stride or offset; None stands for a dynamic one."""
 
 
 def is_signless(type_: Attribute) -> bool:
@@ -49,21 +52,58 @@ def is_float(type_: Attribute) -> bool:
 
 @dataclass(frozen=True)
 class Like(AttrConstraint[Attribute]):
-    """A scalar of some kind, or a vector or tensor of such scalars; ``text`` names the kind in the message."""
+    """Constrains a type to a scalar of some kind, or a vector or tensor of such scalars.
+
+    Attributes:
+        holds: whether a scalar type is of the kind.
+        text: the description of the kind in the error message.
+        memrefs: whether memrefs of such scalars are accepted too.
+    """
 
     holds: Callable[[Attribute], bool]
     text: str
     memrefs: bool = False
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
-        containers: tuple[type[Any], ...] = (TensorType, UnrankedTensorType, VectorType)
+        containers: tuple[type[TensorType | UnrankedTensorType | VectorType | MemRefType], ...] = (
+            TensorType, UnrankedTensorType, VectorType)
         if self.memrefs:
             containers = (*containers, MemRefType)
         element = attr.element_type if isinstance(attr, containers) else attr
         require(self.holds(element), f"must be {self.text}-like, but got '{attr}'")
 
-    def mapping_type_vars(self, type_var_mapping: Any) -> Like:
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> Like:
         return self
+
+
+def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    """Returns the type of a value that is a ranked tensor, as the declaration of its op has verified."""
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def vector_type(value: SSAValue) -> VectorType[Attribute]:
+    """Returns the type of a value that is a vector, as the declaration of its op has verified."""
+    assert isinstance(value.type, VectorType)
+    return value.type
+
+
+def memref_type(value: SSAValue) -> MemRefType[Attribute]:
+    """Returns the type of a value that is a ranked memref, as the declaration of its op has verified."""
+    assert isinstance(value.type, MemRefType)
+    return value.type
+
+
+def any_memref_type(value: SSAValue) -> MemRefType[Attribute] | UnrankedMemRefType[Attribute]:
+    """Returns the type of a value that is a memref, ranked or unranked, as the declaration of its op has verified."""
+    assert isinstance(value.type, (MemRefType, UnrankedMemRefType))
+    return value.type
+
+
+def any_tensor_type(value: SSAValue) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+    """Returns the type of a value that is a tensor, ranked or unranked, as the declaration of its op has verified."""
+    assert isinstance(value.type, (TensorType, UnrankedTensorType))
+    return value.type
 
 
 INTEGERS = Like(is_signless, "signless-integer")
@@ -73,7 +113,7 @@ BOOLS = Like(lambda type_: type_ == i1, "bool")
 
 
 def with_elements(kind: Attribute, element: Attribute) -> Attribute:
-    """The type ``kind`` with another element type."""
+    """Returns a type like ``kind`` with the element type ``element``; returns ``element`` if ``kind`` has no elements."""
     if isinstance(kind, TensorType):
         return TensorType(element, kind.shape, kind.encoding)
     if isinstance(kind, VectorType):
@@ -84,12 +124,15 @@ def with_elements(kind: Attribute, element: Attribute) -> Attribute:
 
 
 def may_be_equal(one: int, other: int) -> bool:
-    """Whether two sizes are equal, or one of them is dynamic."""
+    """Whether two sizes can be equal at run time: they are equal, or one of them is dynamic."""
     return one == other or DYNAMIC_INDEX in (one, other)
 
 
 def may_have_same_shape(one: Attribute, other: Attribute) -> bool:
-    """Whether the shapes of two types may be equal: dynamic sizes and unranked types fit any, scalars only scalars."""
+    """Whether values of two types can have the same shape at run time.
+
+    A dynamic size can equal any size, an unranked type any shape, and a scalar only a scalar.
+    """
     unranked = (UnrankedTensorType, UnrankedMemRefType)
     shaped = [isinstance(type_, (ShapedType, *unranked)) for type_ in (one, other)]
     if not all(shaped):
@@ -102,8 +145,12 @@ def may_have_same_shape(one: Attribute, other: Attribute) -> bool:
     return len(left) == len(right) and all(map(may_be_equal, left, right))
 
 
-def verify_one_type(op: Any) -> None:
-    """Rule ``SameOperandsAndResultType``: all types may be equal, and results have exactly the type of the first operand."""
+def verify_one_type(op: Operation) -> None:
+    """Verifies MLIR's trait ``SameOperandsAndResultType``.
+
+    The operands must have the same element type and shapes that can be equal at run time. The results must have exactly the
+    type of the first operand.
+    """
     first = op.operand_types[0]
     for type_ in op.operand_types[1:]:
         require(_element(type_) == _element(first) and same_shape(first, type_), "requires the same type for all operands")
@@ -112,7 +159,7 @@ def verify_one_type(op: Any) -> None:
 
 
 def same_shape(one: Attribute, other: Attribute) -> bool:
-    """Whether both types are tensors, vectors, memrefs or scalars, and their shapes may be equal."""
+    """Whether both types are of one kind (tensor, vector, memref or scalar) and their shapes can be equal at run time."""
     families = (TensorType, VectorType, MemRefType, UnrankedTensorType, UnrankedMemRefType)
     return all(isinstance(one, family) == isinstance(other, family) for family in families) and may_have_same_shape(one, other)
 
@@ -121,26 +168,26 @@ def _element(type_: Attribute) -> Attribute:
     return getattr(type_, "element_type", type_)
 
 
-def strided(type_: MemRefType[Any]) -> tuple[list[Size], Size] | None:
-    """The strides and the offset of a memref; None where its layout is not strided."""
+def strided(type_: MemRefType[Attribute]) -> tuple[list[Size], Size] | None:
+    """Returns the strides and the offset of a memref type; None if its layout is not strided."""
     strides = type_.get_strides()
     return None if strides is None else (list(strides), type_.get_offset())
 
 
 def times(*factors: Size) -> Size:
-    """The product of factors; None where it is dynamic. A factor of 0 makes it 0 in any case."""
+    """Returns the product of strides or offsets: 0 if a factor is 0, else None if a factor is dynamic."""
     if 0 in factors:
         return 0
     known = [factor for factor in factors if factor is not None]
     return prod(known) if len(known) == len(factors) else None
 
 
-def offset_of_slice(whole: MemRefType[Any], starts: Sequence[Size]) -> Size:
-    """The offset in the type of a slice: the distance of its first element from the start of the memory, in elements.
+def offset_of_slice(whole: MemRefType[Attribute], starts: Sequence[Size]) -> Size:
+    """Returns the offset for the memref type of a slice, in elements from the start of the buffer; None if it is dynamic.
 
     Args:
         whole: the type of the memref that the slice is taken from.
-        starts: the first index of the slice along each axis; None where it is dynamic.
+        starts: the first index of the slice along each axis; None for a dynamic one.
     """
     layout = strided(whole)
     if layout is None:
@@ -153,40 +200,42 @@ def offset_of_slice(whole: MemRefType[Any], starts: Sequence[Size]) -> Size:
 
 
 def unless_dynamic(number: int) -> Size:
-    """A number of a list in which ``DYNAMIC_INDEX`` marks dynamic values; None for these."""
+    """Returns a number unchanged, and None for ``DYNAMIC_INDEX``, which marks a dynamic value."""
     return None if number == DYNAMIC_INDEX else number
 
 
-def is_row_by_row(type_: MemRefType[Any]) -> bool:
-    """Whether a memref has no layout, or one that MLIR treats as none: a single axis of stride 1 at offset 0."""
+def is_row_by_row(type_: MemRefType[Attribute]) -> bool:
+    """Whether a memref type states no layout, or the layout that MLIR treats as none: one axis of stride 1 at offset 0."""
     return isinstance(type_.layout, NoneAttr) or type_.layout == StridedLayoutAttr([1], 0)
 
 
-def with_layout(type_: MemRefType[Any], shape: Sequence[int], strides: Sequence[Size], offset: Size) -> MemRefType[Any]:
-    """A memref type with another shape and a strided layout."""
+def with_layout(type_: MemRefType[Attribute], shape: Sequence[int], strides: Sequence[Size],
+                offset: Size) -> MemRefType[Attribute]:
+    """Returns a memref type with the element type and memory space of ``type_``, another shape and a strided layout."""
     return MemRefType(type_.element_type, shape, StridedLayoutAttr(strides, offset), type_.memory_space)
 
 
-def same_memref(one: MemRefType[Any], other: MemRefType[Any]) -> bool:
-    """Whether two types are equal, where a layout that MLIR treats as none equals none."""
+def same_memref(one: MemRefType[Attribute], other: MemRefType[Attribute]) -> bool:
+    """Whether two memref types are equal, if a layout that MLIR treats as none (:func:`is_row_by_row`) counts as none."""
     plain = [MemRefType(type_.element_type, type_.shape, NoneAttr(), type_.memory_space) if is_row_by_row(type_) else type_
              for type_ in (one, other)]
     return plain[0] == plain[1]
 
 
-def verify_dynamic_sizes(given: Sequence[Any], shape: Sequence[int]) -> None:
-    """Verifies that there is a value for each dynamic axis."""
+def verify_dynamic_sizes(given: Sequence[object], shape: Sequence[int]) -> None:
+    """Verifies that the number of values in ``given`` is the number of dynamic sizes in ``shape``."""
     expected = list(shape).count(DYNAMIC_INDEX)
     require(len(given) == expected, f"incorrect number of dynamic sizes, has {len(given)}, expected {expected}")
 
 
-def verify_slice(op: Any, whole: Sequence[int]) -> list[int]:
-    """Verifies the offsets, sizes and strides of a slice against its source, and returns the sizes.
+def verify_slice(op: Operation, whole: Sequence[int]) -> list[int]:
+    """Verifies the numbers of offsets, sizes and strides of a slice, and returns the static sizes.
 
-    A slice that ends outside of its source is accepted, as in LLVM 19; executing it reports the read past the end.
+    A slice that ends outside of its source is accepted, as in LLVM 19; the simulator reports the access when it executes the
+    op.
 
     Args:
-        op: has ``static_offsets``, ``static_sizes`` and ``static_strides``, and operands for the dynamic ones.
+        op: an op with ``static_offsets``, ``static_sizes`` and ``static_strides``, and operands for the dynamic values.
         whole: the shape of the source.
     """
     parts = {}
@@ -202,7 +251,7 @@ def verify_slice(op: Any, whole: Sequence[int]) -> list[int]:
 
 
 def is_rank_reduced(sizes: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether a shape is ``sizes`` without some of the axes of size 1."""
+    """Whether ``shape`` equals ``sizes`` after removing none, some or all of the sizes 1."""
     rest = list(shape)
     for size in sizes:
         if rest and rest[0] == size:
@@ -213,7 +262,7 @@ def is_rank_reduced(sizes: Sequence[int], shape: Sequence[int]) -> bool:
 
 
 def verify_regrouping(collapsed: Sequence[int], expanded: Sequence[int], groups: Sequence[Sequence[int]]) -> None:
-    """Verifies that each axis of ``collapsed`` has the elements of a group of neighbouring axes of ``expanded``."""
+    """Verifies that each axis of ``collapsed`` has the size of the product of a group of adjacent axes of ``expanded``."""
     require(len(groups) == len(collapsed),
             f"invalid number of reassociation groups: found {len(groups)}, expected {len(collapsed)}")
     following = 0
@@ -235,14 +284,15 @@ def verify_regrouping(collapsed: Sequence[int], expanded: Sequence[int], groups:
         require(all(size == 1 for size in expanded), "rank 0 memrefs can only be extended/collapsed with/from ones")
 
 
-def verify_output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *, sizes: bool = True) -> None:
-    """Verifies that the sizes that an op states for its result, as numbers or values, fit the result's type.
+def verify_output_shape(op: memref.ExpandShapeOp | tensor.ExpandShapeOp, values: Sequence[object], shape: Sequence[int], *,
+                        sizes: bool = True) -> None:
+    """Verifies that the output shape that an op states fits the type of its result.
 
     Args:
-        op: has ``static_output_shape``.
-        values: the sizes that are values.
+        op: an op with ``static_output_shape``.
+        values: the operands for the dynamic sizes.
         shape: the shape of the result's type.
-        sizes: whether the numbers are compared; LLVM 19 compares them for memrefs, and not for tensors.
+        sizes: whether the static sizes are compared too; LLVM 19 compares them for memrefs, and not for tensors.
     """
     stated = list(op.static_output_shape.get_values())
     require(len(stated) == len(shape), f"expected number of static shape dims to be equal to the output rank ({len(shape)})"
@@ -255,6 +305,6 @@ def verify_output_shape(op: Any, values: Sequence[Any], shape: Sequence[int], *,
         require(may_be_equal(size, given), f"invalid output shape provided at pos {axis}")
 
 
-def axis_groups(reassociation: Iterable[Any]) -> list[list[int]]:
-    """The axes of each group of a ``reassociation`` attribute."""
+def axis_groups(reassociation: Iterable[Iterable[IntegerAttr]]) -> list[list[int]]:
+    """Returns the axes of each group of a ``reassociation`` attribute."""
     return [[place.value.data for place in group] for group in reassociation]

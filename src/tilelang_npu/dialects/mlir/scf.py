@@ -1,14 +1,15 @@
-"""scf as LLVM 19 writes it: the parallel loops, which xDSL lacks or only has in generic form, and rules of the other ops."""
+"""scf in the syntax of LLVM 19: parallel loops, which xDSL lacks or has only in generic form, and rules of the other ops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
+from typing_extensions import Self
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerType, TensorType, i64
 from xdsl.dialects.utils.dynamic_index_list import parse_dynamic_index_without_type
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     opt_prop_def,
@@ -31,22 +32,22 @@ _Numbers: TypeAlias = tuple[list[UnresolvedOperand], list[int]]
 
 @operation()
 class InParallelOp(DialectOp):
-    """The terminator of ``scf.forall``, in which each iteration inserts its slice into a shared result."""
+    """Terminates the body of a ``scf.forall``; its region inserts the slice of each iteration into a shared result."""
 
     name = "scf.forall.in_parallel"
     region = region_def("single_block")
     traits = traits_def(NoTerminator(), IsTerminator())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses ``{ tensor.parallel_insert_slice .. }``."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the region of the op: ``{ tensor.parallel_insert_slice .. }``."""
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())
         return cls.build(regions=[region], attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         printer.print_string(" ")
         printer.print_region(self.region, print_entry_block_args=False, print_block_terminators=True)
         printer.print_op_attributes(self.attributes)
@@ -61,9 +62,9 @@ class InParallelOp(DialectOp):
 
 @operation(side_effects=True)
 class ForallOp(DialectOp):
-    """A loop nest with unordered iterations: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
+    """Executes a loop nest whose iterations have no order: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
 
-    ``mapping`` may assign the iterations to blocks or cores, as ``[#hivm.block]``.
+    ``mapping`` may assign the iterations to blocks or cores: ``[#hivm.block]``.
     """
 
     name = "scf.forall"
@@ -86,19 +87,19 @@ class ForallOp(DialectOp):
 
     @property
     def terminator(self) -> InParallelOp:
-        """The last op, which inserts the slices."""
+        """The last op of the body, whose region inserts the slices."""
         last = self.region.block.last_op
         assert isinstance(last, InParallelOp)
         return last
 
     def bounds(self) -> list[list[SSAValue | int]]:
-        """The lower bounds, the upper bounds and the steps: each a list with a number or a value per loop."""
+        """Returns three lists, the lower bounds, the upper bounds and the steps, each with an int or an SSA value per loop."""
         return [_mixed(static, dynamic) for static, dynamic in (
             (self.staticLowerBound, self.lower), (self.staticUpperBound, self.upper), (self.staticStep, self.steps))]
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
-        """Parses the custom form; without a terminator an empty one is added."""
+    def parse(cls, parser: Parser) -> Self:
+        """Parses the op in its custom form; adds an empty terminator to a body without one."""
         variables = _names(parser)
         lower: _Numbers
         steps: _Numbers
@@ -134,7 +135,7 @@ class ForallOp(DialectOp):
                         "staticStep": _numbers(steps[1]), "mapping": mapping})
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form; lower bounds of 0 with steps of 1 are omitted."""
+        """Prints the op in its custom form; omits the lower bounds and the steps if all are 0 and 1."""
         lower, upper, steps = self.bounds()
         arguments = self.region.block.args
         printer.print_string(" (")
@@ -191,10 +192,10 @@ class ForallOp(DialectOp):
 
 
 class ParallelOp(scf.ParallelOp):
-    """A loop nest with unordered iterations, whose results are reductions over the iterations."""
+    """Executes a loop nest whose iterations have no order, and yields reductions over the iterations."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
+    def parse(cls, parser: Parser) -> Self:
         """Parses ``(%i) = (%lower) to (%upper) step (%step) init (%x) -> T { .. scf.reduce(..) }``."""
         variables = _names(parser)
         parser.parse_punctuation("=")
@@ -214,7 +215,7 @@ class ParallelOp(scf.ParallelOp):
                          regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         printer.print_string(" (")
         printer.print_list(self.body.block.args, printer.print_ssa_value)
         for word, values in ((") = (", self.lowerBound), (") to (", self.upperBound), (") step (", self.step)):
@@ -239,10 +240,10 @@ class ParallelOp(scf.ParallelOp):
 
 
 class ReduceOp(scf.ReduceOp):
-    """The reductions of ``scf.parallel``: one body per result, separated by commas."""
+    """Terminates the body of a ``scf.parallel``; has one region per result, which combines two values."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
+    def parse(cls, parser: Parser) -> Self:
         """Parses ``(%a, %b : T, U) { .. }, { .. }``."""
         values: list[UnresolvedOperand] = []
         types: list[Attribute] = []
@@ -258,7 +259,7 @@ class ReduceOp(scf.ReduceOp):
                          attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
-        """Prints the custom form."""
+        """Prints the op in its custom assembly form."""
         if self.args:
             printer.print_string("(")
             printer.print_list(self.args, printer.print_ssa_value)
@@ -273,7 +274,7 @@ class ReduceOp(scf.ReduceOp):
 
 
 class IfOp(scf.IfOp):
-    """``scf.if``; a branch may omit ``scf.yield``, also after an unregistered op."""
+    """An ``scf.if`` whose text may omit the ``scf.yield`` of a branch, also after an unregistered op."""
 
     @staticmethod
     def parse_region_with_yield(parser: Parser) -> Region:
@@ -295,11 +296,14 @@ class IfOp(scf.IfOp):
                 continue  # an unregistered op, which may be a terminator
             types = () if last is None else last.operand_types
             if tuple(types) != tuple(self.result_types):
-                fail(f"a branch yields ({', '.join(map(str, types))}), where the results are"
+                fail(f"a branch yields ({', '.join(map(str, types))}), but the results of the op are"
                        f" ({', '.join(map(str, self.result_types))})")
 
 
-def _with_terminators(op: Any) -> Any:
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def _with_terminators(op: OpT) -> OpT:
     """Returns the op, after adding an empty ``scf.yield`` to each region without a terminator."""
     for region in op.regions:
         if not region.blocks:
@@ -311,15 +315,15 @@ def _with_terminators(op: Any) -> Any:
 
 
 class IndexSwitchOp(scf.IndexSwitchOp):
-    """``scf.index_switch``; a case without results may omit ``scf.yield``."""
+    """An ``scf.index_switch`` whose text may omit the ``scf.yield`` of a case without results."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
+    def parse(cls, parser: Parser) -> Self:
         return _with_terminators(super().parse(parser))
 
 
 class ExecuteRegionOp(scf.ExecuteRegionOp):
-    """``scf.execute_region``; its terminator is always printed, because MLIR refuses an empty region."""
+    """An ``scf.execute_region`` whose terminator is always printed, because MLIR rejects an empty region."""
 
     def print(self, printer: Printer) -> None:
         """Prints ``-> (T) { .. scf.yield %x : T }``."""
@@ -333,10 +337,10 @@ class ExecuteRegionOp(scf.ExecuteRegionOp):
 
 
 class WhileOp(scf.WhileOp):
-    """``scf.while``; a loop without loop-carried values may omit their list."""
+    """An ``scf.while`` whose text may omit the list of loop-carried values if there are none."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Any:
+    def parse(cls, parser: Parser) -> Self:
         if parser.parse_optional_punctuation(":") is None:
             return super().parse(parser)
         place = parser.pos
@@ -365,7 +369,7 @@ def _verify_yield(word: str, block: Block, wanted: Sequence[Attribute]) -> None:
         _verify_types(word, last.operand_types, wanted)
 
 
-def _verify_execute_region(op: Any) -> None:
+def _verify_execute_region(op: ExecuteRegionOp) -> None:
     blocks = list(op.region.blocks)
     if not blocks:
         fail("region needs to have at least one block")
@@ -375,12 +379,12 @@ def _verify_execute_region(op: Any) -> None:
         _verify_yield("the types that the region yields are not those of the results", block, op.result_types)
 
 
-def _verify_for(op: Any) -> None:
+def _verify_for(op: scf.ForOp) -> None:
     scf.ForOp.verify_(op)
     _verify_types("mismatch of loop-carried values and defined values", op.iter_args.types, op.result_types)
 
 
-def _verify_while(op: Any) -> None:
+def _verify_while(op: WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     _verify_types("the initial values do not have the types of the arguments of the 'before' region", op.arguments.types,
                   before.arg_types)
@@ -396,7 +400,7 @@ def _verify_while(op: Any) -> None:
     _verify_yield("the body does not yield the types of the arguments of the 'before' region", after, before.arg_types)
 
 
-def _mixed(static: Any, dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
+def _mixed(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
     rest = iter(dynamic)
     return [next(rest) if number == DYNAMIC_INDEX else number for number in static.get_values()]
 

@@ -1,9 +1,9 @@
-"""tensor: the rules of LLVM 19 for ops of xDSL, and the ops that xDSL lacks."""
+"""tensor: verification rules of LLVM 19 for ops of xDSL, and the ops that xDSL lacks."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils.dynamic_index_list import DynamicIndexList
 from xdsl.dialects.utils.reshape_ops_utils import verify_reshape_like_types
-from xdsl.ir import BlockArgument
+from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     VarConstraint,
@@ -36,9 +36,11 @@ from xdsl.traits import Pure, RecursiveMemoryEffect
 
 from tilelang_npu.dialects.ir.declaration import DialectOp, OfClass, extend_dialect, fail, operation, replace_rules, require
 from tilelang_npu.dialects.mlir.rules import (
+    any_tensor_type,
     is_rank_reduced,
     is_signless_or_index,
     may_have_same_shape,
+    tensor_type,
     verify_dynamic_sizes,
     verify_output_shape,
     verify_slice,
@@ -48,16 +50,17 @@ _ANY = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 _NUMBERS = DenseArrayBase.constr(i64)
 
 
-def _verify_expand_shape(op: Any) -> None:
-    _verify_regrouping(op.src.type, op.result.type, op)
-    verify_output_shape(op, op.dynamic_output_shape, op.result.type.get_shape(), sizes=False)
+def _verify_expand_shape(op: tensor.ExpandShapeOp) -> None:
+    _verify_regrouping(tensor_type(op.src), tensor_type(op.result), op)
+    verify_output_shape(op, op.dynamic_output_shape, tensor_type(op.result).get_shape(), sizes=False)
 
 
-def _verify_collapse_shape(op: Any) -> None:
-    _verify_regrouping(op.result.type, op.src.type, op)
+def _verify_collapse_shape(op: tensor.CollapseShapeOp) -> None:
+    _verify_regrouping(tensor_type(op.result), tensor_type(op.src), op)
 
 
-def _verify_regrouping(collapsed: Any, expanded: Any, op: Any) -> None:
+def _verify_regrouping(collapsed: TensorType[Attribute], expanded: TensorType[Attribute],
+                       op: tensor.ExpandShapeOp | tensor.CollapseShapeOp) -> None:
     require(collapsed.element_type == expanded.element_type, f"expected element type '{collapsed.element_type}', but got"
                                                              f" '{expanded.element_type}'")
     if collapsed.get_shape():
@@ -69,8 +72,8 @@ def _verify_regrouping(collapsed: Any, expanded: Any, op: Any) -> None:
             "invalid to reshape tensor/memref with non-unit extent dimensions to zero-rank tensor/memref")
 
 
-def _verify_pad(op: Any) -> None:
-    source, result = op.source.type, op.result.type
+def _verify_pad(op: tensor.PadOp) -> None:
+    source, result = tensor_type(op.source), tensor_type(op.result)
     low, high, shape = op.static_low.get_values(), op.static_high.get_values(), source.get_shape()
     for static, dynamic in ((low, op.low), (high, op.high)):
         if len(static) != len(shape):
@@ -95,8 +98,8 @@ def _verify_pad(op: Any) -> None:
         fail("expected yield type to match shape element type")
 
 
-def _verify_reshape(op: Any) -> None:
-    source, shape, result = op.source.type, op.shape.type, op.result.type
+def _verify_reshape(op: tensor.ReshapeOp) -> None:
+    source, shape, result = any_tensor_type(op.source), tensor_type(op.shape), any_tensor_type(op.result)
     require(source.element_type == result.element_type,
              "element types of source and destination tensor types should be the same")
     require(len(shape.get_shape()) == 1, "shape tensor must have a rank one")
@@ -111,7 +114,7 @@ def _verify_reshape(op: Any) -> None:
                      "source and destination tensor should have the same number of elements")
 
 
-def _verify_generate(op: Any) -> None:
+def _verify_generate(op: GenerateOp) -> None:
     shape, arguments = op.result.type.get_shape(), op.body.block.args
     require(shape.count(DYNAMIC_INDEX) == len(op.dynamicExtents),
              "must have as many index operands as dynamic extents in the result type")
@@ -122,18 +125,18 @@ def _verify_generate(op: Any) -> None:
              "body must be terminated with a `yield` operation of the tensor element type")
 
 
-def _verify_bitcast(op: Any) -> None:
-    source, result = op.source.type, op.dest.type
+def _verify_bitcast(op: BitcastOp) -> None:
+    source, result = any_tensor_type(op.source), any_tensor_type(op.dest)
     one, other = source.element_type, result.element_type
     fits = (isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
             and may_have_same_shape(source, result))
     require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _verify_gather(op: Any) -> None:
-    axes, shape = list(op.gather_dims.get_values()), list(op.source.type.get_shape())
-    indices = list(op.indices.type.get_shape())
-    require(is_signless_or_index(op.indices.type.element_type),
+def _verify_gather(op: GatherOp) -> None:
+    axes, shape = list(op.gather_dims.get_values()), list(tensor_type(op.source).get_shape())
+    indices = list(tensor_type(op.indices).get_shape())
+    require(is_signless_or_index(tensor_type(op.indices).element_type),
             f"operand #1 must be ranked tensor of signless integer or index values, but got '{op.indices.type}'")
     require(axes, "gather_dims must be non-empty")
     require(len(axes) <= len(shape), "gather_dims overflow source rank")
@@ -141,63 +144,63 @@ def _verify_gather(op: Any) -> None:
     require(axes == sorted(set(axes)), "gather_dims values must be strictly increasing")
     require(indices and indices[-1] == len(axes),
              "gather_dims length must match the size of last dimension of indices")
-    element = op.source.type.element_type
+    element = tensor_type(op.source).element_type
     whole = TensorType(element, [*indices[:-1], *(1 if axis in axes else size for axis, size in enumerate(shape))])
     reduced = TensorType(element, [*indices[:-1], *(size for axis, size in enumerate(shape) if axis not in axes)])
     require(op.result.type in (whole, reduced),
              f"result type mismatch: expected '{whole}' or its rank-reduced variant '{reduced}' (got: '{op.result.type}')")
 
 
-def _verify_parallel_insert(op: Any) -> None:
+def _verify_parallel_insert(op: ParallelInsertSliceOp) -> None:
     require(isinstance(op.dest, BlockArgument), "may only insert into an output block argument")
-    _verify_slice(op, op.dest.type, op.source.type, "source")
+    _verify_slice(op, tensor_type(op.dest), tensor_type(op.source), "source")
     parent = op.parent_op()
     require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
 
 
-def _verify_insert_slice(op: Any) -> None:
-    _verify_slice(op, op.dest.type, op.source.type, "source")
+def _verify_insert_slice(op: tensor.InsertSliceOp) -> None:
+    _verify_slice(op, tensor_type(op.dest), tensor_type(op.source), "source")
     require(op.result.type == op.dest.type, "failed to verify that all of {dest, result} have same type")
 
 
-def _verify_extract_slice(op: Any) -> None:
-    _verify_slice(op, op.source.type, op.result.type, "result")
+def _verify_extract_slice(op: tensor.ExtractSliceOp) -> None:
+    _verify_slice(op, tensor_type(op.source), tensor_type(op.result), "result")
 
 
-def _verify_slice(op: Any, whole: TensorType[Any], part: TensorType[Any], word: str) -> None:
+def _verify_slice(op: Operation, whole: TensorType[Attribute], part: TensorType[Attribute], word: str) -> None:
     """Verifies that ``part`` has the type of the slice of ``whole`` that the op describes; ``word`` names ``part``."""
     expected = TensorType(whole.element_type, verify_slice(op, whole.get_shape()))
     require(part.element_type == whole.element_type and is_rank_reduced(expected.get_shape(), part.get_shape()),
             f"expected {word} type to be '{expected}' or a rank-reduced version, but got '{part}'")
 
 
-def _verify_empty(op: Any) -> None:
+def _verify_empty(op: tensor.EmptyOp) -> None:
     verify_dynamic_sizes(op.dynamic_sizes, op.tensor.type.get_shape())
 
 
-def _verify_dim(op: Any) -> None:
+def _verify_dim(op: tensor.DimOp) -> None:
     kind = op.source.type
     require(not isinstance(kind, TensorType) or kind.get_shape(),
             f"operand #0 must be non-0-ranked or unranked tensor, but got '{kind}'")
 
 
-def _verify_cast(op: Any) -> None:
-    source, result = op.source.type, op.dest.type
+def _verify_cast(op: tensor.CastOp) -> None:
+    source, result = any_tensor_type(op.source), any_tensor_type(op.dest)
     require(source.element_type == result.element_type and may_have_same_shape(source, result),
             f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
-def _verify_access(op: Any) -> None:
-    inserts = op.name == "tensor.insert"
-    source = op.dest.type if inserts else op.tensor.type
+def _verify_access(op: tensor.ExtractOp | tensor.InsertOp) -> None:
+    inserts = isinstance(op, tensor.InsertOp)
+    source = tensor_type(op.dest if isinstance(op, tensor.InsertOp) else op.tensor)
     require(len(op.indices) == len(source.get_shape()),
             f"incorrect number of indices: {len(op.indices)} for {len(source.get_shape())} axes")
-    value = op.scalar if inserts else op.result
+    value = op.scalar if isinstance(op, tensor.InsertOp) else op.result
     require(value.type == source.element_type, f"failed to verify that type of value matches element type of '{source}'")
     require(not inserts or op.result.type == source, "expected result type to match dest type")
 
 
-def _verify_from_elements(op: Any) -> None:
+def _verify_from_elements(op: tensor.FromElementsOp) -> None:
     kind = op.result.type
     require(DYNAMIC_INDEX not in kind.get_shape(),
             f"result #0 must be statically shaped tensor of any type values, but got '{kind}'")
@@ -207,7 +210,7 @@ def _verify_from_elements(op: Any) -> None:
 
 @operation()
 class RankOp(DialectOp):
-    """The number of a tensor's axes."""
+    """Yields the number of axes of a tensor."""
 
     name = "tensor.rank"
     tensor = operand_def(_ANY)
@@ -218,7 +221,7 @@ class RankOp(DialectOp):
 
 @operation(rules=[_verify_generate])
 class GenerateOp(DialectOp):
-    """A tensor whose body computes each element from its index."""
+    """Yields a tensor whose elements the body computes, each from its indices."""
 
     name = "tensor.generate"
     dynamicExtents = var_operand_def(IndexType)
@@ -230,7 +233,7 @@ class GenerateOp(DialectOp):
 
 @operation(rules=[_verify_bitcast])
 class BitcastOp(DialectOp):
-    """The same bits as another type of the same width."""
+    """Reinterprets the bits of each element of a tensor as another type of the same width."""
 
     name = "tensor.bitcast"
     source = operand_def(_ANY)
@@ -241,7 +244,7 @@ class BitcastOp(DialectOp):
 
 @operation(rules=[_verify_gather])
 class GatherOp(DialectOp):
-    """Elements or slices of a tensor at the indices in another tensor."""
+    """Gathers the elements or slices of a tensor at the indices in another tensor."""
 
     name = "tensor.gather"
     source = operand_def(TensorType)
@@ -282,7 +285,8 @@ _TILES = ("`inner_dims_pos` `=` $inner_dims_pos `inner_tiles` `=` custom<Dynamic
           "`into` $dest attr-dict `:` type($source) `->` type($dest)")
 
 
-def _verify_tiles(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -> tuple[list[int], list[int]]:
+def _verify_tiles(op: PackOp | UnpackOp, unpacked: TensorType[Attribute],
+                  packed: TensorType[Attribute]) -> tuple[list[int], list[int]]:
     """Verifies the rules that both ops share; returns the shape of the unpacked tensor and the sizes of the tiles."""
     axes, tiles = list(op.inner_dims_pos.get_values()), list(op.static_inner_tiles.get_values())
     order = list(op.outer_dims_perm.get_values())
@@ -315,24 +319,24 @@ def _verify_tiles(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -
     return shape, tiles
 
 
-def _verify_pack(op: Any) -> None:
-    shape, tiles = _verify_tiles(op, op.source.type, op.dest.type)
+def _verify_pack(op: PackOp) -> None:
+    shape, tiles = _verify_tiles(op, tensor_type(op.source), tensor_type(op.dest))
     if op.padding_value is None:
         whole = all(DYNAMIC_INDEX in (shape[axis], tile) or shape[axis] % tile == 0
                     for axis, tile in zip(op.inner_dims_pos.get_values(), tiles, strict=True))
         require(whole, "invalid tile factor or output size provided. "
                         "Only full tiles are supported when padding_value is not set")
-    elif op.padding_value.type != op.source.type.element_type:
-        require(False, f"expected padding_value has '{op.source.type.element_type}' but got: '{op.padding_value.type}'")
+    elif op.padding_value.type != tensor_type(op.source).element_type:
+        require(False, f"expected padding_value has '{tensor_type(op.source).element_type}' but got: '{op.padding_value.type}'")
 
 
-def _verify_unpack(op: Any) -> None:
-    _verify_tiles(op, op.dest.type, op.source.type)
+def _verify_unpack(op: UnpackOp) -> None:
+    _verify_tiles(op, tensor_type(op.dest), tensor_type(op.source))
 
 
 @operation(rules=[_verify_pack])
 class PackOp(DialectOp):
-    """Arranges a tensor in tiles: ``tensor.pack %t inner_dims_pos = [0, 1] inner_tiles = [8, %n] into %d : T -> U``."""
+    """Rearranges a tensor into tiles: ``tensor.pack %t inner_dims_pos = [0, 1] inner_tiles = [8, %n] into %d : T -> U``."""
 
     name = "tensor.pack"
     DEST: ClassVar = VarConstraint("DEST", base(TensorType))
@@ -353,7 +357,10 @@ class PackOp(DialectOp):
 
 @operation(rules=[_verify_unpack])
 class UnpackOp(DialectOp):
-    """Restores a tensor from tiles: ``tensor.unpack %t inner_dims_pos = [0] inner_tiles = [8] into %d : T -> U``."""
+    """Rearranges a tensor of tiles into a tensor without tiles, the inverse of ``tensor.pack``.
+
+    An example is ``tensor.unpack %t inner_dims_pos = [0] inner_tiles = [8] into %d : T -> U``.
+    """
 
     name = "tensor.unpack"
     DEST: ClassVar = VarConstraint("DEST", base(TensorType))

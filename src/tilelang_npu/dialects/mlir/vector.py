@@ -1,4 +1,4 @@
-"""vector: rules on shapes, masks and kinds of reduction, of which xDSL verifies only a part."""
+"""vector: verification rules for shapes, masks and kinds of reduction, of which xDSL verifies only a part."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefType, TensorType, VectorType, i1
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    TensorType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from tilelang_npu.dialects.ir.declaration import extend_dialect, require
-from tilelang_npu.dialects.mlir.rules import is_float
+from tilelang_npu.dialects.mlir.rules import is_float, memref_type, vector_type
 
 _OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
 _OF_FLOATS = ("minnumf", "maxnumf", "minimumf", "maximumf")
@@ -26,18 +35,21 @@ def _is_number(type_: Attribute) -> bool:
     return isinstance(type_, (IntegerType, IndexType)) or is_float(type_)
 
 
-def _verify_source(op: Any) -> None:
+def _verify_source(op: vector.PrintOp | vector.BroadcastOp) -> None:
     type_ = op.source.type
     require(isinstance(type_, VectorType) or _is_number(type_), f"source '{type_}' is no number and no vector")
 
 
-def _bits(type_: Any) -> int:
-    return _BITS_OF_INDEX if isinstance(type_, IndexType) else type_.bitwidth
+def _bits(type_: Attribute) -> int:
+    if isinstance(type_, IndexType):
+        return _BITS_OF_INDEX
+    assert isinstance(type_, FixedBitwidthType)
+    return type_.bitwidth
 
 
 # -- accesses to memory ------------------------------------------------------------------------------------------------
 
-def _verify_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Sequence[SSAValue]) -> None:
+def _verify_memory(base: MemRefType[Attribute], type_: VectorType[Attribute], indices: Sequence[SSAValue]) -> None:
     """Verifies that the last axis is contiguous, that the element types are equal, and that there is an index per axis."""
     strides = base.get_strides()
     require(type_.element_type == base.element_type or type_ == base.element_type,
@@ -46,34 +58,34 @@ def _verify_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Seque
     require(len(indices) == len(base.get_shape()), f"requires {len(base.get_shape())} indices")
 
 
-def _verify_load(op: Any) -> None:
-    _verify_memory(op.base.type, op.result.type, op.indices)
+def _verify_load(op: vector.LoadOp) -> None:
+    _verify_memory(memref_type(op.base), vector_type(op.result), op.indices)
 
 
-def _verify_store(op: Any) -> None:
-    _verify_memory(op.base.type, op.vector.type, op.indices)
+def _verify_store(op: vector.StoreOp) -> None:
+    _verify_memory(memref_type(op.base), vector_type(op.vector), op.indices)
 
 
-def _verify_masked_load(op: Any) -> None:
-    _verify_memory(op.base.type, op.result.type, op.indices)
+def _verify_masked_load(op: vector.MaskedLoadOp) -> None:
+    _verify_memory(memref_type(op.base), vector_type(op.result), op.indices)
     _verify_mask_shape(op.mask, op.result)
     require(op.pass_thru.type == op.result.type, "expected pass_thru of same type as result type")
 
 
-def _verify_masked_store(op: Any) -> None:
-    _verify_memory(op.base.type, op.value_to_store.type, op.indices)
+def _verify_masked_store(op: vector.MaskedStoreOp) -> None:
+    _verify_memory(memref_type(op.base), vector_type(op.value_to_store), op.indices)
     _verify_mask_shape(op.mask, op.value_to_store)
 
 
-def _verify_mask_shape(mask: Any, value: Any) -> None:
-    require(value.type.get_shape() == mask.type.get_shape(), f"expected the shape of '{value.type}' to match that of the mask,"
-                                                             f" '{mask.type}'")
+def _verify_mask_shape(mask: SSAValue, value: SSAValue) -> None:
+    require(vector_type(value).get_shape() == vector_type(mask).get_shape(),
+            f"expected the shape of '{value.type}' to match that of the mask, '{mask.type}'")
 
 
 # -- parts and shapes of vectors -----------------------------------------------------------------------------------------
 
-def _verify_broadcast(op: Any) -> None:
-    source, result = op.source.type, op.vector.type
+def _verify_broadcast(op: vector.BroadcastOp) -> None:
+    source, result = op.source.type, vector_type(op.vector)
     require(_element(source) == result.element_type, "source operand and result have same element type")
     _verify_source(op)
     sizes = source.get_shape() if isinstance(source, VectorType) else ()
@@ -83,7 +95,7 @@ def _verify_broadcast(op: Any) -> None:
         require(size in (1, wanted), f"dimension mismatch ({size} vs. {wanted})")
 
 
-def _verify_position(op: Any, shape: Sequence[int]) -> Sequence[int]:
+def _verify_position(op: vector.ExtractOp | vector.InsertOp, shape: Sequence[int]) -> Sequence[int]:
     stated = list(op.static_position.get_values())
     require(stated.count(DYNAMIC_INDEX) == len(op.dynamic_position), "mismatch between dynamic and static positions")
     require(len(stated) <= len(shape), f"expected position attribute of rank no greater than vector rank {len(shape)}")
@@ -94,8 +106,8 @@ def _verify_position(op: Any, shape: Sequence[int]) -> Sequence[int]:
     return stated
 
 
-def _verify_extract(op: Any) -> None:
-    whole = op.vector.type
+def _verify_extract(op: vector.ExtractOp) -> None:
+    whole = vector_type(op.vector)
     rest = whole.get_shape()[len(_verify_position(op, whole.get_shape())):]
     inferred = VectorType(whole.element_type, rest) if rest else whole.element_type
     alone = VectorType(whole.element_type, [1])
@@ -103,16 +115,16 @@ def _verify_extract(op: Any) -> None:
             f"inferred type '{inferred}' is incompatible with return type '{op.result.type}'")
 
 
-def _verify_insert(op: Any) -> None:
-    source, whole = op.source.type, op.dest.type
+def _verify_insert(op: vector.InsertOp) -> None:
+    source, whole = op.source.type, vector_type(op.dest)
     stated = _verify_position(op, whole.get_shape())
     rank = len(source.get_shape()) if isinstance(source, VectorType) else 0
     require(len(stated) + rank == len(whole.get_shape()), f"expected position attribute rank + source rank ({len(stated)} +"
                                                           f" {rank}) to match dest vector rank ({len(whole.get_shape())})")
 
 
-def _verify_shuffle(op: Any) -> None:
-    first, second, result = op.v1.type.get_shape(), op.v2.type.get_shape(), op.result.type.get_shape()
+def _verify_shuffle(op: vector.ShuffleOp) -> None:
+    first, second, result = vector_type(op.v1).get_shape(), vector_type(op.v2).get_shape(), vector_type(op.result).get_shape()
     mask = op.mask.get_values()
     require(len(first) == len(second) and len(result) == max(len(first), 1), "rank mismatch")
     require(first[1:] == second[1:] == result[1:], "dimension mismatch")
@@ -122,8 +134,8 @@ def _verify_shuffle(op: Any) -> None:
         require(0 <= place < places, f"mask index #{number} out of range: {place} of {places}")
 
 
-def _verify_bitcast(op: Any) -> None:
-    source, result = op.source.type, op.result.type
+def _verify_bitcast(op: vector.BitcastOp) -> None:
+    source, result = vector_type(op.source), vector_type(op.result)
     one, other = source.get_shape(), result.get_shape()
     require(len(one) == len(other), "failed to verify that all of {source, result} have same rank")
     for axis, (size, wanted) in enumerate(zip(one[:-1], other[:-1], strict=True)):
@@ -132,14 +144,14 @@ def _verify_bitcast(op: Any) -> None:
     require(rows[0] == rows[1], f"source/result bitwidth of the minor 1-D vectors must be equal, got {rows[0]} and {rows[1]}")
 
 
-def _verify_create_mask(op: Any) -> None:
-    rank = len(op.mask_vector.type.get_shape())
+def _verify_create_mask(op: vector.CreateMaskOp) -> None:
+    rank = len(vector_type(op.mask_vector).get_shape())
     require(len(op.mask_dim_sizes) == max(rank, 1),
             f"must specify an operand for each result vector dimension: {max(rank, 1)}, got {len(op.mask_dim_sizes)}")
 
 
-def _verify_reduction(op: Any) -> None:
-    rank, element, kind = len(op.vector.type.get_shape()), op.vector.type.element_type, str(op.kind.data)
+def _verify_reduction(op: vector.ReductionOp) -> None:
+    rank, element, kind = len(vector_type(op.vector).get_shape()), vector_type(op.vector).element_type, str(op.kind.data)
     require(rank <= 1, f"unsupported reduction rank: {rank}")
     fits = is_float(element) if kind in _OF_FLOATS else _is_number(element) and not (kind in _OF_INTEGERS and is_float(element))
     require(fits, f"unsupported reduction type '{element}' for kind '{kind}'")
@@ -148,8 +160,14 @@ def _verify_reduction(op: Any) -> None:
 
 # -- transfers between a vector and a part of a tensor or memref ------------------------------------------------------------
 
-def _verify_transfer(op: Any, type_: VectorType[Any]) -> None:
-    whole, map_ = op.source.type, op.permutation_map.data
+def _source_type(op: vector.TransferReadOp | vector.TransferWriteOp) -> TensorType[Attribute] | MemRefType[Attribute]:
+    type_ = op.source.type
+    assert isinstance(type_, (TensorType, MemRefType))
+    return type_
+
+
+def _verify_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, type_: VectorType[Attribute]) -> None:
+    whole, map_ = _source_type(op), op.permutation_map.data
     element, shape = whole.element_type, type_.get_shape()
     inner = element.get_shape() if isinstance(element, VectorType) else ()
     require(len(op.indices) == len(whole.get_shape()), f"requires {len(whole.get_shape())} indices")
@@ -169,7 +187,7 @@ def _verify_transfer(op: Any, type_: VectorType[Any]) -> None:
             f" inBounds of size {len(op.in_bounds)}")
 
 
-def _verify_widths(element: Any, type_: VectorType[Any]) -> None:
+def _verify_widths(element: Any, type_: VectorType[Attribute]) -> None:
     given = type_.element_type
     one = _element(element)
     require(isinstance(one, IndexType) == isinstance(given, IndexType),
@@ -198,14 +216,14 @@ def _mask_shape(map_: AffineMap, shape: Sequence[int]) -> list[int]:
     return [sizes[place] for place in sorted(sizes)] or [1]
 
 
-def _verify_transfer_read(op: Any) -> None:
-    _verify_transfer(op, op.result.type)
-    require(op.padding.type == op.source.type.element_type, "requires formal padding and source of the same elemental type")
+def _verify_transfer_read(op: vector.TransferReadOp) -> None:
+    _verify_transfer(op, vector_type(op.result))
+    require(op.padding.type == _source_type(op).element_type, "requires formal padding and source of the same elemental type")
 
 
-def _verify_transfer_write(op: Any) -> None:
+def _verify_transfer_write(op: vector.TransferWriteOp) -> None:
     require(not op.has_broadcast_dim(), "should not have broadcast dimensions")
-    _verify_transfer(op, op.vector.type)
+    _verify_transfer(op, vector_type(op.vector))
     result = None if op.result is None else op.result.type
     wanted = op.source.type if isinstance(op.source.type, TensorType) else None
     require(result == wanted, f"result type '{result}' is not that of the source, '{wanted}'")

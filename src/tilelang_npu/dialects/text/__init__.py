@@ -1,7 +1,7 @@
 """Parses modules from text and prints them.
 
-``parse_module`` parses and verifies. Errors are a TileError with the line and column: T601 where the text is not MLIR, T602
-where an op breaks a rule of its dialect. ``print_module`` prints the text that MLIR itself would print.
+``parse_module`` parses and verifies. It reports errors as a TileError with the line and column: T601 if the text is not valid
+MLIR, T602 if an op breaks a rule of its dialect. ``print_module`` prints the text that MLIR itself would print.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _UNDEFINED = re.compile(r"values used but not defined: \[%([^\],]+)")
 
 def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True,
                  empty: bool = False) -> ModuleOp:
-    """Parses a module, in custom or generic form.
+    """Parses the text of a module, in which ops may have their custom or their generic form.
 
     Args:
-        text: MLIR text; ops outside of a module are put into a module.
-        filename: the name in messages, and in the locations of ops that state none.
+        text: MLIR text; top-level ops that are not in a module are put into one.
+        filename: the file name for messages, and for the locations of ops whose text states no location.
         allow_unregistered: whether ops and attributes of unknown dialects are accepted.
-        verify: whether the rules of the dialects are checked.
-        empty: whether a text without operations is an empty module; by default it is an error.
+        verify: whether the module is verified by the rules of the dialects.
+        empty: whether a text without operations is accepted as an empty module; by default it is an error.
 
     Raises:
-        TileError: T601, the text is not MLIR; T602, an op breaks a rule.
+        TileError: T601, the text is not valid MLIR; T602, an op breaks a rule of its dialect.
     """
     parser: TextParser | None = None
     if empty and is_empty(text):
@@ -81,12 +81,12 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
 
 
 def serialise_module(module: ModuleOp) -> dict[str, str]:
-    """Returns a module as data: its text with locations, and its remarks."""
+    """Returns a module as a dictionary of two strings: its text with locations, and its remarks as JSON."""
     return {"text": print_module(module, generic=True, locations=True), "remarks": remarks.remarks_as_json(module)}
 
 
 def deserialise_module(data: Mapping[str, str]) -> ModuleOp:
-    """Returns the module of which ``serialise_module`` made the data, without verifying it."""
+    """Returns the module that :func:`serialise_module` converted to ``data``; does not verify the module."""
     # The generic form states every known location. An op without a location in the text gets one in the file <serialised> from
     # the parser, which is removed again.
     name = "<serialised>"
@@ -100,17 +100,17 @@ def deserialise_module(data: Mapping[str, str]) -> ModuleOp:
 
 def print_module(op: Operation, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
                  notes: Mapping[Operation, str] | None = None) -> str:
-    """Returns the text of an op, usually of a module, with a line end.
+    """Returns the text of an op, usually a module, and a final newline.
 
     Args:
         op: the op to print.
         generic: whether every op is printed in MLIR's generic form.
         locations: whether ``loc(...)`` is printed after each op.
-        toolchain: the spelling: ``master`` of AscendNPU-IR, or ``1.0.0`` for its release v1.0.0.
-        notes: comments, each printed after its op.
+        toolchain: the version of AscendNPU-IR whose syntax is printed: ``master``, or ``1.0.0`` for the release v1.0.0.
+        notes: maps ops to comments; each comment is printed at the end of the op.
 
     Raises:
-        TileError: T603, the toolchain has no spelling for an op.
+        TileError: T603, the version of AscendNPU-IR is unknown or does not have an op or a property of the module.
     """
     require_writable(op, toolchain, generic=generic)
     printer = TextPrinter(generic=generic, locations=locations, toolchain=toolchain, notes=notes)
@@ -119,16 +119,16 @@ def print_module(op: Operation, *, generic: bool = False, locations: bool = Fals
 
 
 def verify_module(module: Operation) -> None:
-    """Verifies every op by the rules of its dialect, and that definitions of values dominate their uses.
+    """Verifies that every op obeys the rules of its dialect, and that definitions of values dominate their uses.
 
     Raises:
-        TileError: T602, at the location of the op.
+        TileError: T602, with the location of the op that breaks a rule.
     """
     _verify_op(module, set())
 
 
 def location_of(op: Operation) -> Location | None:
-    """The location in a source file that an op comes from; None where its location names no file."""
+    """Returns the file, line and column in the location of an op; None if the location names no file."""
     return _file_location(op.location)
 
 

@@ -1,4 +1,4 @@
-"""Formats of ops of MLIR's own dialects that xDSL prints in generic form, or whose custom form in xDSL is incomplete."""
+"""Assembly formats for ops of MLIR's own dialects whose custom form xDSL lacks or prints incompletely."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GENERIC = frozenset({"llvm.func", "llvm.mlir.global"} | {f"llvm.{name}" for name
 
 @cache
 def format_of(op_type: type[Operation]) -> FormatProgram | None:
-    """The compiled format of an op class; None where the class's own format is used."""
+    """Returns the compiled format that ``FORMATS`` has for an op class; None if ``FORMATS`` has no format for the class."""
     text = FORMATS.get(op_type.name)
     if text is None or not issubclass(op_type, IRDLOperation):
         return None
@@ -37,5 +37,5 @@ def format_of(op_type: type[Operation]) -> FormatProgram | None:
 
 @cache
 def has_custom_form(op_type: type[Operation]) -> bool:
-    """Whether an op has a custom form to print."""
+    """Whether the printer can print ops of this class in a custom form; otherwise it prints the generic form."""
     return format_of(op_type) is not None or (op_type.print is not Operation.print and op_type.name not in GENERIC)

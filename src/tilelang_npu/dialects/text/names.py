@@ -1,6 +1,6 @@
-"""Names of the kernel's author in the text of the IR, which allows only ASCII.
+"""Encodes names from the kernel's source in the text of the IR, in which names may have only ASCII characters.
 
-A character outside of ASCII is ``$``, its code point in hexadecimal, and ``.``: ``Ä`` is ``%$c4.``.
+A character outside of ASCII is encoded as ``$``, the code point in hexadecimal, and ``.``: the value ``Ä`` is ``%$c4.``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ _ESCAPED = re.compile(r"\$([0-9a-f]+)\.")
 
 
 def escape_name(name: str) -> str | None:
-    """The name of a value or a symbol in the text for a name of the author; None if it is not an identifier."""
+    """Returns the ASCII encoding of a name from the source; None if the name is not a Python identifier."""
     if not name.isidentifier():
         return None
     return "".join(one if one.isascii() else f"${ord(one):x}." for one in name)
 
 
 def author_name(name: str | SSAValue | None, otherwise: str = "") -> str:
-    """The author's name of a value or of a name in the text, for messages; ``otherwise`` for a value without a name."""
+    """Returns the name in the source for an SSA value or an encoded name, for use in messages.
+
+    Returns ``otherwise`` if the value has no name.
+    """
     hint = name.name_hint if isinstance(name, SSAValue) else name
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), hint) if hint else otherwise

@@ -1,7 +1,8 @@
 """A bit-exact parser of numbers and of tensors of numbers in MLIR text.
 
-A float in hexadecimal is its bits: ``dense<0xFF800000> : tensor<2xf32>`` is minus infinity twice. xDSL parses it as the value
-of the number, does not pack bits of ``i1``, has no ``sparse``, and keeps only the name of a ``dense_resource``.
+In MLIR a hexadecimal literal of float type gives the bits of the float: ``dense<0xFF800000> : tensor<2xf32>`` holds minus
+infinity twice. xDSL reads such a literal as an integer value. xDSL also does not read packed bits of ``i1``, does not support
+``sparse``, and keeps only the name of a ``dense_resource``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from xdsl.dialects.builtin import (
     ComplexType,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -34,7 +36,7 @@ _BITS = 8
 _ALL_BITS = 0xFF
 _PAIR = 2
 _MAX_SPARSE_ELEMENTS = 1 << 24
-"""The largest number of elements of a ``sparse``, which is expanded to the ``dense`` of the same value."""
+"""The largest accepted number of elements of a ``sparse`` attribute, which the parser expands to a ``dense`` attribute."""
 
 _ZERO = Span(0, 3, Input("0x0", "<zero>"))
 _Number = int | float
@@ -49,9 +51,9 @@ class _Literal:
 
 
 class NumberParser(Parser):
-    """The part of the parser that parses numbers; see the module's docstring."""
+    """Base class of the text parser that parses numbers and tensors of numbers; see the module's docstring."""
 
-    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr[Any] | FloatAttr[Any] | None:
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
         truth = self.try_parse_builtin_boolean_attr()
         if truth is not None:
             return truth
@@ -65,7 +67,7 @@ class NumberParser(Parser):
         if isinstance(type_, AnyFloat):
             return FloatAttr(next(iter(type_.iter_unpack(self._float_bits(value, span, type_)))), type_)
         if not isinstance(type_, (IntegerType, IndexType)):
-            self._refuse(f"{span.text} is a number, but {type_} is not a type of numbers", span)
+            self._refuse(f"{span.text} is a number, but {type_} is neither an integer type nor a float type", span)
         if isinstance(value, float):
             self._refuse(f"{span.text} is not an integer, as {type_} requires", span)
         return IntegerAttr(value, type_)
@@ -76,8 +78,8 @@ class NumberParser(Parser):
             self._consume_token()
             return self._parse_sparse(token.span)
         if token.kind == MLIRTokenKind.BARE_IDENT and token.text == "dense_resource":
-            self._refuse("dense_resource keeps its values in a section after the module, which is not supported: write them as "
-                         "dense<...>", token.span)
+            self._refuse("dense_resource is not supported, because its values are in a section after the module: write the "
+                         "values as dense<...>", token.span)
         return super()._parse_optional_builtin_parametrized_attr()
 
     def _parse_tensor_literal_element(self) -> Any:
@@ -93,7 +95,7 @@ class NumberParser(Parser):
         self.parse_punctuation(")", " after a complex number")
         return _Literal((real, imaginary), Span(first.start, last.end, first.input))
 
-    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr[Any]:  # noqa: A002  (xDSL's name)
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr:  # noqa: A002  (xDSL's name)
         self.parse_punctuation("<", " in dense attribute")
         place = self._current_token.span
         words: str | None = None
@@ -106,7 +108,7 @@ class NumberParser(Parser):
         self.parse_punctuation(">", " in dense attribute")
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
-            type = self._parse_dense_literal_type()  # noqa: A001
+            type = self._parse_dense_literal_type()  # noqa: A001  (a parameter of the xDSL method that this one overrides)
         sizes = list(type.get_shape())
         count = prod(sizes)
         if words is not None:
@@ -116,7 +118,7 @@ class NumberParser(Parser):
                          place)
         return self._tensor(type, elements, times=1 if shape else count)
 
-    def _parse_builtin_densearray_attr(self) -> DenseArrayBase[Any] | None:
+    def _parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
         place = self.pos
         self.parse_characters("<", " in dense array")
         type_ = self.parse_optional_type()
@@ -135,10 +137,10 @@ class NumberParser(Parser):
         """Parses a tensor literal; returns its ``_Literal`` elements, of which xDSL's types know nothing, and its shape."""
         return self._parse_tensor_literal()
 
-    def _tensor(self, type_: Any, elements: list[_Literal], times: int = 1) -> DenseIntOrFPElementsAttr[Any]:
+    def _tensor(self, type_: Any, elements: list[_Literal], times: int = 1) -> DenseIntOrFPElementsAttr:
         """The tensor of a list of elements, repeated so many times."""
         element = type_.element_type
-        known: dict[tuple[Any, ...], Any] = {}  # large tensors repeat a few numbers
+        known: dict[tuple[str, ...], Any] = {}  # large tensors repeat a few numbers
         values = []
         for literal in elements:
             key = tuple(span.text for _, span in literal.parts)
@@ -149,7 +151,7 @@ class NumberParser(Parser):
             return DenseIntOrFPElementsAttr(type_, BytesAttr(b"".join(values) * times))
         return DenseIntOrFPElementsAttr.from_list(type_, values)  # which repeats a single value
 
-    def _element(self, literal: _Literal, element: Any) -> Any:
+    def _element(self, literal: _Literal, element: Attribute) -> Any:
         """The bytes of a float; the number, or the pair of a complex number, of an integer type."""
         parts = 1 if not isinstance(element, ComplexType) else _PAIR
         if len(literal.parts) != parts:
@@ -161,7 +163,7 @@ class NumberParser(Parser):
         numbers = tuple(self._integer(value, span, inner) for value, span in literal.parts)
         return numbers if parts == _PAIR else numbers[0]
 
-    def _integer(self, value: _Number, span: Span[str], type_: Any) -> int:
+    def _integer(self, value: _Number, span: Span[str], type_: Attribute) -> int:
         if isinstance(value, float):
             self._refuse(f"Expected integer value: {span.text} in a tensor of {type_}", span)
         if isinstance(value, bool) and type_ != i1:
@@ -173,12 +175,13 @@ class NumberParser(Parser):
                              f"[{low}, {high})", span)
         return int(value)
 
-    def _float_bits(self, value: _Number, span: Span[str], type_: Any) -> bytes:
+    def _float_bits(self, value: _Number, span: Span[str], type_: AnyFloat) -> bytes:
         """The bytes of a float, lowest first, from its text: a decimal with a point, or its bits in hexadecimal."""
         text, size = span.text, type_.compile_time_size
         if "0x" in text:
             if text.startswith("-"):
-                self._refuse("a float in hexadecimal is its bits and has no sign: set the highest bit", span)
+                self._refuse("a hexadecimal float gives the bits of the float and takes no minus sign: set the highest bit "
+                             "instead", span)
             if int(value) >> (_BITS * size):
                 self._refuse(f"{text} has more than the {_BITS * size} bits of {type_}", span)
             return int(value).to_bytes(size, "little")
@@ -194,7 +197,7 @@ class NumberParser(Parser):
             self._refuse(f"{text} is too large for {type_}{_infinity(type_)}", span)
         return raw
 
-    def _raw(self, text: str, element: Any, count: int, place: Span[str]) -> bytes:
+    def _raw(self, text: str, element: FixedBitwidthType, count: int, place: Span[str]) -> bytes:
         """The bytes of all elements from a hexadecimal string that holds each element, or one element that is repeated."""
         try:
             raw = bytes.fromhex(text.removeprefix("0x"))
@@ -213,9 +216,10 @@ class NumberParser(Parser):
                 return raw * count
             if len(raw) == size * count:
                 return raw
-        return self._refuse(f"the {len(raw)} bytes of the string are neither one element of {element} nor {count}", place)
+        return self._refuse(f"the string has {len(raw)} bytes, which are neither 1 element nor {count} elements of {element}",
+                            place)
 
-    def _parse_sparse(self, place: Span[str]) -> DenseIntOrFPElementsAttr[Any]:
+    def _parse_sparse(self, place: Span[str]) -> DenseIntOrFPElementsAttr:
         """Parses ``sparse<[[0, 1]], [5.0]> : tensor<2x2xf32>``; returns the dense tensor."""
         self.parse_punctuation("<", " in sparse attribute")
         indices: tuple[list[_Literal], list[int]] = [], [0]
@@ -230,8 +234,8 @@ class NumberParser(Parser):
         sizes = list(type_.get_shape())
         count = prod(sizes)
         if count > _MAX_SPARSE_ELEMENTS:
-            self._refuse(f"sparse of {count} elements: it is expanded to a dense tensor of at most {_MAX_SPARSE_ELEMENTS}",
-                         place)
+            self._refuse(f"the sparse tensor has {count} elements; at most {_MAX_SPARSE_ELEMENTS} are supported, because it is "
+                         "expanded to a dense tensor", place)
         places = self._places(indices, sizes, place)
         given, shape = values
         if shape and shape != [len(places)]:
@@ -267,7 +271,7 @@ class NumberParser(Parser):
         self.raise_error(message, place.start, place.end)
 
 
-def _infinity(type_: Any) -> str:
+def _infinity(type_: AnyFloat) -> str:
     """The end of a message that says how to write infinity in a type; empty if the type has no infinity."""
     try:
         raw: bytes = type_.pack((inf,))

@@ -1,16 +1,16 @@
 """A fast parser of MLIR text that gives every op a location.
 
-It differs from xDSL's parser in four points: a regular expression finds the tokens, in place of a loop over characters; a type
-that was parsed before is looked up by its text (kernels repeat a few long memref types); every op has the location of its text,
-unless the text states ``loc(...)``; affine maps may multiply by symbols and divide by them.
+It differs from xDSL's parser in four points. A regular expression finds the tokens, instead of a loop over characters. A type
+that was parsed before is looked up by its text, because kernels repeat a few long memref types. An op whose text has no
+``loc(...)`` gets the line and column of its text as location. Affine maps may multiply by symbols and divide by them.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -33,13 +33,13 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from tilelang_npu.dialects.ir.declaration import SEGMENTS, DialectOp, counted_segments
 from tilelang_npu.dialects.text.formats import format_of
@@ -147,7 +147,7 @@ _SEMI_AFFINE = {"*": AffineBinaryOpKind.Mul, "floordiv": AffineBinaryOpKind.Floo
 class _AffineParser(AffineParser):
     """xDSL's parser of maps and sets, which also accepts products with symbols and divisions by them."""
 
-    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
+    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken) -> AffineExpr:
         kind = _SEMI_AFFINE.get(binop.text)
         if kind is AffineBinaryOpKind.Mul and rhs.used_dims():
             lhs, rhs = rhs, lhs  # the factor without dimensions is on the right
@@ -161,11 +161,11 @@ class _AffineParser(AffineParser):
 
 
 class BrokenOp(Exception):
-    """An op that breaks a rule which xDSL checks while it constructs the op.
+    """The text describes an op that breaks a rule which xDSL checks when it constructs the op.
 
     Attributes:
         name: the op's name.
-        position: offset of the op in the text, in characters.
+        position: the offset of the op in the text, in characters.
     """
 
     def __init__(self, name: str, position: int, why: VerifyException) -> None:
@@ -175,7 +175,7 @@ class BrokenOp(Exception):
 
 
 class TextParser(NumberParser):
-    """The parser; see the module's docstring."""
+    """The parser of MLIR text; the module's docstring lists its differences from xDSL's parser."""
 
     def __init__(self, context: Context, text: str, filename: str) -> None:
         super().__init__(context, "", filename)
@@ -217,7 +217,7 @@ class TextParser(NumberParser):
         return self._parser_state.current_token.start  # type: ignore[no-any-return]  # the lexer is ours
 
     def place(self, position: int) -> tuple[int, int]:
-        """Line and column, both from 1, of a position in the text."""
+        """Returns the line and the column, both counted from 1, of an offset in the text in characters."""
         line = bisect_right(self._lines, position)
         return line, position - self._lines[line - 1] + 1
 
@@ -253,14 +253,14 @@ class TextParser(NumberParser):
             self.raise_error("invalid memref or tensor dimension: it does not fit into 64 bits", token.span)
         return size
 
-    def _parse_int_or_question(self, context_msg: str = "") -> Any:
+    def _parse_int_or_question(self, context_msg: str = "") -> int | Literal["?"]:
         token = self._parser_state.current_token
         number = super()._parse_int_or_question(context_msg)
         if isinstance(number, int) and not -_MAX_INDEX - 1 <= number <= _MAX_INDEX:
             self.raise_error("invalid stride or offset: it does not fit into 64 bits", token.span)
         return number
 
-    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr[Any] | FloatAttr[Any] | None:
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
         token = self._parser_state.current_token
         made = super().parse_optional_builtin_int_or_float_attr()
         if isinstance(made, IntegerAttr) and isinstance(made.type, IndexType) and not (
@@ -269,7 +269,10 @@ class TextParser(NumberParser):
         return made
 
     def take_dictionary_alias(self) -> None:
-        """Parses an alias of a dictionary, if one follows; ``parse_optional_attr_dict`` then returns its entries."""
+        """Parses an alias of a dictionary attribute, if one follows.
+
+        The next call of ``parse_optional_attr_dict`` then returns the entries of this dictionary.
+        """
         token = self._parser_state.current_token
         if token.kind is MLIRTokenKind.HASH_IDENT:
             named = self.parse_attribute()
@@ -289,8 +292,11 @@ class TextParser(NumberParser):
     def parse_affine_set(self) -> AffineSet:
         return _AffineParser(self._parser_state).parse_affine_set()
 
-    def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Any]:
-        """Parses ``[%i, %j + 1]``; the values are dimensions as in MLIR, and not symbols as in xDSL."""
+    def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Sequence[SSAValue[IndexType]]]:
+        """Parses affine expressions of values, ``[%i, %j + 1]``; returns their affine map and the values.
+
+        The values are dimensions of the map, as in MLIR; in xDSL they are symbols.
+        """
         made, values = super().parse_affine_map_of_ssa_ids()
         count = made.num_symbols
         return made.replace_dims_and_symbols([], [AffineExpr.dimension(place) for place in range(count)], count, 0), values
@@ -303,7 +309,11 @@ class TextParser(NumberParser):
             self.raise_error(str(error), Span(position, position + 1, self._parser_state.lexer.input))
 
     def parse_operation(self) -> Operation:
-        """Parses an op, with the formats of LLVM 19, and gives it the location of its text."""
+        """Parses an op in the syntax of LLVM 19; an op without a location gets the line and column of its text.
+
+        Raises:
+            BrokenOp: xDSL rejects the op when it constructs it.
+        """
         first = self._parser_state.current_token
         try:
             return self._parse_operation()
@@ -351,7 +361,7 @@ class TextParser(NumberParser):
             self._bind_results(op, bound, first)
         return op
 
-    def _bind_results(self, op: Operation, bound: list[tuple[Span[str], int]], first: Any) -> None:
+    def _bind_results(self, op: Operation, bound: list[tuple[Span[str], int]], first: MLIRToken) -> None:
         count = sum(size for _, size in bound)
         if len(op.results) != count:
             self.raise_error(f"operation has {len(op.results)} results, but was given {count} to bind", first.span)

@@ -1,4 +1,4 @@
-"""Messages about text that is not MLIR, in place of messages about the internals of xDSL or Python."""
+"""Error messages about text that is not valid MLIR, which replace messages about the internals of xDSL or Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unicodedata
 from tilelang_npu.errors import Location, TileError
 
 MAX_NESTING = 64
-"""How many brackets may be open at once; parser, rules and passes recurse into nested text and ops."""
+"""The largest number of brackets that may be open at once. Parser, verifiers and passes recurse into nested text and ops."""
 
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[(\[{<]|[)\]}>]')
 _COMMENTS = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z))*\Z")
@@ -19,19 +19,19 @@ _PRINTABLE = range(0x20, 0x7F)
 
 
 def is_empty(text: str) -> bool:
-    """Whether a text has only spaces and comments."""
+    """Whether a text consists only of white space and comments."""
     return _COMMENTS.match(text) is not None
 
 
 def reject_invalid_text(text: str, filename: str) -> None:
-    """Rejects text whose errors are found without parsing.
+    """Checks a text for the errors that can be found without parsing.
 
     Raises:
         TileError: T601, the text is empty, begins with a byte order mark, or is nested too deeply.
     """
     if text.startswith(_BYTE_ORDER_MARK):
         raise _text_error(text, filename, 0, "the text begins with a byte order mark (U+FEFF), which MLIR does not have",
-                  "save the file as UTF-8 without one")
+                  "save the file as UTF-8 without a byte order mark")
     if is_empty(text):
         what = "has only comments" if text.strip() else "is empty"
         raise _text_error(text, filename, 0, f"the text {what}: a module or a function was expected",
@@ -42,14 +42,19 @@ def reject_invalid_text(text: str, filename: str) -> None:
             depth += 1
             if depth > MAX_NESTING:
                 raise _text_error(text, filename, found.start(),
-                                  f"{depth} brackets are open here; at most {MAX_NESTING} are allowed",
-                                  "move the inner part into a function of its own, or define an alias for it: #name = ...")
+                                  f"{depth} brackets are open here; at most {MAX_NESTING} may be open at once",
+                                  "move the inner part into a separate function, or define an alias for it: #name = ...")
         elif found[0] in ")]}>":
             depth = max(depth - 1, 0)
 
 
 def describe_invalid_token(message: str, text: str) -> str:
-    """The message about characters that begin no token; ``message`` is xDSL's, ``text`` the characters."""
+    """Returns the error message for characters that begin no token.
+
+    Args:
+        message: the message of xDSL's lexer.
+        text: the characters.
+    """
     first = text[:1]
     if message.startswith("Expected suffix identifier"):
         return (f"{first} begins the name of {_NAMED.get(first, 'something')}, but no name follows. A name is digits, or "
@@ -60,7 +65,12 @@ def describe_invalid_token(message: str, text: str) -> str:
 
 
 def improve_message(message: str, found: str) -> str:
-    """Returns a message of xDSL's parser, or a clearer message in its place; ``found`` is the token that it is about."""
+    """Returns a clearer message for a message of xDSL's parser, or the message itself if it is clear.
+
+    Args:
+        message: the message of xDSL's parser.
+        found: the text of the token at which the parser failed.
+    """
     what = f"found {found[:40]!r}" if found.strip() else "the text ends here"
     if message.startswith("Could not parse entire input"):
         return f"expected an operation: {what}"
@@ -70,23 +80,26 @@ def improve_message(message: str, found: str) -> str:
 
 
 def describe_exception(error: Exception) -> str:
-    """The message about text on which xDSL or Python raises an exception other than a parse error."""
+    """Returns the error message for text on which the parser raised an exception other than a parse error."""
     if isinstance(error, RecursionError):
-        return "the text is nested too deeply for the rest of the stack; call the parser from fewer nested functions"
+        return "the text is nested too deeply for the remaining Python stack; call the parser from fewer nested functions"
     if isinstance(error, MemoryError):
-        return "there is not enough memory for what the text describes here"
+        return "there is not enough memory to construct what the text describes here"
     line = first_line(error)
     return f"{line} is not known here" if isinstance(error, KeyError) else line
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an exception's message, and the next one if the first ends with a colon; else the exception's name."""
+    """Returns the first line of an exception's message, joined with the second line if the first ends with a colon.
+
+    Returns the name of the exception's class if the message is empty.
+    """
     first, *rest = str(error).strip().split("\n")
     return " ".join((first, *rest[:first.endswith(":")])) or type(error).__name__
 
 
 def cache_lines(text: str, filename: str) -> None:
-    """Lets messages quote lines of text that is not in a file."""
+    """Stores a text under a name such as ``<string>`` in ``linecache``, so that error messages can quote its lines."""
     if filename.startswith("<"):
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
 

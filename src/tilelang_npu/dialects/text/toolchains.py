@@ -1,7 +1,8 @@
-"""Ops and properties that AscendNPU-IR v1.0.0 does not have.
+"""Checks whether AscendNPU-IR v1.0.0 has the ops and properties of a module.
 
-The tables are from its ODS (branch release/v1.0.0, 3c20e046). Where only the spelling of the text differs, the ops' assembly
-handles it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...]``, ``convert_layout`` without a shape).
+The tables are from the ODS of v1.0.0 (branch release/v1.0.0, 3c20e046). They do not list ops whose text in v1.0.0 only has
+another syntax: the printers of these ops write it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...]``, ``convert_layout``
+without a shape).
 """
 
 from __future__ import annotations
@@ -31,18 +32,24 @@ _NEWER_PROPERTIES = {
 
 
 def require_writable(module: Operation, toolchain: str, *, generic: bool) -> None:
-    """Checks that a toolchain has a spelling for everything in a module.
+    """Checks that a version of AscendNPU-IR has all ops and properties of a module.
+
+    Args:
+        module: the module.
+        toolchain: the version, ``master`` or ``1.0.0``.
+        generic: whether the module is to be printed in generic form, which is supported only for ``master``.
 
     Raises:
-        TileError: T603, an op or a property does not exist there.
+        TileError: T603, the version is unknown, lacks an op or a property, or does not support the generic form.
     """
     if toolchain not in TOOLCHAINS:
-        raise TileError(f"unknown toolchain {toolchain!r}", code="T603", help=f"it is one of {', '.join(TOOLCHAINS)}")
+        raise TileError(f"unknown toolchain {toolchain!r}", code="T603",
+                        help=f"toolchain must be one of {', '.join(TOOLCHAINS)}")
     if toolchain == "master":
         return
     if generic:
-        raise TileError("the generic form is written for the master toolchain only", code="T603",
-                        help="v1.0.0 has other properties: write the custom form, or use toolchain='master'")
+        raise TileError("the generic form can be printed only for toolchain='master'", code="T603",
+                        help="v1.0.0 has other properties: print the custom form, or use toolchain='master'")
     for op in module.walk():
         reason = _missing_in_1_0(op)
         if reason:
@@ -64,5 +71,5 @@ def _missing_in_1_0(op: Operation) -> str:
             return "has no quant_scale on hivm.hir.fixpipe"
     modes = op.properties.get("unit_flag_mode")
     if isinstance(modes, ArrayAttr) and len(modes) > 1:
-        return f"takes only one unit flag on {op.name}"
+        return f"supports only one unit flag on {op.name}"
     return ""

@@ -1,12 +1,10 @@
-"""MLIR's rules for builtin types that xDSL does not check: element types of memrefs, tensors and vectors, and ranks of layouts.
+"""Checks MLIR's rules for builtin types that xDSL does not check: element types of memrefs, tensors and vectors, and layouts.
 
-The parser applies them to every type in a text. MLIR applies them when it constructs the type, so a violation is an error of
+The parser applies the rules to every type in a text. MLIR applies them when it constructs a type, so a violation is an error of
 the text and not of an op.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -33,7 +31,7 @@ _BUFFERS = (MemRefType, UnrankedMemRefType)
 
 
 def type_fault(type_: Attribute) -> str | None:
-    """Returns MLIR's message about an invalid type; None for a valid one."""
+    """Returns MLIR's error message for an invalid type; None if the type is valid."""
     if isinstance(type_, _BUFFERS):
         element: Attribute = type_.element_type
         if isinstance(element, _NO_ELEMENTS) or element.name.startswith("llvm."):
@@ -43,13 +41,13 @@ def type_fault(type_: Attribute) -> str | None:
         if isinstance(type_.element_type, (*_NO_ELEMENTS, *_BUFFERS)):
             return f"invalid tensor element type: {type_.element_type}"
         if isinstance(type_, TensorType) and isinstance(type_.encoding, StridedLayoutAttr):
-            return "a tensor has no strided layout: a memref has"
+            return "a tensor type cannot have a strided layout; only a memref type can"
     if isinstance(type_, VectorType):
         return _vector_fault(type_)
     return None
 
 
-def _layout_fault(type_: Any) -> str | None:
+def _layout_fault(type_: MemRefType | UnrankedMemRefType) -> str | None:
     if isinstance(type_, UnrankedMemRefType):
         if isinstance(type_.memory_space, (StridedLayoutAttr, AffineMapAttr)):
             return "cannot have affine map for unranked memref type"
@@ -63,7 +61,7 @@ def _layout_fault(type_: Any) -> str | None:
     return None
 
 
-def _vector_fault(type_: VectorType[Any]) -> str | None:
+def _vector_fault(type_: VectorType[Attribute]) -> str | None:
     element, shape = type_.element_type, type_.get_shape()
     if not (isinstance(element, _NUMBERS) or element.name == "llvm.ptr"):
         return f"vector elements must be int/index/float type but got {element}"

@@ -1,17 +1,21 @@
 """A deterministic printer of MLIR text in the spelling of MLIR itself.
 
-It differs from xDSL's printer: ops of the dialect that their parent implies are printed without its name (``module``,
-``return``); dictionaries are sorted by key; i64 elements of an array have no type; the text is collected in memory; the text of
-a type is cached; an op whose custom form would omit an attribute is printed in generic form.
+It differs from xDSL's printer in these points:
+
+* An op name is printed without its dialect where MLIR omits the dialect (``module``, ``return``).
+* Dictionaries are sorted by key.
+* i64 elements of an array are printed without their type.
+* An op whose custom form would omit one of its attributes is printed in generic form.
+* The text is collected in memory, and the text of each type is cached.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from math import isfinite
-from typing import Any
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -40,11 +44,11 @@ _PLAIN = re.compile(rb"[ !#-\[\]-~]*")
 
 
 class TextPrinter(Printer):
-    """The printer; see the module's description.
+    """The printer of MLIR text; the module's docstring lists its differences from xDSL's printer.
 
     Attributes:
-        toolchain: ``master``, or ``1.0.0`` for the spelling of AscendNPU-IR v1.0.0.
-        notes: comments, each printed after its op.
+        toolchain: the version of AscendNPU-IR whose syntax is printed: ``master``, or ``1.0.0`` for v1.0.0.
+        notes: maps ops to comments; each comment is printed at the end of the op.
     """
 
     def __init__(self, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
@@ -58,7 +62,7 @@ class TextPrinter(Printer):
         self._in_generic_form: Operation | None = None
 
     def text(self) -> str:
-        """The text that was printed so far."""
+        """Returns the text that was printed so far."""
         return "".join(self._parts)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
@@ -177,7 +181,7 @@ class TextPrinter(Printer):
 
     def _leave(self, *, keep: bool) -> None:
         """Leaves a scope of names; with ``keep`` the enclosing scope takes the names over."""
-        scopes: tuple[list[Any], ...] = (
+        scopes: tuple[list[int] | list[dict[str, int]], ...] = (
             self._next_valid_name_id, self._next_valid_block_id, self._ssa_names, self._block_names)
         for scope in scopes:
             del scope[-2 if keep else -1]
@@ -193,7 +197,7 @@ class TextPrinter(Printer):
         self._in_generic_form = outer
 
     def print_operation_type(self, op: Operation) -> None:
-        """Prints the type of an op; its location follows only in the generic form."""
+        """Prints the operand and result types of an op, and the location only if the op is printed in generic form."""
         locations, self.print_debuginfo = self.print_debuginfo, self.print_debuginfo and op is self._in_generic_form
         super().print_operation_type(op)
         self.print_debuginfo = locations
@@ -216,7 +220,10 @@ class TextPrinter(Printer):
             attributes, reserved_attr_names=reserved, print_keyword=print_keyword)
 
     def shown(self, *names: str) -> None:
-        """Notes that the text of the current op has these attributes outside of its dictionary."""
+        """Records that the text of the current op states these attributes outside of its attribute dictionary.
+
+        The printer uses the generic form of an op if its custom form does not state all attributes.
+        """
         self._shown.update(names)
 
 
@@ -227,14 +234,14 @@ def _short_space(type_: TypeAttribute, text: str) -> str:
     return text
 
 
-def _has_argument_attributes(op: Any) -> bool:
+def _has_argument_attributes(op: Operation) -> TypeGuard[FuncOp]:
     """Whether an op is a function declaration whose arguments or results have attributes, which xDSL omits."""
     return isinstance(op, FuncOp) and not op.body.blocks and (op.arg_attrs is not None or op.res_attrs is not None)
 
 
 def _print_declaration(printer: Printer, op: FuncOp) -> None:
     """Prints a declaration with the attributes of its arguments and results."""
-    def values(types: Any, listed: ArrayAttr[DictionaryAttr] | None) -> None:
+    def values(types: Sequence[Attribute], listed: ArrayAttr[DictionaryAttr] | None) -> None:
         given = [attributes.data for attributes in listed] if listed is not None else []
 
         def value(number: int) -> None:

@@ -1,12 +1,13 @@
-"""The tile dialect: a kernel as its author wrote it, before cores, memories, addresses and waits are chosen.
+"""The tile dialect: a kernel as its author wrote it, before the compiler chooses cores, memories, addresses and waits.
 
-Buffers are memrefs. A buffer whose memory the author chose has the HIVM address space (``#hivm.address_space<ub>``, ``gm`` for
-arguments). A buffer whose memory is still to be inferred has ``#tile.scope<shared>`` (L1 or UB) or ``#tile.scope<fragment>``
-(L0C or UB); ``#tile.scope<local>`` is scalar storage. Loops and branches are ops of ``scf``, scalars of ``arith``, element
-accesses ``memref.load`` and ``memref.store``. Flags and barriers of the author are the ops of ``hivm``.
+Buffers are memrefs. A buffer whose memory the author chose has a HIVM address space (``#hivm.address_space<ub>``, ``gm`` for
+arguments). A buffer whose memory the compiler must choose has ``#tile.scope<shared>`` (L1 or UB) or ``#tile.scope<fragment>``
+(L0C or UB); ``#tile.scope<local>`` is scalar storage. Loops and branches are ops of ``scf``. Scalar operations are ops of
+``arith``. Accesses to single elements are ``memref.load`` and ``memref.store``. Flags and barriers that the author wrote are
+ops of ``hivm``.
 
-A region of a global tensor may extend beyond the tensor: ``tile.copy`` moves the part inside; a load pads the rest, and a store
-drops it.
+A region of a global tensor may extend beyond the bounds of the tensor: ``tile.copy`` then moves the elements inside of the
+bounds. A load fills the other elements of its destination with a padding value, and a store does not write them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tilelang_npu.dialects.tile.compute import *  # noqa: F403  re-exported
 from tilelang_npu.dialects.tile.structure import *  # noqa: F403  re-exported
 
 Tile = Dialect("tile", [
-    structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.RegionOp,
-    buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp, compute.FillOp,
-    compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, structure.ParallelOp, structure.YieldOp,
+    structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.StridedTensorOp,
+    buffers.RegionOp, buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp,
+    compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, structure.ParallelOp,
+    structure.YieldOp,
 ], [buffers.ScopeAttr])

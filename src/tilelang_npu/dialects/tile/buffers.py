@@ -1,4 +1,4 @@
-"""Buffers of the tile dialect: their memories, allocations, and views as regions and in other shapes."""
+"""Buffers of the tile dialect: memory scopes, allocations, and views (regions of a buffer, and other shapes)."""
 
 from __future__ import annotations
 
@@ -38,23 +38,37 @@ from tilelang_npu.dialects.ir.effects import Allocates, EffectsOp, op_with_effec
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import escape_name
+from tilelang_npu.target.chip_data import OpenScope
 
 __all__ = [
-    "AllocOp", "OpenMemory", "RegionOp", "ScopeAttr", "TensorOp", "ViewOp", "region_type", "root_of", "shape_of", "shape_text",
+    "AllocOp", "OpenMemory", "RegionOp", "ScopeAttr", "StridedTensorOp", "TensorOp", "ViewOp", "region_type", "root_of",
+    "shape_of", "shape_text",
 ]
 
 
 class OpenMemory(StrEnum):
-    """The kind of memory of a buffer whose author left the memory to the compiler."""
+    """The kind of memory that the author asked for, for a buffer whose exact memory the compiler must choose.
+
+    ``SHARED`` becomes L1 or UB, ``FRAGMENT`` L0C or UB, and ``LOCAL`` is scalar storage.
+    """
 
     SHARED = "shared"
     FRAGMENT = "fragment"
     LOCAL = "local"
 
+    @property
+    def scope(self) -> OpenScope:
+        """The scope as the author writes it."""
+        return _SCOPES[self]
+
+
+_SCOPES: dict[OpenMemory, OpenScope] = {
+    OpenMemory.SHARED: "shared", OpenMemory.FRAGMENT: "fragment", OpenMemory.LOCAL: "local"}
+
 
 @irdl_attr_definition
 class ScopeAttr(EnumAttribute[OpenMemory]):
-    """``#tile.scope<shared>``: the memory space of a buffer whose memory is still to be inferred."""
+    """The memory space ``#tile.scope<shared>`` of a buffer whose memory the compiler must still choose; see ``OpenMemory``."""
 
     name = "tile.scope"
 
@@ -69,23 +83,23 @@ class ScopeAttr(EnumAttribute[OpenMemory]):
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a memref value, with -1 for a dynamic dimension."""
+    """Returns the shape of a memref value, with -1 for a dynamic dimension."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     return tuple(-1 if dim == DYNAMIC_INDEX else dim for dim in kind.get_shape())
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape as messages show it: ``[?, 64]``."""
+    """Returns the text of a shape for messages, with ``?`` for a dynamic (negative) dimension: ``[?, 64]``."""
     return "[" + ", ".join("?" if dim < 0 else str(dim) for dim in shape) + "]"
 
 
 @op_with_effects()
 class AllocOp(EffectsOp):
-    """An on-chip buffer of static shape.
+    """Allocates an on-chip buffer of static shape.
 
-    ``label`` is the author's name; ``address`` a byte address that the author chose; ``slots`` the number of slots of a
-    multi-buffer, which successive iterations of the enclosing loop use in turn.
+    ``label`` is the buffer's name in the source. ``address`` is the byte address that the author chose, if any. ``slots`` is
+    the number of slots of a multi-buffer, which successive iterations of the enclosing loop use cyclically.
     """
 
     name = "tile.alloc"
@@ -106,12 +120,13 @@ class AllocOp(EffectsOp):
     def verify_(self) -> None:
         shape = shape_of(self.result)
         if any(dim <= 0 for dim in shape):
-            fail(f"buffer {self.label.data!r} has shape {shape_text(shape)}; on-chip shapes are positive constants")
+            fail(f"buffer {self.label.data!r} has shape {shape_text(shape)}; all sizes of an on-chip buffer must be positive "
+                 "constants")
 
 
 @op_with_effects()
 class TensorOp(EffectsOp):
-    """A flat kernel argument as a tensor in row-major order, whose shape is dynamic."""
+    """Views a one-dimensional kernel argument as a tensor in row-major order; the sizes may be runtime values."""
 
     name = "tile.tensor"
     source = operand_def(MemRefType)
@@ -136,20 +151,71 @@ class TensorOp(EffectsOp):
         )
 
     def mixed_sizes(self) -> list[SSAValue | int]:
-        """The sizes per axis, constants as ints."""
+        """Returns the size of each axis: an int if the size is a constant, else an SSA value."""
         return mixed_values(self.static_sizes, self.sizes)
 
     def verify_(self) -> None:
         if len(shape_of(self.source)) != 1:
-            fail("the argument must be flat")
+            fail("the argument must have one dimension")
         verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
 
 
 @op_with_effects()
-class RegionOp(EffectsOp):
-    """A rectangular region of a buffer, by offsets and sizes per axis; the result may drop axes of size 1.
+class StridedTensorOp(EffectsOp):
+    """Views a one-dimensional kernel argument as a tensor with gaps; sizes and strides, in elements, may be runtime values."""
 
-    Unlike ``memref.subview`` the region may extend beyond a global tensor (see the docstring of the package).
+    name = "tile.strided_tensor"
+    source = operand_def(MemRefType)
+    sizes = var_operand_def(IndexType)
+    strides = var_operand_def(IndexType)
+    static_sizes = prop_def(DenseArrayBase.constr(i64))
+    static_strides = prop_def(DenseArrayBase.constr(i64))
+    result = result_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source custom<DynamicIndexList>($sizes, $static_sizes) `strides`"
+        " custom<DynamicIndexList>($strides, $static_strides) attr-dict `:` type($source) `to` type($result)"
+    )
+    custom_directives = (DynamicIndexList,)
+
+    def __init__(self, source: SSAValue, sizes: Sequence[SSAValue | int], strides: Sequence[SSAValue | int]):
+        static_sizes, dynamic_sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        static_strides, dynamic_strides = split_dynamic_index_list(strides, DYNAMIC_INDEX)
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+        layout = StridedLayoutAttr([stride if isinstance(stride, int) else None for stride in strides], 0)
+        super().__init__(
+            operands=[source, dynamic_sizes, dynamic_strides],
+            properties={"static_sizes": DenseArrayBase.from_list(i64, static_sizes),
+                        "static_strides": DenseArrayBase.from_list(i64, static_strides)},
+            result_types=[MemRefType(kind.element_type, shape, layout, kind.memory_space)],
+        )
+
+    def mixed_sizes(self) -> list[SSAValue | int]:
+        """Returns the size of each axis: an int if the size is a constant, else an SSA value."""
+        return mixed_values(self.static_sizes, self.sizes)
+
+    def mixed_strides(self) -> list[SSAValue | int]:
+        """Returns the stride of each axis: an int if the stride is a constant, else an SSA value."""
+        return mixed_values(self.static_strides, self.strides)
+
+    def verify_(self) -> None:
+        if len(shape_of(self.source)) != 1:
+            fail("the argument must have one dimension")
+        sizes, strides = self.static_sizes.get_values(), self.static_strides.get_values()
+        if len(sizes) != len(strides):
+            fail(f"there are {len(sizes)} sizes and {len(strides)} strides; there must be one of each per axis")
+        verify_dynamic_index_list(sizes, self.sizes, DYNAMIC_INDEX, " in the sizes")
+        verify_dynamic_index_list(strides, self.strides, DYNAMIC_INDEX, " in the strides")
+
+
+@op_with_effects()
+class RegionOp(EffectsOp):
+    """Views a rectangular region of a buffer, given by an offset and a size per axis; the result may omit axes of size 1.
+
+    Unlike a ``memref.subview``, the region may extend beyond the bounds of a global tensor (see the docstring of the package).
     """
 
     name = "tile.region"
@@ -176,7 +242,14 @@ class RegionOp(EffectsOp):
         sizes: Sequence[SSAValue | int],
         kept: Sequence[int] | None = None,
     ):
-        """Makes the region; ``kept`` lists the source axes that the result has, by default all. The others have size 1."""
+        """Builds the op.
+
+        Args:
+            source: the buffer.
+            offsets: the first index of the region on each axis of the source.
+            sizes: the size of the region on each axis of the source.
+            kept: the source axes that the result keeps, by default all; the region must have size 1 on the others.
+        """
         static_offsets, dynamic_offsets = split_dynamic_index_list(offsets, DYNAMIC_INDEX)
         static_sizes, dynamic_sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
         axes = tuple(range(len(offsets))) if kept is None else tuple(kept)
@@ -191,18 +264,19 @@ class RegionOp(EffectsOp):
         )
 
     def mixed_offsets(self) -> list[SSAValue | int]:
-        """The offsets per source axis, constants as ints."""
+        """Returns the offset on each axis of the source: an int if the offset is a constant, else an SSA value."""
         return mixed_values(self.static_offsets, self.offsets)
 
     def mixed_sizes(self) -> list[SSAValue | int]:
-        """The sizes per source axis, constants as ints."""
+        """Returns the size on each axis of the source: an int if the size is a constant, else an SSA value."""
         return mixed_values(self.static_sizes, self.sizes)
 
     def verify_(self) -> None:
         rank = len(shape_of(self.source))
         offsets, sizes = self.static_offsets.get_values(), self.static_sizes.get_values()
         if not len(offsets) == len(sizes) == rank:
-            fail(f"{len(offsets)} offsets and {len(sizes)} sizes for a buffer of rank {rank}")
+            fail(f"there are {len(offsets)} offsets and {len(sizes)} sizes for a buffer of rank {rank}; there must be one of "
+                 "each per axis")
         verify_dynamic_index_list(offsets, self.offsets, DYNAMIC_INDEX, " in the offsets")
         verify_dynamic_index_list(sizes, self.sizes, DYNAMIC_INDEX, " in the sizes")
         kept = self.kept.get_values()
@@ -211,11 +285,19 @@ class RegionOp(EffectsOp):
                 extent = "a dynamic size" if size == DYNAMIC_INDEX else f"size {size}"
                 fail(f"axis {axis} has {extent} and is not kept; only axes of size 1 can be dropped")
         if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
-            fail(f"result type {self.result.type} does not follow from the offsets and sizes")
+            fail(f"result type {self.result.type} is not the type that the source, the offsets and the sizes imply")
 
 
 def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
-    """The values of a list whose constants are in an attribute, and whose other values are operands."""
+    """Merges the two parts of a dynamic index list.
+
+    Args:
+        static: the constants, with ``DYNAMIC_INDEX`` at the position of each value that is not constant.
+        dynamic: the SSA values for these positions, in order.
+
+    Returns:
+        An int for each constant and the SSA value for each other position.
+    """
     values = iter(dynamic)
     return [next(values) if value == DYNAMIC_INDEX else int(value) for value in static.get_values()]
 
@@ -223,7 +305,7 @@ def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue
 def region_type(
     source: SSAValue, offsets: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], kept: Sequence[int]
 ) -> MemRefType[Attribute]:
-    """The type of a region of ``source``, which has the axes ``kept``."""
+    """Returns the memref type of a region of ``source``, which keeps the source axes in ``kept``."""
     kind = source.type
     assert isinstance(kind, MemRefType)
     strides = kind.get_strides() or [None] * len(sizes)
@@ -235,10 +317,11 @@ def region_type(
 
 @op_with_effects()
 class ViewOp(EffectsOp):
-    """The same elements in the same order in another shape, without moving data.
+    """Views the elements of a buffer, in the same order, in another shape, without moving data.
 
-    Source and result are dense, or differ only in axes of size 1. A result with another element type has the bits of the
-    source. If the widths differ too, source and result each are one dense axis, of equally many bytes.
+    Source and result must be dense, or differ only in axes of size 1. If the result has another element type, it reinterprets
+    the bits of the source. If the widths of the element types differ, source and result must each have one dense axis, and the
+    same number of bytes.
     """
 
     name = "tile.view"
@@ -255,9 +338,8 @@ class ViewOp(EffectsOp):
         width, new_width = (_element_bytes(value) for value in (self.source, self.result))
         is_flat = len(before) == len(after) == 1 and min(*before, *after) > 0
         if width != new_width and not (is_flat and width * before[0] == new_width * after[0]):
-            fail(f"{shape_text(before)} of {width} bytes and {shape_text(after)} of {new_width} bytes an element are not single"
-                 " axes "
-                 "of equally many bytes")
+            fail(f"the source {shape_text(before)} has elements of {width} bytes, the result {shape_text(after)} elements of "
+                 f"{new_width} bytes; if the element sizes differ, both must have one axis, and the same number of bytes")
 
 
 def _element_bytes(value: SSAValue) -> int:
@@ -268,10 +350,10 @@ def _element_bytes(value: SSAValue) -> int:
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """The allocation or argument at the start of a chain of views."""
+    """Returns the allocation or kernel argument that a chain of views (region, view and tensor ops) starts from."""
     while type(owner := value.owner) in _VIEWS:  # isinstance of an abstract class would take most of the time
         value = cast(Operation, owner).operands[0]
     return value
 
 
-_VIEWS = frozenset({RegionOp, ViewOp, TensorOp})
+_VIEWS = frozenset({RegionOp, ViewOp, TensorOp, StridedTensorOp})

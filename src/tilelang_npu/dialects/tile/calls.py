@@ -19,6 +19,7 @@ from tilelang_npu import ops
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import root_of
+from tilelang_npu.target import GM
 
 __all__ = [
     "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp",
@@ -36,7 +37,7 @@ def _attribute(value: Fact) -> Attribute:
 
 
 def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
-    """The attributes that are integers, bools, strings or lists of integers, as Python values."""
+    """Returns the attributes that are integers, bools, strings or lists of integers as Python values; omits all others."""
     found: dict[str, Fact] = {}
     for name, value in attributes.items():
         if isinstance(value, IntegerAttr):
@@ -51,7 +52,10 @@ def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
 
 @op_with_effects(reads={"inputs": "vector"}, writes={"outputs": "vector"})
 class CallOp(EffectsOp):
-    """A call of a structured entry of the op table: ``outputs = fn(inputs)``. Attributes are its facts (an axis, a mode)."""
+    """Calls an operation that is a ``Structured`` entry of the op table: ``outputs = fn(inputs)``.
+
+    The op's attributes are the attributes of the call, such as an axis or a mode.
+    """
 
     name = "tile.call"
     fn = prop_def(StringAttr)
@@ -68,31 +72,43 @@ class CallOp(EffectsOp):
                          attributes={name: _attribute(value) for name, value in (facts or {}).items()})
 
     def entry(self) -> ops.Structured:
-        """The op table's entry."""
+        """Returns the entry of the op table that the op calls.
+
+        Raises:
+            VerifyException: the op table has no structured entry of this name.
+        """
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Structured):
-            fail(f"{self.fn.data!r} is not a structured operation")
+            fail(f"{self.fn.data!r} is not a structured operation of the op table")
         return found
 
     def facts(self) -> dict[str, Fact]:
-        """The attributes as Python values."""
+        """Returns the attributes of the call as Python values, by name."""
         return facts_of(self.attributes)
 
     def verify_(self) -> None:
         self.entry()
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the destination is also an input."""
+        """Whether the destination and an input are views of the same buffer."""
         return root_of(target) in {root_of(value) for value in self.inputs}
 
     def writes_partially(self) -> bool:
-        """Whether the op table says so of the entry."""
+        """Whether the op table states that the operation may leave elements of its outputs unwritten."""
         return self.entry().partial
+
+    def role(self, field: str, index: int) -> str:
+        """Returns ``gm`` for the operand of a ``MemoryMove`` that is in GM, and ``vector`` for any other operand."""
+        entry = self.entry()
+        if not isinstance(entry, ops.MemoryMove):
+            return super().role(field, index)
+        row = entry.path_row
+        return "gm" if (row.source if field == "inputs" else row.target) == GM else "vector"
 
 
 @op_with_effects(untouched=("values",), side_effects=True)
 class PrintfOp(EffectsOp):
-    """Prints ``format`` with values; the format has a C conversion for each value."""
+    """Prints values with a format string, which has a conversion such as ``%d`` for each value, as in C."""
 
     name = "tile.printf"
     format = prop_def(StringAttr)
@@ -105,7 +121,10 @@ class PrintfOp(EffectsOp):
 
 @op_with_effects(reads={"value": "dump"}, side_effects=True)
 class DumpOp(EffectsOp):
-    """Prints the first ``count`` elements of a buffer in row-major order, in ``shape`` if that is not empty."""
+    """Prints the first ``count`` elements of a buffer in row-major order, with the author's number ``desc``.
+
+    The elements are arranged in ``shape`` if it is not empty.
+    """
 
     name = "tile.dump"
     value = operand_def(MemRefType)
@@ -121,7 +140,7 @@ class DumpOp(EffectsOp):
 
 @op_with_effects(reads={"value": "scalar"}, side_effects=True)
 class PrintOp(EffectsOp):
-    """Prints a text, and a scalar or the elements of a buffer."""
+    """Prints a text, followed by a scalar or by all elements of a buffer."""
 
     name = "tile.print"
     value = operand_def(AnyAttr())
@@ -135,4 +154,4 @@ class PrintOp(EffectsOp):
 
 
 DEBUG_OUTPUT_OPS = (PrintfOp, PrintOp, DumpOp)
-"""The ops of debug output. No pass changes the core that executes them, or moves them past accesses of their operands."""
+"""The ops that print. Passes must not change the core that executes them, or move them across accesses of their operands."""

@@ -29,6 +29,7 @@ from tilelang_npu.dialects.ir.constants import is_known_true
 from tilelang_npu.dialects.ir.declaration import fail
 from tilelang_npu.dialects.ir.effects import EffectsOp, op_with_effects
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
+from tilelang_npu.dialects.tile.structure import vector_cores_of
 
 __all__ = [
     "BroadcastOp", "CopyOp", "ElementwiseOp", "FillOp", "GemmOp", "ReduceOp",
@@ -43,13 +44,16 @@ def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 @op_with_effects(reads={"source": "copy-source"}, writes={"target": "copy-target"}, untouched=("pad",))
 class CopyOp(EffectsOp):
-    """Copies a tile. A different element type at the destination makes it a cast (``round_mode``).
+    """Copies a tile; if the element types differ, also casts with ``round_mode``.
 
-    Source and destination have equal shapes (dynamic sizes are equal by construction). Elements of a global source beyond the
-    tensor are ``pad`` (by default zero); elements of a global destination beyond the tensor are not written. A global source
-    may be smaller than the destination, whose other elements are ``pad`` then. ``transpose`` swaps the last two axes.
-    ``atomic`` adds to a global destination, indivisibly per element. With ``halves`` the destination is a buffer of each of
-    two Vector cores: the first core gets the upper half of the rows of a matrix, the second the lower half.
+    Source and destination must have equal shapes; dynamic sizes are not compared. The exception is a source in global memory,
+    which may be smaller than the destination: the other elements of the destination are set to ``pad``. Elements of a global
+    source outside of the tensor's bounds also read as ``pad`` (by default zero). Elements of a global destination outside of
+    the tensor's bounds are not written.
+
+    ``transpose`` swaps the last two axes. ``relu`` replaces negative values by zero. ``atomic`` adds each element atomically to
+    the global destination. With ``halves``, each Vector core of the launch has its own destination buffer, and the rows of the
+    source matrix are divided evenly between the Vector cores, in order.
     """
 
     name = "tile.copy"
@@ -83,22 +87,24 @@ class CopyOp(EffectsOp):
         if self.transpose is not None:
             source = (*source[:-2], source[-1], source[-2])
         if self.halves is not None:
-            source = (*source[:-2], source[-2] // 2, source[-1])
+            source = (*source[:-2], source[-2] // vector_cores_of(self), source[-1])
         kind = self.source.type
         loads = isinstance(kind, MemRefType) and kind.memory_space == address_space("gm")
         if len(source) != len(target) or any(s != t and -1 not in (s, t) and not (loads and s < t)
                                              for s, t in zip(source, target, strict=True)):
-            fail(f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}")
+            fail(f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}, and the copy cannot "
+                 "change the shape")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """An atomic copy adds to the destination."""
+        """Whether the copy is atomic: it then adds to the destination."""
         return self.atomic is not None
 
 
 @op_with_effects(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
 class GemmOp(EffectsOp):
-    """``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true. A is M x K (K x M if transposed), B is K x N
-    (N x K if transposed).
+    """Computes ``C += A @ B`` on the Cube core, or ``C = A @ B`` if ``init`` is true.
+
+    A has the shape [M, K], or [K, M] with ``transpose_a``. B has the shape [K, N], or [N, K] with ``transpose_b``.
     """
 
     name = "tile.gemm"
@@ -124,7 +130,7 @@ class GemmOp(EffectsOp):
         )
 
     def sizes(self) -> tuple[int, int, int]:
-        """M, K and N by the shapes, with -1 for a dynamic size."""
+        """Returns M, K and N, as the shapes of A and B give them, with -1 for a dynamic size."""
         a, b = shape_of(self.a), shape_of(self.b)
         m, k = (a[1], a[0]) if self.transpose_a is not None else (a[0], a[1])
         n = b[0] if self.transpose_b is not None else b[1]
@@ -133,7 +139,7 @@ class GemmOp(EffectsOp):
     def verify_(self) -> None:
         a, b, c = shape_of(self.a), shape_of(self.b), shape_of(self.c)
         if not len(a) == len(b) == len(c) == 2:
-            fail(f"gemm takes matrices; A is {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}")
+            fail(f"A, B and C of a gemm must have two axes; A has shape {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}")
         m, k, n = self.sizes()
         other = b[1] if self.transpose_b is not None else b[0]
         for name, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
@@ -141,16 +147,16 @@ class GemmOp(EffectsOp):
                 fail(f"{name} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """The product is added to the accumulator, unless ``init`` is known to be true."""
+        """Whether the op may add to the old values of C: it does, unless ``init`` is known to be true."""
         return not is_known_true(self.init)
 
 
 @op_with_effects(reads={"inputs": "vector"}, writes={"target": "vector"})
 class ElementwiseOp(EffectsOp):
-    """An elementwise entry of the op table: ``target = fn(inputs)``.
+    """Executes an operation that is an elementwise entry of the op table: ``target = fn(inputs)``.
 
-    An input is a memref of the target's rank, whose sizes are the target's or 1, or a scalar where the entry allows one. The
-    attributes are the clauses of the entry that differ from their default.
+    An input must be a memref of the target's rank, in which each axis has the target's size or size 1, or a scalar where the
+    entry allows one. The op's attributes are the clauses of the entry whose value differs from the default.
     """
 
     name = "tile.elementwise"
@@ -171,10 +177,14 @@ class ElementwiseOp(EffectsOp):
         )
 
     def entry(self) -> ops.Elementwise:
-        """The op table's entry."""
+        """Returns the entry of the op table that the op executes.
+
+        Raises:
+            VerifyException: the op table has no elementwise entry of this name.
+        """
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Elementwise):
-            fail(f"{self.fn.data!r} is not an elementwise operation")
+            fail(f"{self.fn.data!r} is not an elementwise operation of the op table")
         return found
 
     def verify_(self) -> None:
@@ -193,16 +203,18 @@ class ElementwiseOp(EffectsOp):
                 fail(f"{entry.name} has no clause {name!r}")
 
     def reads_destination(self, target: SSAValue) -> bool:
-        """Whether the entry accumulates."""
+        """Whether the operation combines its result with the old values of the destination."""
         entry = self.entry()
         return isinstance(entry, ops.Composite) and entry.accumulates
 
 
 @op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class ReduceOp(EffectsOp):
-    """A reduction of the op table along ``dims``, where the target has size 1; the ranks are equal.
+    """Executes a reduction of the op table along the axes ``dims`` of the source.
 
-    With ``accumulate`` the result is combined with the old values of the target; with ``absolute`` absolute values are reduced.
+    The target must have the rank of the source, size 1 along ``dims``, and the sizes of the source along the other axes. With
+    ``accumulate`` the result is combined with the old values of the target. With ``absolute`` the absolute values of the source
+    are reduced.
     """
 
     name = "tile.reduce"
@@ -231,10 +243,14 @@ class ReduceOp(EffectsOp):
         )
 
     def entry(self) -> ops.Reduce:
-        """The op table's entry."""
+        """Returns the entry of the op table that the op executes.
+
+        Raises:
+            VerifyException: the op table has no reduction of this name.
+        """
         found = ops.operations().get(self.fn.data)
         if not isinstance(found, ops.Reduce):
-            fail(f"{self.fn.data!r} is not a reduction")
+            fail(f"{self.fn.data!r} is not a reduction of the op table")
         return found
 
     def verify_(self) -> None:
@@ -265,7 +281,7 @@ class FillOp(EffectsOp):
 
 @op_with_effects(reads={"source": "vector"}, writes={"target": "vector"})
 class BroadcastOp(EffectsOp):
-    """Repeats the source along its axes of size 1 to the target's shape; the ranks are equal."""
+    """Repeats the source along its axes of size 1, so that it fills the target; both must have the same rank."""
 
     name = "tile.broadcast"
     source = operand_def(MemRefType)

@@ -1,9 +1,9 @@
-"""The structure of a kernel in the tile dialect: the launch, cores, parallel loops, and attributes of loops."""
+"""The ops and attributes that structure a kernel in the tile dialect: the launch, cores, parallel loops, loop attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -39,21 +39,22 @@ from tilelang_npu.dialects.tile.buffers import mixed_values
 
 __all__ = [
     "CROSS_INTERVAL", "DIALECT", "NUM_STAGES", "ORDER", "SCHEDULE", "SCRATCH", "STAGE", "UNROLL", "WORKSPACE", "ByCoreOp",
-    "LaunchOp", "OnCoreOp", "ParallelOp", "YieldOp", "stages_of", "statement_name", "statement_of", "strip_statement",
+    "CoreScope", "LaunchOp", "OnCoreOp", "ParallelOp", "YieldOp", "stages_of", "statement_name", "statement_of",
+    "strip_statement", "vector_cores_of",
 ]
 
 
 @op_with_effects()
 class LaunchOp(EffectsOp):
-    """The kernel body, executed once per block of the grid, with one ``index`` argument per grid axis.
+    """Executes the kernel body once per block of the grid; the body has one ``index`` argument per grid axis.
 
-    ``sub_blocks`` is the number of Vector cores of a block that execute the body (1 or 2). With ``explicit_sub_block`` the
-    author uses the number of the Vector core (``vid``), which is then the last argument. With ``spread`` the compiler divides
-    the Vector work between the Vector cores.
+    ``sub_blocks`` is the number of Vector cores per block that execute the body. With ``explicit_sub_block`` the author uses
+    the index of the Vector core (``vid``), which is then the last argument of the body. With ``spread`` the compiler divides
+    the work on Vector cores between the Vector cores of the block.
 
-    ``panel`` changes the order in which blocks traverse the first two axes of the grid, so that consecutive blocks load the
-    same data: the grid is divided into panels of so many rows (the second axis), each panel is traversed column by column, and
-    every other panel backwards. With ``upright`` the panels are of columns.
+    ``panel`` changes the order in which the blocks traverse the first two axes of the grid, so that consecutive blocks load
+    the same data. The grid is divided into panels of ``panel`` rows (the second axis). Each panel is traversed column by
+    column, and every other panel in reverse order. With ``upright`` the panels consist of columns instead of rows.
     """
 
     name = "tile.launch"
@@ -87,18 +88,30 @@ class LaunchOp(EffectsOp):
     def verify_(self) -> None:
         expected = len(self.grid) + (self.explicit_sub_block is not None)
         if len(self.body.block.args) != expected:
-            fail(f"the body takes {len(self.body.block.args)} indices, the grid gives {expected}")
-        if self.sub_blocks.value.data not in (1, 2):
-            fail(f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores")
+            fail(f"the body has {len(self.body.block.args)} arguments, but the grid requires {expected}")
+        if self.sub_blocks.value.data < 1:
+            fail(f"sub_blocks is {self.sub_blocks.value.data}; it must be at least 1")
         if self.panel is not None and self.panel.value.data <= 0:
-            fail(f"a panel has {self.panel.value.data} rows; it must have at least one")
+            fail(f"panel is {self.panel.value.data}; it must be at least 1")
         if self.upright is not None and self.panel is None:
-            fail("upright needs a panel")
+            fail("upright is set without panel: it has a meaning only with panel")
+
+
+def vector_cores_of(op: Operation) -> int:
+    """Returns the number of Vector cores per block of the launch that encloses an op; 2 if no launch does."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, LaunchOp):
+        parent = parent.parent_op()
+    return 2 if parent is None else parent.sub_blocks.value.data
+
+
+CoreScope = Literal["cube", "vector"]
+"""The core of a ``T.Scope``."""
 
 
 @op_with_effects()
 class OnCoreOp(EffectsOp):
-    """``T.Scope``: one core executes the whole body. ``core`` is ``cube`` or ``vector``."""
+    """Represents ``T.Scope``: only the core that ``core`` names, ``cube`` or ``vector``, executes the body."""
 
     name = "tile.on_core"
     core = prop_def(StringAttr)
@@ -106,7 +119,7 @@ class OnCoreOp(EffectsOp):
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
     assembly_format = "$core attr-dict-with-keyword $body"
 
-    def __init__(self, core: str, body: Region | None = None):
+    def __init__(self, core: CoreScope, body: Region | None = None):
         super().__init__(properties={"core": StringAttr(core)}, regions=[body or Region(Block())])
 
     def verify_(self) -> None:
@@ -116,7 +129,7 @@ class OnCoreOp(EffectsOp):
 
 @op_with_effects()
 class ByCoreOp(EffectsOp):
-    """A number that each core computes in its own way: the Cube core has the first operand, the Vector core the second."""
+    """Yields the operand ``cube`` on the Cube core and the operand ``vector`` on a Vector core."""
 
     name = "tile.by_core"
     KIND: ClassVar = VarConstraint("KIND", AnyAttr())
@@ -132,10 +145,10 @@ class ByCoreOp(EffectsOp):
 
 @op_with_effects()
 class ParallelOp(EffectsOp):
-    """``T.Parallel``: executes each statement of the body for all points of a box, before the next statement.
+    """Represents ``T.Parallel``: executes each statement of the body for all points of the iteration space, then the next.
 
-    The body has one index argument per axis. It contains scalar operations, ``memref.load`` and ``memref.store``, ``scf.if``,
-    and ``tile.copy``.
+    The body has one index argument per axis of the iteration space. It may contain scalar operations, ``memref.load``,
+    ``memref.store``, ``scf.if`` and ``tile.copy``.
     """
 
     name = "tile.parallel"
@@ -155,18 +168,18 @@ class ParallelOp(EffectsOp):
         )
 
     def mixed_extents(self) -> list[SSAValue | int]:
-        """The extents per axis, constants as ints."""
+        """Returns the extent of each axis: an int if the extent is a constant, else an SSA value."""
         return mixed_values(self.static_extents, self.extents)
 
     def verify_(self) -> None:
         if len(self.body.block.args) != len(self.static_extents.get_values()):
-            fail("one body argument per extent")
+            fail(f"the body has {len(self.body.block.args)} arguments, but must have one per extent")
         verify_dynamic_index_list(self.static_extents.get_values(), self.extents, DYNAMIC_INDEX, " in the extents")
 
 
 @op_with_effects()
 class YieldOp(EffectsOp):
-    """The optional terminator of the body of a tile op."""
+    """Terminates the body of a tile op; the terminator is optional."""
 
     name = "tile.yield"
     traits = traits_def(IsTerminator())
@@ -185,12 +198,20 @@ DIALECT = "tile.dialect"  # attribute of the function: the dialect of the langua
 
 
 def statement_name(loop: int, statement: int) -> StringAttr:
-    """The name in the locations of the ops of a statement of a loop with a schedule."""
+    """Returns the location name that marks an op as part of a statement of a loop with the attribute ``SCHEDULE``.
+
+    Args:
+        loop: the number in the loop's ``SCHEDULE`` attribute.
+        statement: the number of the statement in the loop body.
+    """
     return StringAttr(f"tile.statement {loop} {statement}")
 
 
 def statement_of(op: Operation, loop: Operation) -> int | None:
-    """The number of the statement of a loop with a schedule that an op belongs to, by its location; None if it has none."""
+    """Returns the number of the statement of ``loop`` that an op belongs to, as the op's location states it.
+
+    Returns None if the loop has no ``SCHEDULE`` attribute, or the op's location names no statement of the loop.
+    """
     number = loop.attributes.get(SCHEDULE)
     where: Attribute = op.location
     while isinstance(where, (FusedLoc, NameLoc)) and isinstance(number, IntegerAttr):
@@ -206,7 +227,7 @@ def statement_of(op: Operation, loop: Operation) -> int | None:
 
 
 def strip_statement(where: LocationAttr) -> LocationAttr:
-    """A location without the name of a statement."""
+    """Returns the location without the names that :func:`statement_name` added to it."""
     while (isinstance(where, NameLoc) and where.desc.data.startswith("tile.statement ")
            and isinstance(where.location, LocationAttr)):
         where = where.location
@@ -214,6 +235,6 @@ def strip_statement(where: LocationAttr) -> LocationAttr:
 
 
 def stages_of(loop: Operation) -> int:
-    """The ``num_stages`` that the author asked for at a loop; 1 by default."""
+    """Returns the ``num_stages`` that the author set on a loop; 1 if the loop has none."""
     value = loop.attributes.get(NUM_STAGES)
     return value.value.data if isinstance(value, IntegerAttr) else 1

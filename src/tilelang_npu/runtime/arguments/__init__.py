@@ -1,1 +1,1 @@
-"""The arguments of a call: the caller's arrays, how they are bound to parameters, and which of them are the same memory."""
+"""Binds the arguments of a call to the kernel's parameters, and finds arrays that share memory."""

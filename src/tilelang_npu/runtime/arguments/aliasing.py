@@ -1,15 +1,15 @@
-"""Arguments of a call that lie in the same memory.
+"""Finds arguments of a call that share memory.
 
-The compiler assumes that the parameters of a kernel are different arrays: a load of one may pass a store to another, and does
-not wait for it. A call in which one array stands for several parameters runs a variant of the kernel, in which these parameters
-are one tensor, so that order and waits are those of one tensor. Arrays that partly overlap are refused: no variant could know
-which element of one array is which element of the other. Arrays that are only read may overlap.
+The compiler assumes that the parameters of a kernel do not alias: a load from one parameter does not wait for a store to
+another, and can be executed before it. A call that passes one array for several parameters therefore runs a variant of the
+kernel in which these parameters are one tensor, so that the dependences between their accesses are enforced. Arrays that partly
+overlap are an error, because no variant could know which elements correspond. Arrays that are only read can overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,35 +18,38 @@ from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
-    from tilelang_npu.runtime.arguments.tensors import Array
+    from tilelang_npu.runtime.arguments.tensors import Argument, Array
 
 
-def aliased_parameters(parameters: Sequence[Parameter], values: Sequence[Any], accessed: Iterable[int], written: Iterable[int]
+def aliased_parameters(parameters: Sequence[Parameter], values: Sequence[Argument], accessed: Iterable[int],
+                       written: Iterable[int]
                        ) -> dict[int, int]:
-    """Returns the parameters that have the array of an earlier parameter, where one of the two is written.
+    """Returns the parameters that get the same array as an earlier parameter, if the kernel writes one of them.
 
     Args:
         parameters: the kernel's parameters, in order.
-        values: the array or number of each; arrays are contiguous.
-        accessed: positions that the kernel reads or writes.
-        written: positions that it writes.
+        values: the array or number for each parameter; arrays must be contiguous.
+        accessed: the positions of the parameters that the kernel reads or writes.
+        written: the positions of the parameters that the kernel writes.
 
     Returns:
-        By position, the first position with the same array.
+        A map from the position of each such parameter to the first position with the same array.
 
     Raises:
-        TileError: T420 two arrays partly overlap, or are one array in two forms, and one of them is written.
+        TileError: T420 two arrays share memory, and the kernel writes one of them, but they overlap only partly or have
+            different shapes or element types.
     """
     found: dict[int, int] = {}
-    arrays = [position for position in sorted(accessed) if isinstance(values[position], np.ndarray)]
+    arrays = {position: value for position in sorted(accessed) if isinstance(value := values[position], np.ndarray)}
     for store in set(written).intersection(arrays):
-        overlapping = [position for position in arrays if _common_bytes(values[position], values[store])]
+        overlapping = [position for position in arrays if _common_bytes(arrays[position], arrays[store])]
         for other in overlapping:
-            if not _is_one_tensor(parameters[other], values[other], parameters[store], values[store]):
-                first, second, common = parameters[other], parameters[store], _common_bytes(values[other], values[store])
+            if not _is_one_tensor(parameters[other], arrays[other], parameters[store], arrays[store]):
+                first, second, common = parameters[other], parameters[store], _common_bytes(arrays[other], arrays[store])
                 msg = f"{first.name} and {second.name} share {common} bytes of memory, and the kernel writes {second.name}"
                 raise TileError(msg, code="T420", location=user_location(),
-                                notes=["two parameters are different arrays, or one array of one shape and type"],
+                                notes=["the arrays of two parameters must not overlap, unless both are the same array with the "
+                                       "same shape and type"],
                                 help=f"pass a copy as {first.name} or {second.name}, or one array for both")
         found.update(dict.fromkeys(overlapping[1:], overlapping[0]))
     return dict(sorted(found.items()))

@@ -1,6 +1,7 @@
-"""Views of the caller's arrays as NumPy arrays over the same memory: NumPy, torch on the CPU, and everything with DLPack.
+"""Views the caller's arrays as NumPy arrays over the same memory: NumPy arrays, torch tensors on the CPU, and other objects
+that support DLPack.
 
-torch is never imported here: if a caller has a torch tensor, torch is in ``sys.modules``.
+This module never imports torch: if a caller has a torch tensor, torch is in ``sys.modules``.
 """
 
 from __future__ import annotations
@@ -8,17 +9,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import HostArray, TileError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import torch
+
+Array = np.ndarray
+Argument = np.ndarray | np.generic
+"""What is bound to a parameter: the array of a tensor, or the NumPy scalar of a number."""
 
 
 @cache
-def _reinterpreted() -> Mapping[str, tuple[str, np.dtype[Any]]]:
+def _reinterpreted() -> Mapping[str, tuple[str, np.dtype]]:
     """Returns the torch types that NumPy does not have: by name, the torch type of the same width to view them as, and the type
     of ``ml_dtypes`` with the same bits."""
     import ml_dtypes
@@ -31,13 +37,13 @@ def _reinterpreted() -> Mapping[str, tuple[str, np.dtype[Any]]]:
     }
 
 
-def _is_torch(value: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+def _is_torch(value: object) -> TypeGuard[torch.Tensor]:
+    module = sys.modules.get("torch")
+    return module is not None and isinstance(value, module.Tensor)
 
 
-def is_tensor(value: object) -> bool:
-    """Whether ``value`` is an array of any kind. NumPy scalars are not arrays."""
+def is_tensor(value: object) -> TypeGuard[HostArray]:
+    """Whether ``value`` is a NumPy array, a torch tensor or another object that supports DLPack; a NumPy scalar is not."""
     return isinstance(value, np.ndarray) or _is_torch(value) or hasattr(value, "__dlpack__")
 
 
@@ -45,7 +51,7 @@ def as_array(value: Any) -> Array:
     """Returns a NumPy array over the memory of ``value``, with the same strides.
 
     Raises:
-        TileError: T407 the memory cannot be reached: the tensor is on a device, or sparse.
+        TileError: T407 the memory cannot be accessed, because the tensor is on a device, or is sparse.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -59,10 +65,10 @@ def as_array(value: Any) -> Array:
     return exported
 
 
-def _from_torch(tensor: Any) -> Array:
+def _from_torch(tensor: torch.Tensor) -> Array:
     if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided":
         msg = f"the tensor is on {tensor.device} ({str(tensor.layout).removeprefix('torch.')})"
-        raise TileError(msg, code="T407", help="kernels run on the CPU here: pass a dense tensor, .cpu() makes one")
+        raise TileError(msg, code="T407", help="kernels run on the CPU here: pass a dense tensor, such as tensor.cpu()")
     name = str(tensor.dtype).removeprefix("torch.")
     plain = tensor.detach()
     if name in _reinterpreted():
@@ -73,16 +79,24 @@ def _from_torch(tensor: Any) -> Array:
     return array
 
 
-def like_caller(array: Array, inputs: tuple[object, ...]) -> Any:
-    """Returns ``array`` as the kind of array that the caller uses: a torch tensor over the same memory if an input is one.
+def like_caller(array: Array, inputs: tuple[object, ...]) -> Array | torch.Tensor:
+    """Returns ``array`` as the kind of array that the caller uses, over the same memory.
 
-    If no input is an array, the result is a tensor if torch has a device ``npu``: such scripts expect tensors on this device.
+    The result is a torch tensor if an argument is one. If no argument is an array, it is a torch tensor if torch has the device
+    ``npu``, because such scripts expect tensors on this device. Otherwise it is the NumPy array itself.
+
+    Args:
+        array: a result of a kernel.
+        inputs: the arguments that the caller passed.
     """
-    torch: Any = sys.modules.get("torch")
+    module = sys.modules.get("torch")
     has_torch_input = any(_is_torch(value) for value in inputs)
-    if not has_torch_input and (any(is_tensor(value) for value in inputs) or not hasattr(torch, "npu")):
+    if module is None or (not has_torch_input and (any(is_tensor(value) for value in inputs) or not hasattr(module, "npu"))):
         return array
+    made: torch.Tensor
     for name, (bits, dtype) in _reinterpreted().items():
         if array.dtype == dtype:
-            return torch.from_numpy(array.view(np.dtype(bits))).view(getattr(torch, name))
-    return torch.from_numpy(array)
+            made = module.from_numpy(array.view(np.dtype(bits))).view(getattr(module, name))
+            return made
+    made = module.from_numpy(array)
+    return made

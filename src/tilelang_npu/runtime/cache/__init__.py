@@ -1,1 +1,1 @@
-"""The kernel cache: entries in memory and on disk, who may write them, and the keys under which kernels are found."""
+"""The kernel cache: its entries in memory and on disk, their authentication, and the keys under which kernels are found."""

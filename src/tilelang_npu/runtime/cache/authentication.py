@@ -1,12 +1,14 @@
-"""Authentication of cache entries: an entry that another user wrote or changed is never decoded.
+"""Authenticates cache entries, so that an entry that another user wrote or changed is never decoded.
 
-A kernel in the cache contains generated code and pickled objects, so the writer of the file decides what the next process
-executes. Each entry therefore begins with an HMAC-SHA256 of its file name and content, under a secret of the user. The name
-contains the kernel's key, so that an entry is not accepted for another kernel. The code is checked before anything is decoded.
+A kernel in the cache contains generated code and pickled objects, so whoever writes the file decides what the next process
+executes. Each entry therefore begins with an authentication code: an HMAC-SHA256 of its file name and content under a secret of
+the user. The file name contains the kernel's key, so that an entry is not accepted for another kernel. The authentication code
+is checked before anything is decoded.
 
-The secret is a file of 32 random bytes, made on first use. It lies in the user's state directory, not in the cache directory,
-which may be shared or restored from an archive. The file and its directory must belong to the user; other users must not be
-able to read the file or write to the directory. Without such a secret, no entry is read or written.
+The secret is a file of 32 random bytes, which is created on first use. It is in the user's state directory, not in the cache
+directory, because a cache directory can be shared or restored from an archive. The file and its directory must belong to the
+user; other users must not be able to read the file or write to the directory. Without such a secret, no entry is read or
+written.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ _PURPOSE = b"tilelang_npu cache entry 1"
 
 
 class _Secrets:
-    """By key file, the secret that this process read, or the reason why it cannot be used."""
+    """The secrets of this process.
+
+    Attributes:
+        secrets: for each key file, the secret that was read from the file, or the reason why the file cannot be used.
+    """
 
     secrets: dict[Path | None, bytes | str] = {}
     lock = RLock()
@@ -50,13 +56,13 @@ def _secret_or_reason() -> bytes | str:
 
 
 def secret() -> bytes | None:
-    """Returns the user's secret; None if there is none that can be trusted."""
+    """Returns the user's secret, with which cache entries are signed; None if there is no secret that can be trusted."""
     found = _secret_or_reason()
     return found if isinstance(found, bytes) else None
 
 
 def reason_without_secret() -> str:
-    """Returns why there is no secret; an empty string if there is one."""
+    """Returns the reason why :func:`secret` is None; an empty string if there is a secret."""
     found = _secret_or_reason()
     return found if isinstance(found, str) else ""
 
@@ -68,24 +74,28 @@ def user_tag() -> str:
 
 
 def seal(name: str, content: bytes) -> bytes:
-    """Returns an entry: its authentication code, followed by the content.
+    """Returns the bytes of an entry's file: the authentication code, followed by the content.
 
     Args:
-        name: name of the entry's file.
-        content: content of the entry.
+        name: the name of the entry's file.
+        content: the content of the entry.
 
     Raises:
-        OSError: there is no secret.
+        OSError: the user has no secret.
     """
     return _code(name, content) + content
 
 
 def unseal(name: str, entry: bytes) -> bytes:
-    """Returns the content of an entry that this user wrote under this name.
+    """Checks an entry's authentication code, and returns the entry's content.
+
+    Args:
+        name: the name of the entry's file.
+        entry: the bytes of the file.
 
     Raises:
-        OSError: there is no secret.
-        ValueError: another user wrote the entry, it was written under another name, or it was changed.
+        OSError: the user has no secret.
+        ValueError: the code is wrong: another user wrote the entry, it was written under another name, or it was changed.
     """
     code, content = entry[:_SIZE], entry[_SIZE:]
     if not hmac.compare_digest(code, _code(name, content)):
@@ -104,7 +114,7 @@ def _read_or_make(path: Path | None) -> bytes:
     """Returns the secret in a file, which is created if it does not exist.
 
     Raises:
-        OSError: it cannot be read or created, or other users could have read or written it.
+        OSError: the file cannot be read or created, or other users could have read or written it.
     """
     if path is None:
         raise OSError(f"this user has no home directory; {environment.CACHE_KEY.name} names the file of a secret")
@@ -121,11 +131,12 @@ def _read_or_make(path: Path | None) -> bytes:
 
 
 def _check_own(path: Path, found: os.stat_result, forbidden: int) -> None:
-    """Checks that a directory or file belongs to the user, and gives other users none of the ``forbidden`` permissions. On
-    Windows, the system protects the directories of a user by other means.
+    """Checks that a directory or file belongs to the user, and gives other users none of the ``forbidden`` permissions.
+
+    On Windows nothing is checked, because the system protects the directories of a user by other means.
 
     Raises:
-        OSError: it does not.
+        OSError: the directory or file belongs to another user, is a link, or gives other users such a permission.
     """
     if stat.S_ISLNK(found.st_mode):
         raise OSError(f"{path} is a link")
@@ -147,14 +158,14 @@ def _read(path: Path) -> bytes:
 
 
 def read_file(path: Path, flags: int = 0) -> tuple[bytes, os.stat_result]:
-    """Returns the content of a file, and its status. Pipes and devices are refused, as reading them may never end.
+    """Returns the content and the status (``os.fstat``) of a regular file.
 
     Args:
-        path: the file.
+        path: the file. A pipe or a device is an error, because reading it could block forever.
         flags: additional flags for ``os.open``.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file.
+        OSError: the file cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | flags)
     try:
@@ -168,7 +179,7 @@ def read_file(path: Path, flags: int = 0) -> tuple[bytes, os.stat_result]:
 
 
 def _make(path: Path) -> None:
-    """Writes a new secret. If another process writes one first, that one stays."""
+    """Writes a new secret to a file, unless another process has written one in the meantime."""
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:

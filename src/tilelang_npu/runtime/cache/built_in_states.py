@@ -1,8 +1,8 @@
-"""Reads the content of instances of built-in types and of their subclasses, for :mod:`tilelang_npu.runtime.cache.captures`. The
-methods of a subclass are never called.
+"""Reads the content of instances of built-in types and of their subclasses, for :mod:`tilelang_npu.runtime.cache.captures`.
 
-An instance consists of its slots, its ``__dict__``, and the fields of the built-in type that its class derives from. The tables
-in this module read the fields of the types that they list; :func:`has_hidden_fields` finds the C types with other fields.
+An instance consists of its slots, its ``__dict__``, and the C fields of the built-in type from which its class derives. The
+tables in this module have functions that read the C fields of the listed types; :func:`has_hidden_fields` detects other types
+with C fields. The methods of a subclass are never called.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import types
 import typing
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field
 from enum import Enum
 from types import (
@@ -30,38 +30,37 @@ from types import (
     MethodWrapperType,
     WrapperDescriptorType,
 )
-from typing import Any
 
 import numpy as np
 
 from tilelang_npu.runtime.cache.libraries import name_of
 
-StateOf = Callable[[Any], object]
-"""Returns the state of a value, see :class:`tilelang_npu.runtime.cache.captures.Reader`."""
+StateOf = Callable[[object], object]
+"""The type of a function that returns the state of a value, see :class:`tilelang_npu.runtime.cache.captures.Reader`."""
 
-ABSENT: Any = object()
-"""Stands for a name or a content that does not exist."""
+ABSENT: object = object()
+"""Is returned in place of the value of a name or of a closure variable that has no value."""
 
 LEAVES = frozenset({type(None), int, str, bytes, type(...), type(NotImplemented), CodeType})
-"""Types whose instances are their own state."""
+"""Types of immutable values: the state of such a value is the value itself."""
 
 _POINTER = struct.calcsize("P")
 _SORTED_BY_REPR = (type(None), bool, int, float, str, bytes)
 
 
-def namespace_of(kind: type) -> Mapping[str, Any]:
-    """Returns the ``__dict__`` of a class, whatever its metaclass defines."""
-    found: Mapping[str, Any] = type.__dict__["__dict__"].__get__(kind)
+def namespace_of(kind: type) -> Mapping[str, object]:
+    """Returns the ``__dict__`` of a class, even if its metaclass redefines the attribute."""
+    found: Mapping[str, object] = type.__dict__["__dict__"].__get__(kind)
     return found
 
 
-def attributes_of(value: object) -> Iterator[tuple[str, Any]]:
-    """Yields the slots and the items of the ``__dict__`` of an instance, whatever its class defines.
+def attributes_of(value: object) -> Iterator[tuple[str, object]]:
+    """Yields the names and values of an instance's slots and ``__dict__`` items, even if its class redefines attribute access.
 
     Raises:
-        TypeError: it has a ``__dict__`` that cannot be reached.
+        TypeError: the instance has a ``__dict__`` that cannot be read without calling code of the class.
     """
-    held: Mapping[str, Any] | None = None
+    held: Mapping[str, object] | None = None
     for one in type(value).__mro__:
         space = namespace_of(one)
         if "__slots__" in space:
@@ -73,7 +72,7 @@ def attributes_of(value: object) -> Iterator[tuple[str, Any]]:
                         continue
         if held is None and "__dict__" in space:
             found = space["__dict__"]
-            if type(found) not in (GetSetDescriptorType, MemberDescriptorType):
+            if not isinstance(found, (GetSetDescriptorType, MemberDescriptorType)):
                 raise TypeError(f"it reads a {name_of(type(value))}")
             held = found.__get__(value)
     if held is None and type(value).__dictoffset__:
@@ -82,8 +81,9 @@ def attributes_of(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def has_hidden_fields(kind: type) -> bool:
-    """Whether instances of a class have fields of C code: fields that are neither slots, nor ``__dict__``, nor of its base
-    class."""
+    """Whether instances of a class have C fields: fields that are neither slots, nor ``__dict__``, nor fields of the base
+    class.
+    """
     base = kind.__base__ or object
     space = namespace_of(kind)
     own = bool(kind.__dictoffset__) > bool(base.__dictoffset__), bool(kind.__weakrefoffset__) > bool(base.__weakrefoffset__)
@@ -91,35 +91,40 @@ def has_hidden_fields(kind: type) -> bool:
     return kind.__basicsize__ - base.__basicsize__ > _POINTER * (slots + sum(own))
 
 
-def content_of_cell(cell: CellType) -> Any:
-    """Returns the value of a closure variable; ``ABSENT`` before it is assigned."""
+def content_of_cell(cell: CellType) -> object:
+    """Returns the value of a closure variable; ``ABSENT`` if it is not assigned yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return ABSENT
 
 
-def items_of(of: StateOf, value: Any) -> object:
-    """Returns the states of a dictionary's items, in order."""
+def items_of(of: StateOf, value: dict[object, object]) -> object:
+    """Returns the states of a dictionary's keys and values, in the dictionary's order.
+
+    Args:
+        of: returns the state of a key or a value.
+        value: the dictionary.
+    """
     return tuple((of(key), of(one)) for key, one in dict.items(value))
 
 
-def _states_of_all(of: StateOf, values: Any) -> object:
+def _states_of_all(of: StateOf, values: Iterable[object]) -> object:
     return tuple(map(of, values))
 
 
-def _set_elements(of: StateOf, values: Iterator[Any]) -> object:
+def _set_elements(of: StateOf, values: Iterator[object]) -> object:
     """Returns the states of a set's elements in sorted order: a set's own order depends on its history."""
     return tuple(map(of, sorted(values, key=_sort_key)))
 
 
-def _sort_key(value: Any) -> tuple[object, ...]:
+def _sort_key(value: object) -> tuple[object, ...]:
     kind = type(value)
     if kind in _SORTED_BY_REPR:
         return (kind.__name__, repr(value))
-    if kind is tuple:
+    if isinstance(value, tuple) and kind is tuple:
         return ("tuple", *map(_sort_key, value))
-    if kind is frozenset:
+    if isinstance(value, frozenset) and kind is frozenset:
         return ("frozenset", *sorted(map(_sort_key, value)))
     if isinstance(value, Enum):
         return (name_of(kind), str(value._name_))
@@ -130,12 +135,12 @@ def _sort_key(value: Any) -> tuple[object, ...]:
     raise TypeError(f"it reads a set of {name_of(kind)}")
 
 
-def dtype_state(of: StateOf, value: np.dtype[Any]) -> object:
-    """Returns the state of an element type of NumPy."""
+def dtype_state(of: StateOf, value: np.dtype) -> object:
+    """Returns the state of a NumPy ``dtype``."""
     return np.dtype, repr(value), None if value.metadata is None else of(dict(value.metadata))
 
 
-CONTENTS: dict[type, Callable[[StateOf, Any], object]] = {
+CONTENTS: dict[type, Callable[..., object]] = {
     object: lambda of, value: (),
     int: lambda of, value: int.__repr__(value),
     float: lambda of, value: float.__repr__(value),
@@ -161,24 +166,25 @@ CONTENTS: dict[type, Callable[[StateOf, Any], object]] = {
     weakref.ref: lambda of, value: of(weakref.ref.__call__(value)),
     types.GenericAlias: lambda of, value: (of(value.__origin__), of(value.__args__)),
 }
-"""By built-in type, the state of its fields, for instances of the type and of subclasses."""
+"""For each built-in type, a function that returns the state of its C fields, for instances of the type and of its
+subclasses."""
 
 
-def _by(*names: str) -> Callable[[StateOf, Any], object]:
+def _by(*names: str) -> Callable[..., object]:
     return lambda of, value: (type(value), *(of(getattr(value, name)) for name in names))
 
 
-def _by_content(kind: type) -> Callable[[StateOf, Any], object]:
+def _by_content(kind: type) -> Callable[..., object]:
     content = CONTENTS[kind]
     return lambda of, value: (kind, content(of, value))
 
 
-def _by_content_and_attributes(kind: type) -> Callable[[StateOf, Any], object]:
+def _by_content_and_attributes(kind: type) -> Callable[..., object]:
     content = CONTENTS[kind]
     return lambda of, value: (kind, content(of, value), _states_of_all(of, attributes_of(value)))
 
 
-def _reduced(of: StateOf, value: Any) -> object:
+def _reduced(of: StateOf, value: object) -> object:
     made = value.__reduce__()
     return type(value), of(made[0]), of(made[1])
 
@@ -188,7 +194,7 @@ def _of_cell(of: StateOf, value: CellType) -> object:
     return (CellType,) if held is ABSENT else (CellType, of(held))
 
 
-STATES: dict[type, Callable[[StateOf, Any], object]] = {
+STATES: dict[type, Callable[..., object]] = {
     **dict.fromkeys((bool, float, complex), lambda of, value: (type(value), repr(value))),
     **{kind: _by_content(kind) for kind in (tuple, list, dict, set, frozenset, collections.defaultdict, collections.deque,
                                             property, weakref.ref, types.GenericAlias)},
@@ -210,4 +216,4 @@ STATES: dict[type, Callable[[StateOf, Any], object]] = {
     type(int | str): _by("__args__"),
     typing.TypeVar: _by("__name__", "__bound__", "__constraints__"),
 }
-"""By type, the state of an instance of exactly this type."""
+"""For each type, a function that returns the whole state of an instance of exactly this type, not of a subclass."""

@@ -1,21 +1,23 @@
-"""Reads the state of the values that a factory's kernels depend on: its arguments, globals and closure variables.
+"""Reads the states of the values on which a factory's kernels depend: its arguments, globals and closure variables.
 
-Two calls with the same arguments return the same kernel only if the globals and closure variables have not changed. So their
-state is read before each call. They are found in the code of the factory, of the kernels and functions inside of it, and of the
-user's macros, functions and classes that these name (:mod:`tilelang_npu.runtime.cache.code_reads`).
+Two calls with the same arguments return the same kernel only if the globals and closure variables have not changed. Therefore
+their states are read before each call. The variables are found in the code of the factory, of the kernels and functions inside
+of it, and of the user's macros, functions and classes that this code names (:mod:`tilelang_npu.runtime.cache.code_reads`).
 
-The state of a value is a nested tuple. If two states are equal, code that reads the values computes the same. It consists of
+The state of a value is a nested tuple. If the states of two values are equal, code that reads one value computes the same as
+code that reads the other. A state consists of
 
 - for numbers, texts and containers, the type and the content;
 - for an instance, its class, the content of the built-in type that the class derives from (a subclass of dict has items), the
   slots and the ``__dict__`` (:mod:`tilelang_npu.runtime.cache.built_in_states`);
 - for a user's class, its bases, its metaclass and its ``__dict__``; for a function, its code, the states of the values that the
   code reads, its defaults and its attributes; for decorators, descriptors, bound methods and partial functions, their parts;
-- for a module, class or function of a library, its identity. A library does not change while a process runs, except for the
-  functions that :mod:`tilelang_npu.runtime.cache.libraries` lists.
+- for a module, class or function of a library, its identity. A library is assumed not to change while a process runs, except
+  for the functions that :mod:`tilelang_npu.runtime.cache.libraries` lists.
 
-A second occurrence of an object is a number, so that ``is`` gives the same result for equal states. A value whose changes
-cannot be observed has no state: a TypeError says so, the call has no key, and the kernel is traced again.
+A second occurrence of an object is represented by a number, so that ``is`` gives the same result for equal states. A value
+whose changes cannot be detected has no state: reading its state raises a TypeError, the call has no key, and the kernel is
+traced again.
 """
 
 from __future__ import annotations
@@ -96,7 +98,13 @@ _BUILTINS = dict(vars(builtins))
 
 
 class Identity:
-    """The identity of an object, as a state. It keeps the object alive, so that no other object gets its address."""
+    """A state that represents an object by its identity: two such states are equal if they refer to the same object.
+
+    The state holds a reference to the object, so that no later object gets the same address.
+
+    Args:
+        thing: the object.
+    """
 
     def __init__(self, thing: object) -> None:
         self.thing = thing
@@ -109,16 +117,18 @@ class Identity:
 
 
 def reader_of(function: object) -> Reader:
-    """Returns a reader for the captures and the arguments of a function. One reader must read both, as an object may occur in
-    both."""
+    """Returns a reader for the states of a function's arguments and of the variables that it reads.
+
+    One reader must read both, because the same object can occur in both.
+    """
     return Reader(package_of(getattr(function, "__module__", None)))
 
 
 class Reader:
-    """Reads the states of several values at one moment.
+    """Reads the states of several values at one moment; see the module's docstring for what a state is.
 
     Args:
-        home: the package of the factory, which is the user's even if it is installed.
+        home: the name of the factory's top-level package, whose modules count as the user's even if it is installed.
     """
 
     def __init__(self, home: str) -> None:
@@ -126,15 +136,15 @@ class Reader:
         self._seen: dict[int, tuple[int, object]] = {}  # number and object: the object stays alive, so that its id stays unique
         self._called_for: set[tuple[int, int]] = set()
 
-    def state_of(self, value: Any) -> object:
+    def state_of(self, value: object) -> object:
         """Returns the state of a value.
 
         Raises:
-            TypeError: it has none.
+            TypeError: the value has no state, because its changes cannot be detected.
         """
         kind = type(value)
         if kind in LEAVES:
-            return self.state_of_code(value) if kind is CodeType else value
+            return self.state_of_code(value) if isinstance(value, CodeType) else value
         if kind in _NUMBERS:
             return kind, repr(value)
         if kind not in _WITHOUT_IDENTITY:
@@ -153,17 +163,17 @@ class Reader:
         return self.state_of_module(value) if isinstance(value, ModuleType) else self._instance(value)
 
     def is_users(self, module: object) -> bool:
-        """Whether a module is the user's, not a library's."""
+        """Whether a module, given by its name, belongs to the user, and not to a library."""
         return is_users(module if isinstance(module, str) else "", self._home)
 
     # -- states that the reader for keys on disk overrides --------------------------------------------------------------
 
     def identify(self, value: object) -> object:
-        """Returns the state of an object of a library: here its identity."""
+        """Returns the state of an object of a library, which is its identity; the reader for keys on disk returns its name."""
         return Identity(value)
 
     def state_of_code(self, value: CodeType) -> object:
-        """Returns the state of a user's code."""
+        """Returns the state of a code object of the user."""
         return value
 
     def state_of_library_code(self, value: CodeType, _module: str) -> object:
@@ -171,24 +181,28 @@ class Reader:
         return value
 
     def state_of_compiled(self, value: object) -> object:
-        """Returns the state of a kernel or a factory, which never changes."""
+        """Returns the state of a compiled kernel or of a factory object, which is assumed never to change."""
         return self.identify(value)
 
     def check_builtin(self, name: str, function: FunctionType) -> None:
-        """Checks a name that is neither a global nor a closure variable: a built-in, or an undefined name.
+        """Checks that a name that is neither a global nor a closure variable is an unchanged built-in or undefined.
+
+        Args:
+            name: the name.
+            function: the function that reads the name.
 
         Raises:
-            TypeError: its result changes from call to call, or the built-in was replaced.
+            TypeError: the built-in's result can change from call to call, or the built-in was replaced.
         """
         known: dict[str, object] = _builtins_of(function)
         if name in CHANGING_BUILTINS or known.get(name, ABSENT) is not _BUILTINS.get(name, ABSENT):
             raise TypeError(f"it uses {name}")
 
     def check_import(self, name: str) -> None:
-        """Checks a module that code imports when it runs.
+        """Checks that a module which code imports when it runs is a library that does not change.
 
         Raises:
-            TypeError: the module may change.
+            TypeError: the module belongs to the user, is not known, or has results that change from call to call.
         """
         package = package_of(name)
         known = package in sys.modules or package in sys.stdlib_module_names
@@ -196,26 +210,28 @@ class Reader:
             raise TypeError(f"it imports {name}")
 
     def state_of_module(self, value: ModuleType) -> object:
-        """Returns the state of a module of which code may read any name.
+        """Returns the state of a module from which code can read any name, because the code uses the module object itself.
 
         Raises:
-            TypeError: the module may change.
+            TypeError: the module belongs to the user, or has results that change from call to call.
         """
         if self.is_users(value.__name__) or changes(value.__name__):
             raise TypeError(f"it reads the module {value.__name__} as a whole")
         return self.identify(value)
 
     def state_of_library_name(self, module: ModuleType, chain: Chain, place: int) -> object:
-        """Returns the state of a name in a library's module. Functions and classes of a library do not change; values may, and
-        so may functions that the user has put in their place.
+        """Returns the state of a name in a library's module.
+
+        Functions and classes of a library are assumed not to change. Other values can change, and the user can have replaced a
+        function.
 
         Args:
-            module: the module.
-            chain: the chain that is read.
+            module: the library's module.
+            chain: the chain that the code reads, a name followed by attributes.
             place: the index in the chain of the name that is read from the module.
 
         Raises:
-            TypeError: the name's value or result changes from call to call.
+            TypeError: the value of the name, or the function's result, can change from call to call.
         """
         name = chain[place]
         value = vars(module).get(name, ABSENT)
@@ -237,11 +253,11 @@ class Reader:
             return None  # this package loads names when they are first read; loading one does not change the package
         return self.identify(value) if callable(value) or isinstance(value, ModuleType) else self.state_of(value)
 
-    def state_of_library_function(self, value: Any) -> object:
-        """Returns the state of a function in a library's module.
+    def state_of_library_function(self, value: FunctionType | BuiltinFunctionType) -> object:
+        """Returns the state of a function that a library's module defines.
 
         Raises:
-            TypeError: its result changes from call to call.
+            TypeError: the function's result can change from call to call.
         """
         module = getattr(value, "__module__", None) or ""
         if may_change(module, value.__name__) or (module == "builtins" and value.__name__ in CHANGING_BUILTINS):
@@ -303,7 +319,7 @@ class Reader:
     def _attributes(self, value: object) -> tuple[object, ...]:
         return tuple((self.state_of(name), self.state_of(one)) for name, one in attributes_of(value))
 
-    def _array(self, value: np.ndarray[Any, Any]) -> object:
+    def _array(self, value: np.ndarray) -> object:
         """Returns the content of a NumPy array, whatever methods a subclass defines."""
         dtype, shape, strides = (vars(np.ndarray)[name].__get__(value) for name in ("dtype", "shape", "strides"))
         known = dtype_state(self.state_of, dtype), shape, strides
@@ -313,7 +329,7 @@ class Reader:
 
         return *known, hashlib.sha1(np.ndarray.tobytes(value), usedforsecurity=False).digest()
 
-    def _numpy_scalar(self, value: Any) -> object:
+    def _numpy_scalar(self, value: np.generic) -> object:
         kind = type(value)
         if package_of(kind.__module__) not in ("numpy", "ml_dtypes") or value.dtype.hasobject:
             raise TypeError(f"it reads a {name_of(kind)}")
@@ -354,7 +370,8 @@ class Reader:
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def state_of_function(self, value: object) -> object:
-        """Returns the state of a function: its code, and the states of the values that it reads."""
+        """Returns the state of a function: its code, its defaults and attributes, and the states of the values that it
+        reads."""
         hygienic: tuple[bool, ...] = ()
         while isinstance(value, (PrimFunc, Macro)):
             hygienic = (value.hygienic,) if isinstance(value, Macro) else hygienic
@@ -399,8 +416,10 @@ class Reader:
         return tuple(found)
 
     def state_of_chains(self, chains: Iterable[Chain], function: object) -> tuple[object, ...]:
-        """Returns the states of the chains in annotations that begin with a global or a closure variable of a function. A
-        module alone is no annotation."""
+        """Returns the states of the chains in annotations that begin with a global or a closure variable of a function.
+
+        A chain that consists of a module's name alone is left out, because a module is not an annotation.
+        """
         if not chains or not isinstance(function, FunctionType):
             return ()
         names, free = function.__globals__, function.__code__.co_freevars
@@ -412,7 +431,7 @@ class Reader:
     def _library_function(self, value: FunctionType, module: str) -> object:
         """Returns the state of a library's function: a function of a module, or one that was made from the user's values."""
         if value.__code__ is _SINGLE_DISPATCH.__code__:
-            registry: Mapping[type, Any] = value.registry  # type: ignore[attr-defined]  # of functions under singledispatch
+            registry: Mapping[type, object] = value.registry  # type: ignore[attr-defined]  # of functions under singledispatch
             kinds = sorted(registry, key=name_of)
             return (functools.singledispatch, self._user_attributes(value),
                     tuple((self.state_of(kind), self.state_of(registry[kind])) for kind in kinds))
@@ -438,7 +457,7 @@ class Reader:
             raise TypeError(f"it reads the ufunc {value.__name__}")
         return self.identify(value)
 
-    def _lru_cache(self, value: Any) -> object:
+    def _lru_cache(self, value: functools._lru_cache_wrapper[object]) -> object:
         function = value.__wrapped__
         users = not isinstance(function, FunctionType) or self.is_users(function.__globals__.get("__name__"))
         if users and value.cache_info().currsize:
@@ -449,7 +468,15 @@ class Reader:
     # -- chains --------------------------------------------------------------------------------------------------------
 
     def state_along(self, value: object, chain: Chain) -> object:
-        """Returns the state of a chain that begins with ``value``: of a module or a class, only the named attribute counts."""
+        """Returns the state of the value that a chain of attributes reads from ``value``.
+
+        Of a module or a class in the chain, only the attribute that is read is part of the state; of any other object, the
+        whole object is.
+
+        Args:
+            value: the value of the chain's first name.
+            chain: the name, followed by the attributes.
+        """
         for place, name in enumerate(chain[1:], 1):
             if isinstance(value, ModuleType):
                 if not self.is_users(value.__name__):
@@ -470,7 +497,7 @@ class Reader:
                 return None if name in _WRITE_METHODS.get(name_of(type(value)), ()) else self.state_of(value)
         return self.state_of(value)
 
-    def _of_class(self, value: type, name: str) -> Any:
+    def _of_class(self, value: type, name: str) -> object:
         """Returns a class's attribute if its read depends on nothing else; ``ABSENT`` if the whole class counts."""
         if isinstance(value, EnumMeta):
             return value._member_map_.get(name, ABSENT)
@@ -499,11 +526,17 @@ class Reader:
     # -- arguments -----------------------------------------------------------------------------------------------------
 
     def state_of_arguments(self, function: object, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-        """Returns the state of the arguments that a function gets. Of a user's object, such as that of a method, only the
-        attributes count that the function reads.
+        """Returns the state of the arguments of a function's call.
+
+        Of an argument whose class the user has defined, such as ``self``, only the attributes that the function reads are part
+        of the state.
+
+        Args:
+            function: the function that is called.
+            args, kwargs: the positional and the named arguments.
 
         Raises:
-            TypeError: an argument has no state.
+            TypeError: an argument has no state, because its changes cannot be detected.
         """
         code = getattr(function, "__code__", None)
         names = code.co_varnames[:code.co_argcount] if isinstance(code, CodeType) else ()
@@ -561,14 +594,14 @@ class Reader:
         return self.state_of(function), read
 
 
-def _found_in(value: object, name: str) -> Any:
+def _found_in(value: object, name: str) -> object:
     """Returns the unbound attribute of a class or a function; ``ABSENT`` if it has none."""
     if isinstance(value, type):
         return next((space[name] for one in value.__mro__ if name in (space := namespace_of(one))), ABSENT)
     return vars(value).get(name, ABSENT) if isinstance(value, FunctionType) else ABSENT
 
 
-_STATES: dict[type, Callable[[Reader, Any], object]] = {
+_STATES: dict[type, Callable[..., object]] = {
     FunctionType: Reader.state_of_function,
     PrimFunc: lambda reader, value: (PrimFunc, reader.state_of_function(value), reader._user_attributes(value)),
     Macro: lambda reader, value: (Macro, reader.state_of_function(value), reader._user_attributes(value)),

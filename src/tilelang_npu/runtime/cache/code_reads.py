@@ -1,8 +1,8 @@
-"""Finds the names that a code object reads from outside: globals, closure variables, parameters, imports, and their attributes.
+"""Finds the names that a code object reads from outside of its body: globals, closure variables, parameters and imports.
 
-A read is a chain: a name, and the attributes that the following instructions load from it, as in ``config.tiles.M``. The
-analysis includes the code of functions, classes and comprehensions that are defined in the code. It never misses a read: an
-unknown instruction with a name counts as the read of a global.
+A read is described by a chain: the name, and the attributes that the following instructions load from its value. The chain of
+``config.tiles.M`` is ``("config", "tiles", "M")``. The analysis includes the code of functions, classes and comprehensions that
+are defined in the code. The analysis is conservative: an unknown instruction with a name counts as the read of a global.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import CodeType
 from typing import NamedTuple
 
 Chain = tuple[str, ...]
-"""A name, and the attributes that are read from it."""
+"""A name, followed by the attributes that are read from its value: ``("config", "tiles", "M")`` for ``config.tiles.M``."""
 
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _SUPER = {"LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "LOAD_ZERO_SUPER_ATTR", "LOAD_ZERO_SUPER_METHOD"}
@@ -35,14 +35,15 @@ _ESCAPES = {
 
 
 class Reads(NamedTuple):
-    """The names that code reads from outside.
+    """The names that a code object reads from outside of its body, as chains (see :data:`Chain`).
 
     Attributes:
-        outside: chains that begin with a global or a built-in.
-        closure: chains that begin with a variable of an enclosing function.
-        texts: chains in string constants that may be annotations; they begin with any name.
-        imports: the modules that the code imports when it runs; a relative import has a leading dot.
-        escape: an attribute through which the code reads values that no chain names; empty if there is none.
+        outside: the chains that begin with a global or a built-in.
+        closure: the chains that begin with a variable of an enclosing function.
+        texts: the chains in string constants that are possibly annotations; they can begin with any name.
+        imports: the names of the modules that the code imports when it runs; a relative import has a leading dot.
+        escape: an attribute, such as ``__globals__``, through which the code can read values that no chain describes; empty if
+            the code reads no such attribute.
     """
 
     outside: tuple[Chain, ...]
@@ -76,7 +77,7 @@ def _chains(code: CodeType, loaded: Callable[[dis.Instruction], tuple[str, ...]]
 
 @functools.lru_cache(maxsize=4096)
 def reads(code: CodeType) -> Reads:
-    """Returns the names that code, and the code that is defined in it, reads from outside."""
+    """Returns the names that a code object, including the functions and classes defined in it, reads from outside."""
     def loaded(step: dis.Instruction) -> tuple[str, ...]:
         if step.opname in _GLOBAL:
             return (step.argval,)
@@ -112,11 +113,11 @@ def reads(code: CodeType) -> Reads:
 
 @functools.lru_cache(maxsize=4096)
 def reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) -> tuple[Chain, ...]:
-    """Returns the parameters that code, and the code that is defined in it, reads, with the attributes that are read from each.
+    """Returns the chains of all reads of a function's parameters, including reads in functions and classes defined in its code.
 
     Args:
-        code: the code.
-        names: the parameters of an enclosing function to look for; None: the function's own parameters.
+        code: the code of a function.
+        names: the parameters of an enclosing function to look for; None for the function's own parameters.
     """
     own = names is None
     if names is None:
@@ -143,7 +144,7 @@ def reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) -> 
 
 
 def chains_in(tree: ast.AST) -> Iterator[Chain]:
-    """Yields the names in an expression, each with the attributes that are read from it."""
+    """Yields the chains of all names that a Python expression reads (see :data:`Chain`)."""
     attributes: Chain = ()
     node = tree
     while isinstance(node, ast.Attribute):

@@ -1,9 +1,10 @@
-"""Computes a text that identifies a kernel in every process, for the key of its entry on disk.
+"""Computes a text that identifies a kernel in every process, for the key of the kernel's cache entry on disk.
 
 The text consists of the states of the values that the kernel's code reads (:mod:`tilelang_npu.runtime.cache.captures`). The
-identity of an object has no meaning in another process. So a function is represented by the text of its file and its place
-there, as tracing reads this text; functions and classes of the libraries whose versions are in the key, by their names. Every
-other value is refused, as it may differ in another process: then there is no key, and each process traces the kernel.
+identity of an object has no meaning in another process. A user's function is therefore represented by the text of its file and
+its position there, because tracing reads this text. Functions and classes of libraries whose versions are in the key are
+represented by their names. Any other value could differ in another process: a kernel that reads one has no key, and each
+process traces the kernel.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import functools
 import linecache
 import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
 import numpy as np
 
@@ -40,10 +40,10 @@ _NO_FILE = ("<string>", "<stdin>")
 
 
 def disk_key(func: PrimFunc) -> str:
-    """Returns the text that identifies a kernel.
+    """Returns a text that identifies a kernel's function and the values that it reads in every process.
 
     Raises:
-        TypeError: the kernel reads a value that may differ in another process.
+        TypeError: the kernel reads a value that could differ in another process.
     """
     if func.definition is not None:
         raise TypeError("it is a part of its function")
@@ -91,7 +91,7 @@ class _DiskReader(Reader):
     def state_of_compiled(self, value: object) -> object:
         raise TypeError(f"it reads a {name_of(type(value))}")
 
-    def state_of_library_function(self, value: Any) -> object:
+    def state_of_library_function(self, value: FunctionType | BuiltinFunctionType) -> object:
         if value.__module__ == "builtins" and value.__name__ not in _BUILTINS:
             raise TypeError(f"it uses {value.__name__}")
         return super().state_of_library_function(value)
@@ -124,8 +124,10 @@ def _text(value: object) -> Iterator[str]:
 
 
 def _identity_of_code(code: CodeType) -> tuple[object, ...]:
-    """Returns what identifies a code object: a digest of its file's text, which tracing reads, and the number of the code in
-    the file, as one line may have several lambdas. Code without a file, such as that of a dataclass, is identified by its
+    """Returns a tuple that identifies a code object in every process.
+
+    It contains a digest of the text of the code's file, because tracing reads this text, and the number of the code object in
+    the file, because one line can have several lambdas. Code without a file, such as that of a dataclass, is identified by its
     instructions.
 
     Raises:

@@ -1,9 +1,9 @@
 """The entries of the kernel cache, in memory and on disk.
 
-The key of an entry is a digest of everything that lowering reads: the traced kernel (and by it the values of its closure,
-globals, macros and source lines), the switches, the dialect, the chip, and the versions of this package and of xDSL. A kernel
-that changed has another key, so an entry is never stale. A kernel is traced before its entry can be found; a hit saves the
-passes.
+The key of an entry is a digest of everything that lowering reads: the traced kernel (which contains the values of its closure,
+globals, macros and source lines), the switches, the dialect, the chip, the source of registered plug-ins, and the versions of
+this package and of xDSL. A kernel that changed has another key, so an entry is never out of date. A kernel must be traced
+before its entry can be found; an entry that is found saves the run of the passes.
 
 An entry on disk is one compressed file. It is written under a temporary name and renamed, so that no process reads a part of an
 entry. It is signed, see :mod:`tilelang_npu.runtime.cache.authentication`: a file that this user did not write is not decoded.
@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 
+from tilelang_npu.plugins.registry import plugin_key
 from tilelang_npu.runtime.cache import authentication
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.file_writing import replacing
@@ -65,7 +66,7 @@ class _State:
 
 
 def enable_cache() -> None:
-    """Uses the cache on disk again, after :func:`disable_cache`."""
+    """Enables the cache on disk in this process, after :func:`disable_cache`."""
     _State.enabled = True
 
 
@@ -75,22 +76,22 @@ def disable_cache() -> None:
 
 
 def is_cache_enabled() -> bool:
-    """Whether the cache on disk is used."""
+    """Whether this process reads and writes the cache on disk."""
     return _State.enabled and not environment.DISABLE_CACHE.is_on()
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
-    """Sets the directory of the cache on disk, in this process."""
+    """Sets the directory of the cache on disk for this process, in place of ``TILELANG_CACHE_DIR``."""
     _State.directory = Path(path)
 
 
 def get_cache_dir() -> Path:
-    """Returns the directory of the cache on disk, which may not exist yet."""
+    """Returns the directory of the cache on disk. The directory is created when the first kernel is stored."""
     return _State.directory or environment.cache_directory()
 
 
 def clear_cache() -> None:
-    """Removes all entries in memory and on disk. Kernel objects that exist stay usable."""
+    """Removes all entries of the kernel cache from memory and from disk. Existing kernel objects stay usable."""
     with _State.lock:
         _State.memory.clear()
     for file in [*_files(), *get_cache_dir().glob(".*.part")]:  # a killed process leaves .part files
@@ -119,8 +120,8 @@ def read_entry(key: str, suffix: str) -> bytes:
 
     Raises:
         FileNotFoundError: there is no such entry.
-        OSError: it cannot be read, or this user has no secret.
-        ValueError: another user wrote it, or it was changed.
+        OSError: the file cannot be read, or this user has no secret to check the signature with.
+        ValueError: the signature is wrong: another user wrote the entry, or it was changed.
     """
     name = _name(key, suffix)
     whole, _ = authentication.read_file(get_cache_dir() / name)
@@ -128,10 +129,15 @@ def read_entry(key: str, suffix: str) -> bytes:
 
 
 def write_entry(key: str, suffix: str, content: bytes) -> None:
-    """Writes an entry that only this user can read.
+    """Writes a signed entry to a file that only this user can read.
+
+    Args:
+        key: the key of the kernel.
+        suffix: the kind of entry, ``LOWERED_TEXT`` or ``WHOLE_KERNEL``.
+        content: the content of the entry.
 
     Raises:
-        OSError: it cannot be written, or this user has no secret.
+        OSError: the file cannot be written, or this user has no secret to sign it with.
     """
     name, directory = _name(key, suffix), get_cache_dir()
     entry = authentication.seal(name, content)
@@ -141,26 +147,30 @@ def write_entry(key: str, suffix: str, content: bytes) -> None:
 
 
 def usage() -> tuple[int, int]:
-    """Returns the number of entries on disk, and their size in bytes."""
+    """Returns the number of cache entries on disk, and the sum of their sizes in bytes."""
     sizes = [file.stat().st_size for file in _files()]
     return len(sizes), sum(sizes)
 
 
 def digest(traced: str, facts: Mapping[str, object]) -> str:
-    """Returns the key of a kernel.
+    """Returns the key of a kernel in the cache: a SHA-256 digest as hexadecimal digits.
 
     Args:
-        traced: text of the traced module, with locations.
-        facts: what lowering depends on apart from the module: dialect, chip, switches.
+        traced: the text of the traced module, with locations.
+        facts: the other inputs of lowering by name, such as dialect, chip and switches.
     """
-    known = {"versions": versions(), "facts": {name: repr(facts[name]) for name in sorted(facts)}, "traced": traced}
+    known = {"versions": versions(), "plugins": plugin_key(),
+             "facts": {name: repr(facts[name]) for name in sorted(facts)}, "traced": traced}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 @cache
 def versions() -> list[str]:
-    """Returns the versions of this package and of xDSL. They include size and time of all source files of this package, so that
-    an edited checkout finds no entries of its old state."""
+    """Returns the parts of all keys that identify the software: the versions of this package, of xDSL and of the entry format.
+
+    A digest of the sizes and modification times of this package's source files is included, so that an edited checkout does not
+    find entries of its earlier state.
+    """
     package = Path(__file__).resolve().parents[2]
     state = "".join(sorted(_file_states(str(package), "")))
     from tilelang_npu import __version__
@@ -194,7 +204,7 @@ def _file_states(directory: str, name: str) -> Iterator[str]:
 
 
 def load(key: str) -> Entry | None:
-    """Returns the entry of a key, from memory or disk; None if there is none, or it cannot be read."""
+    """Returns the entry with a key from memory or from disk; None if there is none, or if it cannot be read."""
     if not is_cache_enabled():
         return _State.memory.get(key)
     if environment.CLEAR_CACHE.is_on() and not _State.cleared:
@@ -226,7 +236,7 @@ def _remember(key: str, entry: Entry) -> None:
 
 
 def store(key: str, entry: Entry) -> None:
-    """Stores an entry. If the directory cannot be written, the entry is stored in memory alone."""
+    """Stores an entry in memory and on disk. If the directory cannot be written, the entry is stored in memory only."""
     entry = {**entry, "key": key}
     _remember(key, entry)
     if not is_cache_enabled():

@@ -1,4 +1,4 @@
-"""Tells libraries from the user's modules, and lists the libraries whose results change from one call to the next.
+"""Distinguishes libraries from the user's modules, and lists the libraries whose results change from one call to the next.
 
 The result of a library's function is assumed to depend on its arguments alone while the process runs. This module lists the
 exceptions: random numbers, the time, files, the environment, and functions that inspect other frames.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,43 +40,50 @@ _CONSTANT = {
 
 
 def package_of(module: str | None) -> str:
-    """Returns the top-level package in the name of a module."""
+    """Returns the first part of a module's dotted name, its top-level package; an empty string for None."""
     return (module or "").partition(".")[0]
 
 
 @functools.lru_cache(maxsize=1024)
 def is_own(module: str) -> bool:
-    """Whether a module belongs to this package."""
+    """Whether a module, given by its name, belongs to this package."""
     return package_of(module) in OWN
 
 
 @functools.lru_cache(maxsize=1024)
 def is_users(module: str, home: str) -> bool:
-    """Whether a module is the user's, not a library's.
+    """Whether a module belongs to the user, and not to an installed library or to Python.
 
     Args:
-        module: its name.
-        home: a package that is the user's even if it is installed; or an empty string.
+        module: the module's name.
+        home: the name of a top-level package that counts as the user's even if it is installed; an empty string for none.
     """
     package = package_of(module)
     return (bool(home) and package == home) or not is_library(package)
 
 
 def changes(module: str) -> bool:
-    """Whether the results of a library's module change from one call to the next."""
+    """Whether results of a library's module, given by its name, can change from one call to the next, such as random
+    numbers."""
     return package_of(module) in _CHANGING or module.startswith("numpy.random")
 
 
 def may_change(module: str, name: str) -> bool:
-    """Whether the value or result of a name in a library's module changes from one call to the next."""
+    """Whether the value of a name in a library's module, or the result of the function, can change from one call to the next.
+
+    Args:
+        module: the name of the module.
+        name: the name in the module.
+    """
     if name in _CONSTANT.get(module, ()):
         return False
     return changes(module) or name in _CHANGING_NAMES.get(package_of(module), ())
 
 
-def name_of(thing: Any) -> str:
-    """Returns the module and the qualified name of a class or a function."""
-    return f"{getattr(thing, '__module__', None) or 'numpy'}.{getattr(thing, '__qualname__', None) or thing.__name__}"
+def name_of(thing: object) -> str:
+    """Returns the text ``MODULE.QUALNAME`` for a class or a function."""
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", thing)
+    return f"{getattr(thing, '__module__', None) or 'numpy'}.{name}"
 
 
 def find_by_name(module: str | None, name: str) -> object:
@@ -90,8 +97,11 @@ def find_by_name(module: str | None, name: str) -> object:
 
 
 def is_fixed(kind: type) -> bool:
-    """Whether a library's class is identified by its name: its module has it under that name, or it is a C class that cannot be
-    changed. Any other class was made by a function of the library from the user's values."""
+    """Whether the name of a library's class identifies the class.
+
+    It does if the class's module contains the class under this name, or if the class is a C class that cannot be changed. Any
+    other class was created at run time by a function of the library, possibly from the user's values.
+    """
     unchangeable = not kind.__flags__ & _HEAP or bool(kind.__flags__ & _IMMUTABLE)
     return unchangeable or find_by_name(kind.__module__, kind.__qualname__) is kind
 
@@ -107,7 +117,7 @@ def _library_places() -> tuple[Path, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def is_library(package: str) -> bool:
-    """Whether a package is installed, or belongs to Python."""
+    """Whether a top-level package, given by its name, is an installed library, belongs to Python, or is this package."""
     if package in ("__main__", "__mp_main__"):
         return False
     if package in OWN:

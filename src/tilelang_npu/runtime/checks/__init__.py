@@ -1,1 +1,1 @@
-"""Checks of a run: hazards, results that are not written, and the comparison with the interpreter."""
+"""Checks a kernel's run for hazards and for unwritten results, and compares its results with those of the interpreter."""

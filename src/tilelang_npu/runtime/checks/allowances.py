@@ -1,11 +1,11 @@
-"""Allowances: hazards that the sanitizer does not report, each with a reason, in a comment of the kernel or an option.
+"""Allowances: comments in a kernel, or options, that tell the sanitizer not to report certain hazards, with a reason.
 
     T.copy(y, Y[row, 0])  # tilelang: allow S203 -- two blocks write the same halo
 
-The comment is at the end of the statement's line, or on a line of its own before it; in a file of MLIR it begins with ``//``.
-It allows hazards one of whose two ops comes from that statement. For a script that cannot be edited, ``--allow
-S203:FILE:LINE=reason`` does the same; ``FILE`` is the path or its last parts. An allowance without a reason is an error. An
-allowance that has allowed nothing when all launches are done is an error, too.
+The comment is at the end of the statement's line, or alone on a line above the statement; in MLIR text it begins with ``//``.
+It allows a hazard if one of the hazard's two ops comes from that statement. For a script that cannot be edited, the option
+``--allow S203:FILE:LINE=reason`` does the same; ``FILE`` is the path or its last parts. An allowance without a reason is an
+error. An allowance that has matched no hazard after all launches is an error, too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _OPTION = r"(?s)(?P<code>[^:=]+):(?P<file>[^=]+):(?P<line>\d+)(?:=(?P<reason>.*)
 
 @dataclass(frozen=True)
 class Allowance:
-    """An allowance.
+    """A user's permission for hazards at a statement, which the sanitizer then does not report as errors.
 
     Attributes:
-        codes: codes of the hazards.
-        file: the file, or the last parts of its path.
-        first, last: lines of the statement.
-        reason: the reason.
-        at: location of the comment; None for an option.
+        codes: the codes of the allowed hazards, such as ``S203``.
+        file: the path of the statement's file; for an option, the path or its last parts.
+        first, last: the first and the last line of the statement.
+        reason: the user's reason for the allowance.
+        at: the location of the comment; None for an option.
     """
 
     codes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Allowance:
     at: Location | None = None
 
     def allows(self, hazard: Hazard) -> bool:
-        """Whether it allows a hazard."""
+        """Whether this allowance applies to a hazard: the code is listed, and one of the two ops comes from the statement."""
         if hazard.code not in self.codes:
             return False
         places = [site.location for site in (hazard.first, hazard.second) if site is not None]
@@ -61,7 +61,7 @@ class Allowance:
         return PurePath(path).parts[-len(parts):] == parts or Path(path) == Path(self.file).absolute()
 
     def idle(self) -> TileError:
-        """Returns the error for an allowance that allowed nothing."""
+        """Returns the error (T415) that reports that this allowance has matched no hazard."""
         where = "" if self.at is not None else f" at {self.file}:{self.first}"
         return TileError(f"an allowance of {', '.join(self.codes)}{where} has no effect: no kernel had this hazard there",
                          code="T415", location=self.at,
@@ -69,10 +69,10 @@ class Allowance:
 
 
 def parse(option: str) -> Allowance:
-    """Returns the allowance in an option ``CODE:FILE:LINE=reason``.
+    """Parses an option ``CODE:FILE:LINE=reason`` to an allowance.
 
     Raises:
-        TileError: T414 it does not have this form, or has no reason.
+        TileError: T414 the option does not have this form, there is no hazard with the code, or the reason is missing.
     """
     match = re.match(_OPTION, option.strip())
     if match is None:
@@ -89,12 +89,13 @@ def _codes(text: str, at: Location | None) -> tuple[str, ...]:
     codes = tuple(code.strip() for code in text.split(","))
     for code in codes:
         if code not in CODES:
-            raise TileError(f"there is no hazard {code!r}", code="T414", location=at, help=f"one of {', '.join(CODES)}")
+            raise TileError(f"there is no hazard {code!r}", code="T414", location=at,
+                            help=f"the codes of hazards are {', '.join(CODES)}")
     return codes
 
 
 def has_comments(file: str) -> bool:
-    """Whether a file has a comment for this package. This is much faster than to parse the comments."""
+    """Whether a file contains a comment ``tilelang: ...``. This is much faster than parsing the comments."""
     checkcache(file)
     return _has_comment("".join(getlines(file)))
 
@@ -104,10 +105,10 @@ def _has_comment(text: str) -> bool:
 
 
 def allowances_in(file: str, first: int, last: int) -> list[Allowance]:
-    """Returns the allowances in the comments of some lines of a file.
+    """Returns the allowances in the comments of a file from line ``first`` to line ``last``.
 
     Raises:
-        TileError: T414 one of them cannot be read, or has no reason.
+        TileError: T414 an allowance cannot be parsed, or has no reason.
     """
     checkcache(file)
     comments = _comments(file, "".join(getlines(file)))
@@ -135,7 +136,11 @@ def _instruction(comment: str) -> str:
 
 @lru_cache(maxsize=64)
 def _comments(file: str, text: str) -> tuple[tuple[str, int, int, int, int], ...]:
-    """Returns the comments for this package: text, line, column, first and last line of the statement that they belong to."""
+    """Returns the comments of a file that are for this package.
+
+    Each is a tuple of the text, the line and column of the comment, and the first and last line of the statement that the
+    comment belongs to.
+    """
     return tuple(_comments_in_mlir(text) if file.endswith(".mlir") else _comments_in_python(text))
 
 

@@ -7,50 +7,56 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.interpreter import IndexInt, KernelSource, Write, interpret
-from tilelang_npu.runtime.arguments.binding import BoundCall, Signature
+from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, size_of
 from tilelang_npu.runtime.checks import rounding_spread
 from tilelang_npu.traced import source as sources
 from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter
     from tilelang_npu.language.functions import PrimFunc
-    from tilelang_npu.traced.active_trace import Dialect
+    from tilelang_npu.runtime.arguments.tensors import Argument, Array
+    from tilelang_npu.source_dialects import TracedDialect
+    from tilelang_npu.target import Chip
 
 
 class InterpretableKernel(Protocol):
-    """The attributes of a compiled kernel that the interpreter needs."""
+    """The interface of a compiled kernel that the interpreter needs: its function, parameters, dialect and chip."""
 
     name: str
-    dialect: Dialect
+    dialect: TracedDialect
     prim_func: PrimFunc
     signature: Signature
+    chip: Chip
 
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """A compiled result that differs from the interpreter's.
+    """A result tensor of the compiled kernel that differs from the interpreter's result.
 
     Attributes:
-        tensor: the parameter's name.
-        index: the first element that differs.
-        count, total: the number of elements that differ, and of all elements.
-        compiled, interpreted: the two values of that element.
-        explained: the largest difference that rounding explains there; 0 for integers.
-        wrote: the statement that wrote the element last in the interpreter, with its block and tile; None if none did.
+        tensor: the name of the tensor's parameter.
+        index: the index of the first element that differs.
+        count: the number of elements that differ.
+        total: the number of elements of the tensor.
+        compiled: the value of the element at ``index`` in the compiled kernel's result.
+        interpreted: the value of the element at ``index`` in the interpreter's result.
+        explained: the largest difference of this element that rounding errors can explain; 0 for integers.
+        wrote: the statement that wrote this element last in the interpreter, with its block and tile; None if no statement did.
     """
 
     tensor: str
     index: tuple[int, ...]
     count: int
     total: int
-    compiled: Any
-    interpreted: Any
+    compiled: object
+    interpreted: object
     explained: float
     wrote: Write | None
 
@@ -65,13 +71,13 @@ class TensorDifference:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The comparison of a compiled kernel's results with the interpreter's. It is true if they agree.
+    """The comparison of a compiled kernel's results with the interpreter's. Its truth value is whether the results agree.
 
     Attributes:
         kernel: the kernel's name.
-        differences: one for each tensor that differs.
-        rounding: by tensor that is equal within rounding and not bit by bit: the largest difference.
-        undefined: by tensor, the number of elements that differ and depend on uninitialised memory.
+        differences: one difference for each tensor that differs by more than rounding errors.
+        rounding: for each tensor whose elements differ only by rounding errors, by its name, the largest difference.
+        undefined: by the name of the tensor, the number of elements that differ and depend on uninitialised memory.
     """
 
     kernel: str
@@ -98,35 +104,42 @@ class Agreement:
         return "\n  ".join(lines)
 
 
-def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> None:
-    """Compares the results of a run with the interpreter's.
+def check_against_interpreter(kernel: InterpretableKernel, before: Sequence[Argument], call: BoundCall) -> None:
+    """Executes the interpreter on the arguments of a run, and checks that its results agree with those of the run.
 
     Args:
-        kernel: the kernel that has run.
-        before: copies of the values of its arguments before the run.
-        call: its arguments after the run.
+        kernel: the compiled kernel that has run.
+        before: copies of the run's arguments before the run.
+        call: the run's arguments, which contain the results.
 
     Raises:
-        TileError: S501, they differ.
+        TileError: S501, the results differ by more than rounding errors.
     """
     found = compare_with_interpreter(kernel, before, call)
     if not found:
         first, *others = found.differences
         raise TileError(f"{kernel.name}: {first}", code="S501", location=None if first.wrote is None else first.wrote.line,
                         notes=list(map(str, others)),
-                        help="kernel.interpret(...) under a debugger shows the interpreter's values; a kernel that has no race "
-                        "and no T.Parallel whose points use each other's results should be reported")
+                        help="compare with the interpreter's values in a debugger: kernel.interpret(...); if the kernel has no "
+                        "race, and no T.Parallel whose iterations depend on each other, please report it")
 
 
-def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[object], call: BoundCall) -> Agreement:
-    """Compares the results of a run with the interpreter's; for the arguments see :func:`check_against_interpreter`."""
+def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[Argument], call: BoundCall) -> Agreement:
+    """Executes the interpreter on the arguments of a run, and returns the comparison of its results with those of the run.
+
+    Args:
+        kernel: the compiled kernel that has run.
+        before: copies of the run's arguments before the run.
+        call: the run's arguments, which contain the results.
+    """
     parameters = kernel.signature.parameters
     # The last parameters may be tensors that the compiler added (T.alloc_global), which the interpreter does not have.
     count = len(parameters) - len([name for name in parameters if name.name == "tensor" and name.location is None])
 
-    def interpreted() -> list[Any]:
+    def interpreted() -> list[Argument]:
         values = rounding_spread.copied(before)
-        execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect)
+        execute(kernel.prim_func, kernel.signature, BoundCall(values, call.symbols, call.made), kernel.dialect,
+                kernel.chip.aiv_per_aic)
         return values
 
     wanted = interpreted()
@@ -141,7 +154,7 @@ def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[objec
         differing = rounding_spread.differs(got, expected)
         if not differing.any():
             continue
-        explained: Any = 0.0
+        explained: Array | float = 0.0
         if parameter.dtype.is_float:
             explained = rounding_spread.allowance(expected, reruns.spreads[position])
             distance = rounding_spread.distance(got, expected)
@@ -161,7 +174,7 @@ def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[objec
         index = tuple(int(part) for part in np.argwhere(differing)[0])
         wrote = rounding_spread.writer(interpreted, parameter.name, index)
         differences.append(TensorDifference(
-            parameter.name, index, int(differing.sum()), got.size, got[index], expected[index],
+            parameter.name, index, int(differing.sum()), got.size, got[index], np.asarray(expected)[index],
             float(np.broadcast_to(explained, got.shape)[index]), wrote))
     return Agreement(kernel.name, tuple(differences), rounding, undefined)
 
@@ -169,35 +182,36 @@ def compare_with_interpreter(kernel: InterpretableKernel, before: Sequence[objec
 class _Reruns:
     """Further executions by the interpreter, which are made only if a difference needs them."""
 
-    def __init__(self, run: Callable[[], list[object]], wanted: list[object]) -> None:
+    def __init__(self, run: Callable[[], list[Argument]], wanted: list[Argument]) -> None:
         self._run, self._wanted = run, wanted
 
     @cached_property
-    def spreads(self) -> list[Any]:
-        """By parameter, how far rounding moves each element."""
+    def spreads(self) -> list[Array | float]:
+        """For each parameter, by how much rounding at random changes each element."""
         return rounding_spread.spread(self._run, self._wanted)
 
     @cached_property
-    def undefined(self) -> list[Any]:
-        """By parameter, which elements depend on uninitialised memory."""
+    def undefined(self) -> list[Array | bool]:
+        """For each parameter, a mask of the elements that depend on uninitialised memory."""
         return rounding_spread.undefined(self._run, self._wanted)
 
 
-def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: str) -> None:
-    """Executes a kernel with the interpreter on the arguments of a call.
+def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: TracedDialect, vector_cores: int) -> None:
+    """Executes a kernel with the interpreter on the arguments of a call, and writes the results to the call's arrays.
 
     Args:
-        func: its function.
-        signature: its parameters; tensors that the compiler added are left out.
-        call: the arguments.
-        dialect: the dialect of its source.
+        func: the function under ``@T.prim_func``.
+        signature: the kernel's parameters; tensors that the compiler has added are ignored.
+        call: the bound arguments.
+        dialect: the dialect of TileLang in which the kernel is written.
+        vector_cores: the number of Vector cores per Cube core of the chip.
 
     Raises:
-        TileError: T734, the kernel comes from a pickle, which has no function; errors of the kernel.
+        TileError: T734, the kernel comes from a pickle, which does not contain its function; errors in the kernel.
     """
     function = func.function
     found, names = func.definition or (sources.find(function), {})
-    given = {parameter.name: (value, parameter.dtype)
+    given = {parameter.name: (_in_shape(parameter, value, call.symbols), parameter.dtype)
              for parameter, value in zip(signature.parameters, call.values, strict=True)
              if parameter.name in {argument.arg for argument in found.node.args.args + found.node.args.posonlyargs}}
 
@@ -207,17 +221,25 @@ def execute(func: PrimFunc, signature: Signature, call: BoundCall, dialect: str)
 
     source = KernelSource(function, found.node, found.file, source_of, dict(names),
                           lambda value: _with_sizes(value, call.symbols))
-    interpret(source, given, dialect)
+    interpret(source, given, dialect, vector_cores)
 
 
-def _with_sizes(value: Any, symbols: Mapping[str, int]) -> Any:
+def _in_shape(parameter: Parameter, value: Argument, symbols: Mapping[str, int]) -> Argument:
+    """Returns the memory of a tensor with gaps in its shape, and any other argument unchanged."""
+    if parameter.strides is None or parameter.shape is None or not isinstance(value, np.ndarray):
+        return value
+    shape, strides = ([size_of(size, symbols) for size in sizes] for sizes in (parameter.shape, parameter.strides))
+    return np.lib.stride_tricks.as_strided(value, shape, [stride * value.itemsize for stride in strides])
+
+
+def _with_sizes(value: object, symbols: Mapping[str, int]) -> object:
     """Returns a closure's value with numbers in place of symbolic dimensions; the value itself if it contains none."""
     if isinstance(value, Sym):
         return IndexInt(value.evaluate(symbols))
-    if type(value) in (tuple, list):
+    if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         parts = [_with_sizes(part, symbols) for part in value]
         return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
-    if type(value) is dict:
+    if isinstance(value, dict) and type(value) is dict:
         replaced = {key: _with_sizes(part, symbols) for key, part in value.items()}
         return value if all(replaced[key] is part for key, part in value.items()) else replaced
     return value

@@ -1,14 +1,17 @@
-"""Estimates how far two results of one kernel may differ by rounding, from runs of the interpreter that round at random."""
+"""Estimates by how much rounding can change the results of a kernel, from runs of the interpreter that round at random."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from tilelang_npu.interpreter import POISON, RANDOM, WATCHED, Write
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.arguments.tensors import Argument, Array
 
 _RUNS = 3
 """Executions with random rounding: discrete stochastic arithmetic takes three (Vignes 1993)."""
@@ -20,20 +23,27 @@ _UNITS = 4
 """Units in the last place that are always allowed: functions such as exp differ by up to two between libraries."""
 
 
-def copied(values: Sequence[object]) -> list[Any]:
-    """Returns the values with copies of the arrays. Values that are the same array stay the same array."""
-    made: dict[int, Any] = {}
+def copied(values: Sequence[Argument]) -> list[Argument]:
+    """Returns the values with each array replaced by a copy; several occurrences of one array become one copy."""
+    made: dict[int, Argument] = {}
     return [made.setdefault(id(value), value.copy()) if isinstance(value, np.ndarray) else value for value in values]
 
 
-def differs(got: Any, expected: Any) -> Any:
-    """Returns a mask of the elements that differ. A NaN equals a NaN, and zeros of both signs are equal."""
+def differs(got: Array, expected: Argument) -> Array:
+    """Returns a Boolean mask of the elements that differ between two arrays. Two NaN count as equal, and so do zeros of both
+    signs.
+    """
     with np.errstate(invalid="ignore"):
-        return (got != expected) & ~(np.not_equal(got, got) & np.not_equal(expected, expected))
+        differing: Array = np.not_equal(got, expected) & ~(np.not_equal(got, got) & np.not_equal(expected, expected))
+        return differing
 
 
-def distance(got: Any, expected: Any) -> Any:
-    """Returns the absolute differences; infinity where one value is a NaN or an infinity and the other is not."""
+def distance(got: Array, expected: Argument) -> Array:
+    """Returns the absolute differences of the elements of two arrays, as float64.
+
+    Two NaN, or two equal infinities, have the difference 0. Any other pair with a NaN or an infinity has the difference
+    infinity.
+    """
     a, b = got.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
         found = np.abs(a - b)
@@ -41,7 +51,7 @@ def distance(got: Any, expected: Any) -> Any:
     return np.where(same, 0.0, np.where(np.isfinite(found), found, np.inf))
 
 
-def _at_random(run: Callable[[], list[object]], seed: int) -> list[Any]:
+def _at_random(run: Callable[[], list[Argument]], seed: int) -> list[Argument]:
     token = RANDOM.set(np.random.default_rng(seed))
     try:
         return run()
@@ -49,9 +59,17 @@ def _at_random(run: Callable[[], list[object]], seed: int) -> list[Any]:
         RANDOM.reset(token)
 
 
-def spread(run: Callable[[], list[object]], wanted: Sequence[object]) -> list[Any]:
-    """Returns how far the results change if each inexact operation rounds up or down at random."""
-    found: list[Any] = [0.0 for _ in wanted]
+def spread(run: Callable[[], list[Argument]], wanted: Sequence[Argument]) -> list[Array | float]:
+    """Returns by how much the results change in three executions in which each inexact operation rounds up or down at random.
+
+    Args:
+        run: executes the kernel with the interpreter and returns its arguments, which contain the results.
+        wanted: the arguments after an execution with usual rounding.
+
+    Returns:
+        For each argument, the largest absolute change of each element; 0.0 for integer arrays and numbers.
+    """
+    found: list[Array | float] = [0.0 for _ in wanted]
     for seed in range(_RUNS):
         for position, (value, before) in enumerate(zip(_at_random(run, seed), wanted, strict=True)):
             if isinstance(value, np.ndarray) and value.dtype.kind not in "iub":
@@ -59,8 +77,16 @@ def spread(run: Callable[[], list[object]], wanted: Sequence[object]) -> list[An
     return found
 
 
-def undefined(run: Callable[[], list[object]], wanted: Sequence[object]) -> list[Any]:
-    """Returns masks of the result elements that change if uninitialised memory has other contents."""
+def undefined(run: Callable[[], list[Argument]], wanted: Sequence[Argument]) -> list[Array | bool]:
+    """Returns masks of the result elements that change if uninitialised memory has other contents.
+
+    Args:
+        run: executes the kernel with the interpreter and returns its arguments, which contain the results.
+        wanted: the arguments after an earlier execution.
+
+    Returns:
+        For each argument a Boolean mask; False for a number.
+    """
     token = POISON.set((-3.5, 0x55))
     try:
         other = run()
@@ -70,10 +96,22 @@ def undefined(run: Callable[[], list[object]], wanted: Sequence[object]) -> list
             for value, before in zip(other, wanted, strict=True)]
 
 
-def unexplained(run: Callable[[], list[Any]], position: int, got: Any, expected: Any, differing: Any) -> Any:
-    """Returns a mask of the differing integers that no execution with random rounding gives. An integer that is rounded from a
-    float near the middle between two integers may be either of them."""
-    low, high, left = expected.copy(), expected.copy(), differing
+def unexplained(run: Callable[[], list[Argument]], position: int, got: Array, expected: Argument, differing: Array
+                ) -> Array:
+    """Returns a Boolean mask of the integers whose difference rounding does not explain.
+
+    An integer that is converted from a float near the middle between two integers can become either of them. So a difference is
+    explained if the value lies between the smallest and the largest value of executions with random rounding.
+
+    Args:
+        run: executes the kernel with the interpreter and returns its arguments.
+        position: the position of the integer array among the arguments.
+        got: the array from the compiled kernel.
+        expected: the array from the interpreter.
+        differing: a Boolean mask of the elements that differ.
+    """
+    low: Argument = expected.copy()
+    high, left = low, differing
     for seed in range(_RUNS, _RUNS + _RUNS_FOR_INTEGERS):
         values = _at_random(run, seed)[position]
         low, high = np.minimum(low, values), np.maximum(high, values)
@@ -83,12 +121,17 @@ def unexplained(run: Callable[[], list[Any]], position: int, got: Any, expected:
     return left
 
 
-def allowance(expected: Any, spreads: Any) -> Any:
-    """Returns the difference that rounding explains, for each element. An element's spread is a small sample, so the mean
-    square of its row counts, too."""
-    info: Any = ml_dtypes.finfo
+def allowance(expected: Argument, spreads: Array | float) -> Array:
+    """Returns for each element of a float array the largest difference that rounding explains.
+
+    Args:
+        expected: the array from the interpreter.
+        spreads: the change of each element by random rounding, from :func:`spread`. As this is a small sample, the root mean
+            square of the element's row is used if it is larger.
+    """
+    info: Any = ml_dtypes.finfo  # has no types
     unit = float(info(expected.dtype if expected.dtype.itemsize < 4 else np.float32).eps)
-    wide, spreads = np.abs(expected.astype(np.float64)), np.broadcast_to(spreads, expected.shape)
+    wide, spreads = np.abs(expected.astype(np.float64)), np.broadcast_to(spreads, np.shape(expected))
     if spreads.ndim and spreads.shape[-1] > 1:
         finite = np.where(np.isfinite(spreads), spreads, 0.0)
         spreads = np.maximum(spreads, np.sqrt(np.mean(finite * finite, axis=-1, keepdims=True)))
@@ -96,8 +139,17 @@ def allowance(expected: Any, spreads: Any) -> Any:
     return _FACTOR * spreads + _UNITS * unit * np.where(np.isfinite(wide), wide, 0.0) + least
 
 
-def writer(run: Callable[[], list[object]], parameter: str, index: tuple[int, ...]) -> Write | None:
-    """Returns the statement that writes an element of a tensor last; None if none does."""
+def writer(run: Callable[[], list[Argument]], parameter: str, index: tuple[int, ...]) -> Write | None:
+    """Returns the statement that writes an element of a tensor last when the interpreter executes a kernel.
+
+    Args:
+        run: executes the kernel with the interpreter.
+        parameter: the name of the tensor's parameter.
+        index: the index of the element.
+
+    Returns:
+        The statement, with its block and tile; None if no statement writes the element.
+    """
     seen: list[Write] = []
     token = WATCHED.set((parameter, index, seen))
     try:

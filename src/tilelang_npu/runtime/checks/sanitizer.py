@@ -1,7 +1,7 @@
-"""Sanitizer sessions: the hazards of launches, by cause, without those that the user allows.
+"""Collects the hazards of launches, merges hazards with the same cause, and applies the user's allowances.
 
 A :class:`Sanitizer` is one session: a script under ``run --sanitize``, the tests of a pytest run, or the launches of a process
-whose kernels ask for it (``jit(..., sanitize=True)``, ``TILELANG_NPU_SANITIZE=1``).
+whose kernels request the check (``jit(..., sanitize=True)``, ``TILELANG_NPU_SANITIZE=1``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Sanitizer:
-    """The findings of a session.
+    """A sanitizer session: collects the findings of several launches, and which allowances of the user they match.
 
     Args:
-        allowances: allowances in options. Allowances in comments of the kernels are read when a kernel runs.
+        allowances: the allowances from options. Allowances in comments of a kernel are read when the kernel runs.
 
     Attributes:
-        findings: each cause once, also those that are allowed, in the order of their lines.
+        findings: the findings so far, one for each cause, in the order of their lines; allowed findings are included.
     """
 
     def __init__(self, allowances: Sequence[Allowance] = ()) -> None:
@@ -42,7 +42,7 @@ class Sanitizer:
         self._lock = RLock()
 
     def judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None = None) -> list[Finding]:
-        """Returns the findings of a launch; allowed ones are marked.
+        """Merges the hazards of a launch to findings, one for each cause, and adds them to the session.
 
         Args:
             hazards: the hazards of the launch.
@@ -50,8 +50,11 @@ class Sanitizer:
             name: the kernel's name.
             function: the kernel's function; None for a file of MLIR.
 
+        Returns:
+            The findings of this launch. A finding that an allowance permits has the reason in ``allowed``.
+
         Raises:
-            TileError: T414 an allowance in a comment of the kernel cannot be read, or has no reason.
+            TileError: T414 an allowance in a comment of the kernel cannot be parsed, or has no reason.
         """
         with self._lock:
             if program not in self._programs:
@@ -75,32 +78,32 @@ class Sanitizer:
             return merged(found)
 
     def judge_all(self, launch: AnyLaunch, function: PrimFunc | None = None) -> list[Finding]:
-        """Returns the findings of all launches of a call; see :meth:`judge`."""
+        """Adds the hazards of all launches of a call to the session, and returns their findings; see :meth:`judge`."""
         with shown(f"looking for hazards in {launch.parts[0].name}"):
             return merged([found for part in launch.parts
                            for found in self.judge(part.hazards, part.recorded.program, part.name, function)])
 
     @property
     def seen(self) -> tuple[list[Allowance], set[Allowance]]:
-        """All allowances of this session, and those of them that allowed a hazard."""
+        """All allowances that this session has read, and the set of those that have matched a hazard."""
         return [*self._options, *self._comments], self._used
 
     def idle(self) -> list[TileError]:
-        """Returns an error for each allowance that allowed no hazard."""
+        """Returns an error (T415) for each allowance that has matched no hazard in this session."""
         every, used = self.seen
         return [one.idle() for one in every if one not in used]
 
 
 def unallowed(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns the findings that no allowance covers."""
+    """Returns the findings that no allowance permits."""
     return [finding for finding in findings if finding.allowed is None]
 
 
 def raise_findings(findings: Sequence[Finding]) -> None:
-    """Raises an error with the findings that no allowance covers, if there are any.
+    """Raises an error if there are findings that no allowance permits.
 
     Raises:
-        SanitizerError: with the findings.
+        SanitizerError: there is such a finding; the error contains all of them.
     """
     bad = unallowed(findings)
     if bad:
@@ -138,7 +141,10 @@ class _Process:
 
 
 def process_sanitizer() -> Sanitizer:
-    """Returns the session for launches that no command or test sanitizes. At exit it logs the comments that allowed nothing."""
+    """Returns this process's session for launches outside of ``run --sanitize`` and pytest.
+
+    When the process exits, a warning is logged for each allowance in a comment that has matched no hazard.
+    """
     with _Process.lock:
         if _Process.session is None:
             _Process.session = Sanitizer()

@@ -1,16 +1,16 @@
 """Finds the elements of results that a call does not write.
 
-A grid that is computed with ``//`` although the tile does not divide the size leaves a strip of the result unwritten, and
-nothing else shows it: the strip holds the values that the memory had before. So the written elements of each result are checked
-after a run, or a static check.
+If the tile does not divide a size, a grid that is computed with ``//`` leaves a strip of the result unwritten. Without a check
+this stays unnoticed, because the strip contains the values that the memory had before. So the set of written elements of each
+result is checked after a run or a static check.
 
-- A call must store to each element of an array that it allocates and returns (``out_idx``); else it is an error, T410. Adding
-  to an element (``T.atomic_add``) does not count as storing.
-- If data decide which elements are stored (by an index, a branch or a loop), only the caller knows which elements are meant:
-  then unwritten elements are a warning.
-- The caller's own array holds values in unwritten elements, which may be meant. Only a strip at the end that is narrower than
-  the tiles, and that does not depend on data, is a warning.
-- A kernel that reads arrays, stores to none and prints nothing is a warning: a copy is missing, or has the wrong direction.
+- A call must store to each element of an array that it allocates and returns (``out_idx``); otherwise the call raises T410.
+  Adding to an element (``T.atomic_add``) does not count as storing.
+- If the elements of other arrays decide which elements are stored (as an index, or the condition of a branch or a loop),
+  unwritten elements are possibly intended: they are a warning.
+- An array that the caller passes has values in its unwritten elements, which are possibly intended. There is a warning only for
+  a strip at the end that is narrower than the tiles, if the strip does not depend on the elements of arrays.
+- A kernel that reads arrays, stores to none and prints nothing gets a warning: a copy is missing, or has the wrong direction.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class ParameterEffect:
     """The accesses of a kernel to one parameter.
 
     Attributes:
-        reads: whether the kernel reads elements.
-        writes: whether it writes elements.
-        tile: the largest store, per axis; None if a size is known at run time only, or elements are stored one by one.
+        reads: whether the kernel reads elements of the parameter.
+        writes: whether the kernel writes elements of the parameter.
+        tile: the largest size of a store along each axis, in elements; None if a size is known only at run time, or if single
+            elements are stored.
     """
 
     reads: bool = False
@@ -64,16 +65,16 @@ class ParameterEffect:
 
 
 def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
-    """Returns the accesses of a kernel to its parameters, by position.
+    """Returns the accesses of a kernel to its parameters, by the position of the parameter.
 
     Args:
-        kernel: its function in the tile dialect, or one of the launches in it.
+        kernel: the kernel's function in the tile dialect, or a launch operation in this function.
     """
     from xdsl.dialects import func
     from xdsl.ir import BlockArgument
 
+    from tilelang_npu.analysis.buffers import root_of
     from tilelang_npu.dialects.ir.effects import effects_of
-    from tilelang_npu.transforms.ir.buffers import root_of
 
     found: dict[int, ParameterEffect] = {}
     stores: dict[int, list[Shape | None]] = {}
@@ -95,12 +96,13 @@ def parameter_effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
 
 def warn_without_result(name: str, parameters: Sequence[Parameter], kernel: Callable[[], Operation],
                         effects: Mapping[int, ParameterEffect]) -> None:
-    """Warns of a kernel that reads arrays, and whose results cannot be observed.
+    """Issues a warning if a kernel reads arrays but stores to no array, prints nothing and sets no flags between cores.
 
     Args:
-        name, parameters: name and parameters of the kernel.
-        kernel: returns its function in the tile dialect.
-        effects: its accesses to the parameters.
+        name: the kernel's name.
+        parameters: the kernel's parameters.
+        kernel: returns the kernel's function in the tile dialect.
+        effects: the kernel's accesses to the parameters.
     """
     if any(effect.writes for effect in effects.values()) or not any(effect.reads for effect in effects.values()):
         return
@@ -111,7 +113,7 @@ def warn_without_result(name: str, parameters: Sequence[Parameter], kernel: Call
     if not any(isinstance(op, observable) for op in kernel().walk()):
         place = user_location() or parameters[0].location
         warnings.warn_explicit(
-            f"{name} stores to none of {', '.join(parameter.name for parameter in parameters)}: its results cannot be seen; "
+            f"{name} stores to none of {', '.join(parameter.name for parameter in parameters)}, so it has no results: "
             "T.copy(tile, tensor) stores a tile, with the destination last", TileWarning, place.file, place.line)
 
 
@@ -133,7 +135,7 @@ def _constant_sizes(value: SSAValue) -> Shape | None:
 
 
 def has_nan(array: Array) -> bool:
-    """Whether an element of an array is NaN, as uninitialised elements of on-chip memory are."""
+    """Whether an array has an element that is NaN. Uninitialised on-chip memory is filled with NaN."""
     with np.errstate(invalid="ignore"):
         if array.dtype == np.float32 and array.size:
             return bool(np.isnan(array.min()))  # min() propagates NaN, and allocates nothing
@@ -142,15 +144,16 @@ def has_nan(array: Array) -> bool:
 
 @dataclass(frozen=True)
 class UnwrittenResult:
-    """A parameter of which a call leaves elements unwritten.
+    """A parameter some of whose elements a call does not write.
 
     Attributes:
         parameter: the parameter.
-        tile: the kernel's largest store to it, per axis; None if a size is known at run time only.
-        missing: a mask of the unwritten elements, in the parameter's shape.
-        allocated: whether the call allocates the array and returns it, so that it has no values before.
-        data_dependent: whether data decide which elements are written.
-        added: whether the kernel adds to elements of it, which does not count as writing.
+        tile: the largest size of the kernel's stores to the parameter along each axis, in elements; None if a size is known
+            only at run time.
+        missing: a Boolean mask of the unwritten elements, in the shape of the array.
+        allocated: whether the call allocates and returns the array, so that unwritten elements have no values.
+        data_dependent: whether the elements of arrays decide which elements are written.
+        added: whether the kernel adds to elements of the parameter (``T.atomic_add``), which does not count as writing.
     """
 
     parameter: Parameter
@@ -161,7 +164,9 @@ class UnwrittenResult:
     added: bool = False
 
     def error(self) -> TileError | None:
-        """Returns the error T410 for an allocated result whose unwritten elements do not depend on data; else None."""
+        """Returns the error T410 if the call allocates the array, and the set of written elements does not depend on data; else
+        None.
+        """
         if not self.missing.any() or not self.allocated or self.data_dependent:
             return None
         shape, box = self.missing.shape, _written_box(self.missing)
@@ -172,7 +177,7 @@ class UnwrittenResult:
             msg = (f"{noun} {box[axis]}..{shape[axis] - 1} of {self.parameter.name} are never written:"
                    f" the grid's tiles cover {box[axis]} of {shape[axis]} {noun}")
             notes = [f"likewise {_noun(other, rank)} {box[other]}..{shape[other] - 1}" for other in axes[1:]]
-            advice = "count the tiles with T.ceildiv instead of //; a tile may reach beyond the tensor"
+            advice = "count the tiles with T.ceildiv instead of //; the last tile can reach beyond the tensor"
         else:
             msg = describe(self.parameter.name, self.missing)
             notes = ["T.atomic_add adds to an element, which does not initialise it"] if self.added else []
@@ -180,8 +185,11 @@ class UnwrittenResult:
         return TileError(msg, code="T410", location=self.parameter.location, notes=notes, help=advice)
 
     def warning(self) -> str:
-        """Returns a warning of unwritten elements that may be meant: elements of a result that depend on data, and a strip of
-        the caller's array; an empty string if there is nothing to warn of."""
+        """Returns the text of a warning about unwritten elements that are possibly intended, or an empty string for no warning.
+
+        There is a warning for an allocated array if the set of written elements depends on data, and for an array of the caller
+        if only a strip narrower than the tiles is unwritten.
+        """
         box = _written_box(self.missing)
         is_suspicious = self.data_dependent if self.allocated else (
             not self.data_dependent and self._is_strip(box, self._short_axes(box)))
@@ -195,8 +203,11 @@ class UnwrittenResult:
         return [axis for axis, end in enumerate(box) if end < self.missing.shape[axis]]
 
     def _is_strip(self, box: Shape, axes: Sequence[int]) -> bool:
-        """Whether the missing elements are those that a rounded-down grid leaves: less than a block at the end of axes. A block
-        is one tile, or two if it has one for each Vector core."""
+        """Whether the unwritten elements are those that a grid leaves whose block count is rounded down.
+
+        Such a grid leaves less than one block at the end of an axis. A block has one tile, or two if it has a tile for each
+        Vector core.
+        """
         if self.tile is None or not axes or self.missing[tuple(slice(end) for end in box)].any():
             return False
         return all(box[axis] > 0 and box[axis] % self.tile[axis] == 0
@@ -204,7 +215,7 @@ class UnwrittenResult:
 
 
 def report(unwritten: Iterable[UnwrittenResult]) -> None:
-    """Raises the first error among unwritten results, and warns of the others at the call.
+    """Issues a warning, or raises the error, for each unwritten result that has one.
 
     Raises:
         TileError: T410, a part of a result is never written.
@@ -221,13 +232,17 @@ def report(unwritten: Iterable[UnwrittenResult]) -> None:
 def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Mapping[int, ParameterEffect],
          effects_of_launches: Sequence[Mapping[int, ParameterEffect]], launch: AnyLaunch, call: BoundCall
          ) -> Iterator[UnwrittenResult]:
-    """Yields the results of a call with unwritten elements, and other arrays that it writes before it reads them.
+    """Yields the results of a call that have unwritten elements.
+
+    These are arrays that the call allocates and returns, and arrays of the caller that the kernel writes before it reads them.
 
     Args:
-        parameters, outputs: the kernel's parameters, and the positions that it returns.
-        effects, effects_of_launches: the accesses of the kernel, and of each of its launches, to the parameters.
-        launch: a run or a trace of the call. A trace that left blocks out yields nothing.
-        call: the arguments.
+        parameters: the kernel's parameters.
+        outputs: the positions of the parameters that a call returns.
+        effects: the accesses of the kernel to the parameters.
+        effects_of_launches: the accesses of each launch (``T.Kernel``) of the kernel to the parameters.
+        launch: a run or a trace of the call. Nothing is yielded for a trace of only some of the blocks.
+        call: the bound arguments.
     """
     from tilelang_npu.simulator.result.call_launches import written
 
@@ -258,13 +273,17 @@ def find(parameters: Sequence[Parameter], outputs: Collection[int], effects: Map
 
 def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects: Mapping[int, ParameterEffect],
                 programs: Iterable[Program], call: BoundCall) -> frozenset[int]:
-    """Returns the positions of large results that a call allocated and did not read. Another call of these sizes writes all of
-    their elements, too, so they need no initial values; nothing is returned if data decide which elements are written.
+    """Returns the positions of the results that later calls with the same sizes need not initialise.
+
+    These are results of at least 1 MiB that the call allocated and the kernel never reads. A later call with the same sizes
+    also writes all of their elements, unless the elements of arrays decide which elements are written: then nothing is
+    returned.
 
     Args:
-        parameters, outputs: the kernel's parameters, and the positions that it returns.
-        effects: its accesses to the parameters.
-        programs: its launches.
+        parameters: the kernel's parameters.
+        outputs: the positions of the parameters that a call returns.
+        effects: the accesses of the kernel to the parameters.
+        programs: the programs of the kernel's launches.
         call: a call that wrote all elements of its results.
     """
     large = [position for position in outputs if position in call.made and call.values[position].nbytes >= _LARGE
@@ -273,7 +292,14 @@ def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects
 
 
 def describe(name: str, missing: Array) -> str:
-    """Returns a text of the unwritten part of a tensor: whole rows and columns if only such are missing."""
+    """Returns a sentence that says which elements of a tensor are unwritten.
+
+    The sentence lists whole rows and columns if only whole ones are unwritten.
+
+    Args:
+        name: the tensor's name.
+        missing: a Boolean mask of the unwritten elements.
+    """
     if missing.all():
         return f"{name} is never written: nothing is stored to any of its {missing.size} elements"
     whole = [np.flatnonzero(missing.all(axis=_others(missing, axis))) for axis in range(missing.ndim)]

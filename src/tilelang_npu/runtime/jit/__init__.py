@@ -1,1 +1,1 @@
-"""``jit`` and ``compile``: the objects that users hold."""
+"""``jit`` and ``compile``, and the objects that they return: factories and callable kernels."""

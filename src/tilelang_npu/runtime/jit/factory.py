@@ -1,7 +1,7 @@
-"""``jit`` and ``compile``: make callable kernels from factories and ``prim_func`` functions.
+"""``jit`` and ``compile``: make callable kernels from factories and from ``prim_func`` functions.
 
-Nothing is read when a function is decorated. The call of a factory makes the ``prim_func``; then settings, environment and chip
-are read.
+Decorating a function only stores the function and the settings. The call of a factory runs the function, which returns the
+``prim_func``; only then are the environment and the chip looked up.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol,
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.plugins.registry import generation
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.cache import captures
 from tilelang_npu.runtime.cache.code_reads import Chain, chains_in
@@ -39,8 +40,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class ArrayType:
-    """The shape and element type of an array, which are the only parts of it that the host code of an eager function can
-    read."""
+    """The shape and element type of an array argument. The host code of an eager function gets this object in place of the
+    array, so that it cannot read elements.
+
+    Attributes:
+        shape: the array's shape.
+        dtype: the array's element type, as NumPy or torch give it.
+    """
 
     shape: tuple[int, ...]
     dtype: object
@@ -54,23 +60,25 @@ class _EagerCall(NamedTuple):
         sizes: the sizes of ``T.const``, from the arrays or from keyword arguments.
     """
 
-    arguments: dict[str, Any]
+    arguments: dict[str, object]
     sizes: dict[str, int]
 
 
 class Factory(Generic[P, R]):
-    """A function under ``@jit``. Calls with the same arguments return the same kernel, as long as the globals that the function
-    reads do not change. If several threads ask for a kernel at the same time, one of them compiles it.
+    """A function under ``@jit``, which compiles one kernel for each set of arguments and caches the kernels.
 
-    There are two kinds of functions. A factory returns a ``prim_func``; its call returns the kernel for the arguments. An eager
-    function contains ``with T.Kernel`` itself, and declares its tensors in its body. Its call takes the tensors among its
-    arguments, compiles the kernel for them, runs it, and returns the results; :meth:`compile` returns the kernel without
-    running it.
+    Calls with the same arguments use the same kernel, as long as the globals that the function reads do not change. If several
+    threads need a kernel at the same time, one of them compiles it.
+
+    There are two kinds of functions. A factory function returns a ``prim_func``; a call returns the compiled kernel for the
+    arguments. An eager function contains ``with T.Kernel`` itself, and declares in its body which of its parameters are
+    tensors. A call of an eager function compiles the kernel for the arguments, runs it on the tensors among them, and returns
+    the results; :meth:`compile` returns the kernel without running it.
 
     Args:
-        function: the function.
+        function: the decorated function.
         settings: the arguments of ``jit``.
-        kind: ``staticmethod``, ``classmethod``, or ``FunctionType`` for other functions.
+        kind: ``staticmethod`` or ``classmethod`` if ``function`` was wrapped in one, else ``FunctionType``.
     """
 
     def __init__(self, function: Callable[P, object], settings: Settings, kind: type = FunctionType) -> None:
@@ -86,7 +94,7 @@ class Factory(Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return bound(self, self.kind, instance, owner)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return reference_by_name(self, self.function) or (Factory, (self.function, self.settings, self.kind))
 
     def __deepcopy__(self, _copied: object) -> Factory[P, R]:
@@ -97,7 +105,7 @@ class Factory(Generic[P, R]):
 
     @once
     def eager(self) -> Eager | None:
-        """The function as an eager one; None for a factory."""
+        """The parsed source of an eager function; None for a factory function."""
         from tilelang_npu.frontend.eager import read
 
         return read(self.function)
@@ -112,13 +120,14 @@ class Factory(Generic[P, R]):
         return made
 
     def compile(self, *args: object, **kwargs: object) -> JITKernel:
-        """Returns the kernel for these arguments, without running it.
+        """Returns the compiled kernel for these arguments, without running it.
 
-        For an eager function, the arrays may be left out if the sizes of ``T.const`` are given by name:
+        For an eager function, the arrays can be omitted if the sizes of ``T.const`` are given by name:
         ``f.compile(M=64, N=64)``.
 
         Raises:
-            TileError: T401, T707, arguments that the function does not have, or that are missing; what :func:`jit` lists.
+            TileError: T401 or T707, the function has no such argument, or an argument is missing; and the errors of a factory's
+                call that :func:`jit` lists.
         """
         eager_call = self._eager_call(args, kwargs)
         key = self._key(args, kwargs, eager_call)
@@ -134,19 +143,31 @@ class Factory(Generic[P, R]):
         return kernel
 
     def draft(self, *args: object, **kwargs: object) -> Draft:
-        """Returns the kernel for these arguments, traced and not lowered; see :meth:`compile`."""
+        """Returns the kernel for these arguments as a draft, which is traced but not lowered.
+
+        Raises:
+            TileError: as :meth:`compile`, except errors that the lowering finds.
+        """
         from tilelang_npu.runtime.kernel.draft import Draft
 
         func, settings, _ = self._prim_func(args, kwargs, self._eager_call(args, kwargs))
         return Draft.of(func, settings)
 
     def get_kernel_source(self, *args: object, **kwargs: object) -> str:
-        """Returns the source of the kernel for these arguments, see :meth:`JITKernel.get_kernel_source`."""
+        """Compiles the kernel for these arguments and returns the HIVM text of its last stage; see
+        :meth:`JITKernel.get_kernel_source`.
+        """
         return self.compile(*args, **kwargs).get_kernel_source()
 
     def key(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        """Returns a key of the call: calls with equal keys return the same kernel. It is None if the call reads values whose
-        changes cannot be observed."""
+        """Returns a hashable key of a call: calls with equal keys return the same kernel.
+
+        The key is None if the kernel depends on values whose changes cannot be detected; each call then traces the kernel
+        again.
+
+        Args:
+            args, kwargs: the positional and the named arguments of the call.
+        """
         return self._key(args, kwargs, self._eager_call(args, kwargs))
 
     def _key(self, args: tuple[object, ...], kwargs: Mapping[str, object], eager_call: _EagerCall | None) -> object:
@@ -159,7 +180,7 @@ class Factory(Generic[P, R]):
         reader = captures.reader_of(self.function)
         try:
             key = (reader.state_of_arguments(self.function, args, kwargs), reader.state_of_function(self.function), settings,
-                   reader.state_of_chains(annotations, self.function))
+                   reader.state_of_chains(annotations, self.function), generation())
             hash(key)
         except (TypeError, RecursionError) as reason:
             from tilelang_npu.runtime.settings.log import logger  # loads logging, which a call with a key does not need
@@ -170,30 +191,30 @@ class Factory(Generic[P, R]):
 
     @once
     def _chains_in_annotations(self) -> tuple[Chain, ...]:
-        """The names that the annotations in the body of an eager function read."""
+        """The chains (a name followed by attributes) that the annotations in the body of an eager function read."""
         trees = [] if self.eager is None else self.eager.annotations
         return tuple(dict.fromkeys(chain for tree in trees for chain in chains_in(tree)))
 
-    def arrays(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
-        """Returns the arguments of an eager function's call that are tensors of its kernel, in the kernel's order.
+    def arrays(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
+        """Returns those arguments of an eager function's call that are tensors of its kernel, in the order of declaration.
 
         Raises:
-            TileError: T401, one is missing.
+            TileError: T401, a tensor is missing.
         """
         assert self.eager is not None
         given = self._bound_arguments(args, kwargs)
         missing = next((name for name in self.eager.declared if name not in given), None)
         if missing is not None:
             raise TileError(f"{self.__name__} is called without {missing}", code="T401", location=user_location(),
-                            help="give it, or call compile to get the kernel alone")
+                            help=f"pass {missing}, or call {self.__name__}.compile(...) for the kernel without a run")
         return [given[name] for name in self.eager.declared]
 
     def _bound_arguments(self, args: Sequence[object], kwargs: Mapping[str, object], *, complete: bool = False
-                         ) -> dict[str, Any]:
+                         ) -> dict[str, object]:
         """Returns the arguments by name, with defaults.
 
         Raises:
-            TileError: T401, the function does not take them, or, with ``complete``, some are missing.
+            TileError: T401, the function does not take these arguments, or, with ``complete``, some are missing.
         """
         function: Callable[..., object] = self.function
         signature = inspect.signature(function)
@@ -205,7 +226,7 @@ class Factory(Generic[P, R]):
         arguments.apply_defaults()
         return dict(arguments.arguments)
 
-    def _eager_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _EagerCall | None:
+    def _eager_call(self, args: Sequence[object], kwargs: Mapping[str, Any]) -> _EagerCall | None:
         """Returns the arguments of an eager function's call; None for a factory."""
         if self.eager is None:
             return None
@@ -233,7 +254,8 @@ class Factory(Generic[P, R]):
                                 help=f"its parameters are {', '.join(self.eager.parameters)}")
             if self.settings.out_idx is not None:
                 raise TileError(f"out_idx is given for {self.__name__}, which returns its results itself", code="T709",
-                                location=self.settings.at, help="leave it out: T.empty makes a tensor, and return returns it")
+                                location=self.settings.at,
+                                help="remove out_idx: the function makes its results with T.empty and returns them with return")
             made = self.eager.make(*eager_call)
             return made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept), None
         function: Callable[..., object] = self.function
@@ -256,7 +278,7 @@ def _described(value: object) -> str:
 
 
 class Jit(Protocol):
-    """The decorator that ``jit`` with settings returns."""
+    """The type of the decorator that ``jit(out_idx=..., ...)`` returns; it makes a :class:`Factory` from a function."""
 
     @overload
     def __call__(self, func: Callable[P, Callable[..., object]], /) -> Factory[P, JITKernel]: ...
@@ -283,20 +305,21 @@ def jit(
     sanitize: bool | None = ..., interpret: bool | None = ..., compile_flags: object = ...,
 ) -> Factory[P, Any]: ...
 def jit(func: Callable[..., object] | None = None, **settings: object) -> Any:
-    """Makes a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
+    """Returns a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
 
-    The decorated function takes sizes, types and tuning parameters, defines one ``@T.prim_func`` and returns it. The factory's
-    call returns a :class:`JITKernel`, the same one for the same arguments. Nothing is traced before that call.
+    The decorated function takes sizes, types and tuning parameters, defines one ``@T.prim_func`` and returns it. A call of the
+    factory traces and compiles that function, and returns a :class:`JITKernel`. Calls with the same arguments return the same
+    kernel.
 
     Args:
-        func: the factory.
+        func: the function to decorate; without it, ``jit`` returns a decorator.
         settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose``,
             ``debug_root_path``, ``sanitize`` and ``interpret`` of :class:`Settings`; ``target_host``, ``execution_backend`` and
             ``compile_flags`` are accepted for existing scripts, and have no effect.
 
     Raises:
-        TileError: T707 an unknown argument, T708 the decorated function is a kernel itself. At the factory's call: errors of
-            the settings (T701 to T706, T709, T720) and of the kernel.
+        TileError: T707 an unknown argument, T708 the decorated function is a ``prim_func`` itself. A call of the factory raises
+            errors of the settings (T701 to T706, T709, T720) and of the kernel.
     """
     read = read_settings("jit", settings, user_location())
     if func is None:
@@ -315,10 +338,15 @@ def _make_factory(function: Callable[..., object], settings: Settings) -> Factor
 
 
 def compile(func: PrimFunc, **settings: object) -> JITKernel:  # noqa: A001  (TileLang's name)
-    """Compiles one ``@T.prim_func``; the settings are those of :func:`jit`.
+    """Compiles one ``@T.prim_func`` and returns the kernel.
+
+    Args:
+        func: the function under ``@T.prim_func``.
+        settings: the same named arguments as those of :func:`jit`.
 
     Raises:
-        TileError: T707 an unknown argument, T708 ``func`` is not a ``prim_func``, and what :func:`jit` lists.
+        TileError: T707 an unknown argument, T708 ``func`` is not a ``prim_func``; errors of the settings (T701 to T706, T709,
+            T720) and of the kernel.
     """
     read = read_settings("compile", settings, user_location())
     if not isinstance(func, PrimFunc):
@@ -331,10 +359,14 @@ def compile(func: PrimFunc, **settings: object) -> JITKernel:  # noqa: A001  (Ti
 
 
 def lower(func: PrimFunc, **settings: object) -> str:
-    """Returns the input for the vendor's compiler: the kernel's MLIR text at the stage ``hivm-auto``.
+    """Compiles a ``@T.prim_func`` and returns its MLIR text at the stage ``hivm-auto``, the input of the vendor's compiler.
+
+    Args:
+        func: the function under ``@T.prim_func``.
+        settings: the same named arguments as those of :func:`jit`.
 
     Raises:
-        TileError: what :func:`compile` lists.
+        TileError: as :func:`compile`.
     """
     return compile(func, **settings).mlir("hivm-auto")
 

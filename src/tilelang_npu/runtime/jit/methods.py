@@ -1,4 +1,7 @@
-"""Factories as methods of classes, and in pickles: a pickle contains the name under which another process finds the factory."""
+"""Makes factories work as methods of classes, and pickles them by name.
+
+The pickle of a factory contains the module and the name under which another process finds the factory.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ _TUNED_FACTORY = ".factory"
 
 
 class KernelMaker(Protocol):
-    """A factory under ``jit``, or a tuned one under ``autotune``."""
+    """The interface of a factory: of one under ``jit``, and of a tuned one under ``autotune``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the kernel, or the results of an eager function."""
+        """Returns the kernel for these arguments, or the results of an eager function's run."""
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
-        """Returns the kernel."""
+        """Returns the compiled kernel for these arguments, without running it."""
 
 
 class Method:
-    """A factory that was read from an object, or as a class method from a class, which becomes its first argument.
+    """A factory that is bound to an object or, as a class method, to a class; calls pass the object or class as first argument.
 
     Attributes:
         maker: the factory.
@@ -42,23 +45,23 @@ class Method:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.maker(self.first, *args, **kwargs)
 
-    def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
-        """See :meth:`Factory.compile`."""
+    def compile(self, *args: object, **kwargs: object) -> JITKernel:
+        """Returns the compiled kernel for the bound object and these arguments, see :meth:`Factory.compile`."""
         return self.maker.compile(self.first, *args, **kwargs)
 
-    def draft(self, *args: Any, **kwargs: Any) -> Draft:
-        """See :meth:`Factory.draft`."""
+    def draft(self, *args: object, **kwargs: object) -> Draft:
+        """Returns the traced kernel for the bound object and these arguments, see :meth:`Factory.draft`."""
         made: Draft = self.maker.draft(self.first, *args, **kwargs)  # type: ignore[attr-defined]  # only called for a Factory
         return made
 
-    def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
-        """See :meth:`Factory.get_kernel_source`."""
+    def get_kernel_source(self, *args: object, **kwargs: object) -> str:
+        """Returns the HIVM text of the kernel for the bound object and these arguments."""
         return self.compile(*args, **kwargs).get_kernel_source()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.maker, name)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Method, (self.maker, self.first)
 
     def __repr__(self) -> str:
@@ -66,22 +69,32 @@ class Method:
 
 
 def bound(maker: KernelMaker, kind: type, instance: object, owner: type | None) -> KernelMaker:
-    """Returns what reading a factory from a class or an object gives, as ``__get__`` does.
+    """Implements ``__get__`` of a factory that is an attribute of a class: returns the factory, bound like a Python method.
 
     Args:
         maker: the factory.
-        kind: ``staticmethod``, ``classmethod``, or any other type for a function.
-        instance: the object that it is read from; None for its class.
+        kind: ``staticmethod`` or ``classmethod`` if the factory was made from one; any other type for a plain function.
+        instance: the object from which the attribute is read; None if it is read from the class.
         owner: the class.
+
+    Returns:
+        The factory itself for a static method, and for a function that is read from the class; else a :class:`Method`.
     """
     if kind is classmethod:
         return Method(maker, type(instance) if owner is None else owner)
     return maker if kind is staticmethod or instance is None else Method(maker, instance)
 
 
-def reference_by_name(maker: KernelMaker, function: Callable[..., object]) -> tuple[Any, ...] | None:
-    """Returns the reference that a pickle contains for a factory, as ``__reduce__`` does; None if the factory's name still
-    refers to the function that it was made from.
+def reference_by_name(maker: KernelMaker, function: Callable[..., object]) -> tuple[object, ...] | None:
+    """Implements ``__reduce__`` of a factory: returns a reference by which another process finds the factory by its name.
+
+    Args:
+        maker: the factory.
+        function: the function from which the factory was made.
+
+    Returns:
+        The reference. None if the function's name refers to the function itself, as with ``made = jit(function)``; the factory
+        is then pickled with a reference to the function.
 
     Raises:
         TileError: T733, another process would not find the factory.
@@ -125,8 +138,8 @@ def _find(module: str, name: str) -> object:
     if name.endswith(_TUNED_FACTORY):
         found = getattr(found, "factory", None)
     if found is None:
-        raise TileError(f"a pickle names the factory {name} of the module {module}, which has none here", code="T733",
-                        help="load it where that module is the one that it was written with")
+        raise TileError(f"a pickle refers to the factory {name} of the module {module}, which has no such factory here",
+                        code="T733", help=f"load the pickle with the version of {module} that wrote it")
     return found
 
 

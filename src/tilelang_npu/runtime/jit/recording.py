@@ -1,4 +1,4 @@
-"""Records of the kernels that a script or a test compiles and runs."""
+"""Records which kernels a script or a test compiles and runs, with their times and findings."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Tally:
-    """The runs of one kernel.
+    """The recorded runs of one kernel.
 
     Attributes:
         kernel: the kernel.
-        last: its last run; for a kernel with several ``T.Kernel``, all launches of the call.
+        last: the launch of the last run; for a kernel with several ``T.Kernel``, all launches of the last call.
         count: the number of runs.
-        total_us: modelled time of all runs.
-        findings: the sanitizer's findings in the runs, each cause once.
-        numbers: findings on numbers (NaN, infinities, conversions), by line and kind; the first run that shows each.
+        total_us: the sum of the modelled times of all runs, in microseconds.
+        findings: the sanitizer's findings in all runs; findings with the same cause are merged.
+        numbers: the findings on NaN, infinities and lossy conversions, by line and kind, each from the first run that has it.
     """
 
     kernel: JITKernel
@@ -42,13 +42,14 @@ class Tally:
 
 @dataclass(eq=False)
 class Record(Listener):
-    """The kernels that were compiled and run while the record was open.
+    """A listener that records the kernels that are compiled and run; see :func:`record`.
 
     Attributes:
-        kernels: kernels that were compiled or taken from the cache, in order, each once.
-        tallies: the runs of each kernel, in the order of first runs.
+        kernels: the kernels that were compiled or taken from the cache, in this order, each once.
+        tallies: the runs of each kernel that ran, in the order of first runs.
         sanitizer, checker, thread: see :class:`Listener`.
-        each: called with the kernel and the launch after every run, while the launch still has its events; or None.
+        each: a function that is called with the kernel and the launch after every run, while the launch still has its events;
+            or None.
     """
 
     kernels: list[JITKernel] = field(default_factory=list)
@@ -84,13 +85,16 @@ class Record(Listener):
 @contextmanager
 def record(*, sanitizer: Sanitizer | None = None, checker: CallChecker | None = None, every_thread: bool = False,
            each: Callable[[JITKernel, AnyLaunch], None] | None = None) -> Iterator[Record]:
-    """Records the kernels that are compiled and run inside the ``with``.
+    """Records the kernels that are compiled and run inside the ``with`` statement.
 
     Args:
-        sanitizer: looks for races and broken flag protocols in every run.
-        checker: checks calls in place of running them.
-        every_thread: record the kernels of other threads, too.
-        each: called with the kernel and the launch after every run.
+        sanitizer: if given, checks every run for races and broken flag protocols.
+        checker: if given, checks each call statically; the kernel then does not run.
+        every_thread: whether to record the kernels of all threads, not only those of the calling thread.
+        each: a function that is called with the kernel and the launch after every run.
+
+    Yields:
+        The record, which is filled while the body runs.
     """
     made = Record(sanitizer=sanitizer, checker=checker, thread=None if every_thread else threading.get_ident(), each=each)
     with listeners.listen(made):
@@ -98,5 +102,5 @@ def record(*, sanitizer: Sanitizer | None = None, checker: CallChecker | None = 
 
 
 def kernels_so_far() -> list[JITKernel]:
-    """Returns the kernels in the innermost open record."""
+    """Returns the kernels that the innermost open :func:`record` of the calling thread has recorded; none without a record."""
     return next((listener.kernels for listener in reversed(listeners.listeners()) if isinstance(listener, Record)), [])

@@ -1,1 +1,1 @@
-"""A kernel that can be called: how it is traced, lowered, stored and run."""
+"""Traces, lowers, stores and runs one callable kernel."""

@@ -1,6 +1,6 @@
-"""A compiled kernel: how it is traced and lowered, bound to the arguments of a call, run and checked.
+"""The base class of compiled kernels: traces and lowers a kernel, binds the arguments of calls, and runs and checks the calls.
 
-:class:`tilelang_npu.runtime.jit.jit_kernel.JITKernel`, which users hold, adds the reports.
+The public class :class:`tilelang_npu.runtime.jit.jit_kernel.JITKernel` adds the reports.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,13 +33,15 @@ from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
 from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.transforms.ir.launch_names import names_of
+from tilelang_npu.transforms.infra.launch_names import launch_function_names
+from tilelang_npu.transforms.infra.options import UPSTREAM
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.settings.jit_settings import MadeBy, Settings
     from tilelang_npu.simulator import AnyLaunch, Program
+    from tilelang_npu.simulator.run.recorded_launch import UpstreamLaunch
 
 
 class _ProcessState:
@@ -62,15 +65,16 @@ class _ProcessState:
 
 
 class CompiledKernel:
-    """One kernel for fixed sizes, types and switches, compiled for one chip; see :class:`JITKernel`.
+    """One callable kernel for fixed sizes, types and switches, compiled for one chip; see :class:`JITKernel`.
 
     Args:
         func: the function under ``@T.prim_func``.
-        settings: target, switches, outputs.
-        lengths: by parameter name, lengths of first axes that replace the declared ones.
-        aliases: by position, parameters that get the same array as an earlier one, with the position of the earlier one.
-        traced: the function's trace, if there is one already.
-        trial: whether the kernel is only timed and then dropped, see :class:`Lowering`.
+        settings: the arguments of ``jit``, such as the target, the compiler switches and the outputs.
+        lengths: for parameters by name, the length of the first axis that replaces the declared length.
+        aliases: maps the position of each parameter that gets the same array as an earlier parameter to the position of the
+            earlier parameter.
+        traced: the trace of ``func`` if it exists already; None to trace ``func``.
+        trial: whether the kernel is compiled only to time it, see :class:`Lowering`.
 
     Raises:
         TileError: the kernel or its settings are wrong.
@@ -83,7 +87,8 @@ class CompiledKernel:
         environment.check()
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
         if traced is None:
-            traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
+            traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths,
+                                    vector_cores=self.chip.aiv_per_aic)
             for remark in traced.remarks:
                 warn_at(remark)
         self.name = traced.name
@@ -115,19 +120,20 @@ class CompiledKernel:
                 self._lowering.write_texts(Path(settings.debug_root_path))
 
     def _begin(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
-        """Sets the attributes that are not compiled: also those of a kernel that was found in the cache."""
+        """Sets the attributes that follow from the function and the settings, for new kernels and for kernels from the cache.
+        """
         self.prim_func, self._settings, self._lengths, self.sanitize = func, settings, lengths, settings.sanitize
         self._by_lengths: Kept[tuple[tuple[str, int], ...], Self] = Kept()
         self._by_aliases: Kept[tuple[tuple[int, int], ...], Self] = Kept()
         self.out_idx, self.workspace_idx = list(self.signature.outputs), list(self.signature.workspaces)
         self.latency: float | None = None
-        self.config: dict[str, Any] | None = None
+        self.config: dict[str, object] | None = None
         self.ref_latency: float | None = None
         self.made_by: MadeBy | None = None
         self._store: Callable[[CompiledKernel], None] | None = None
         self._process = _ProcessState()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = {name: value for name, value in state_of(self).items() if name != "_process"}
         return state | {"made_by": None, "_store": None}
 
@@ -139,7 +145,7 @@ class CompiledKernel:
         """Checks that ``out_idx`` and ``workspace_idx`` name arrays, each once, and that the kernel writes its outputs.
 
         Raises:
-            TileError: T709, they do not.
+            TileError: T709, one of these conditions does not hold.
         """
         for name, positions in (("out_idx", self.out_idx), ("workspace_idx", self.workspace_idx)):
             for position in positions:
@@ -151,10 +157,10 @@ class CompiledKernel:
                     raise TileError(msg, code="T709", location=location_of_word(name, settings.at),
                                     help="name the parameters that the kernel writes: an output has no values before a call")
                 if parameter.shape is None or twice:
-                    problem = "is in out_idx too" if twice else "is a number and cannot be allocated"
+                    problem = "is also in out_idx" if twice else "is a number and cannot be allocated"
                     msg = f"{name} names parameter {position}, {parameter.name}, which {problem}"
                     raise TileError(msg, code="T709", location=location_of_word(name, settings.at),
-                                    help="name a parameter that is an array")
+                                    help=f"remove it from {name}")
 
     # -- what was compiled -------------------------------------------------------------------------------------------
 
@@ -168,7 +174,7 @@ class CompiledKernel:
 
     @once
     def programs(self) -> tuple[Program, ...]:
-        """The programs that the simulator runs: the launches of a call in order, one for each ``T.Kernel``."""
+        """The simulator programs that a call runs in this order: one for each ``T.Kernel`` of the kernel."""
         from tilelang_npu.simulator import Program
 
         return tuple(Program(self._lowering.final, self.chip, entry=name, computes=not self._lowering.trial)
@@ -176,10 +182,10 @@ class CompiledKernel:
 
     @once
     def program(self) -> Program:
-        """The program of a kernel with one ``T.Kernel``.
+        """The simulator program of a kernel that has only one ``T.Kernel``.
 
         Raises:
-            TileError: T508, the kernel has several.
+            TileError: T508, the kernel has several ``T.Kernel``; see :attr:`programs`.
         """
         from tilelang_npu.simulator import Program
 
@@ -187,12 +193,27 @@ class CompiledKernel:
 
     @property
     def params(self) -> tuple[Parameter, ...]:
-        """The parameters: name, element type, shape, location in the source."""
+        """The kernel's parameters, each with its name, element type, shape, and location in the source."""
         return self.signature.parameters
 
     def stages(self) -> list[str]:
-        """Returns the names of the stages in order: ``tile`` as traced, the name of each pass, ``hivm-auto``, ``hivm``."""
+        """Returns the names of the kernel's compilation stages in order, which :meth:`mlir` takes.
+
+        The first is ``tile`` (the traced kernel). Then come the stages that are named after passes, and finally ``hivm-auto``
+        (the input of the vendor's compiler) and ``hivm`` (the text that the simulator runs).
+        """
         return self._lowering.stages()
+
+    def pipeline(self, stage: str | None = None) -> str:
+        """Returns the passes that compile the kernel, with all their options, as text that ``tilelang-npu opt -p`` takes.
+
+        Args:
+            stage: the name of a stage, to get only the pass whose result is this stage; None for all passes, one per line.
+
+        Raises:
+            TileError: T710 there is no such stage, or the stage is ``tile``, which is not the result of a pass.
+        """
+        return self._lowering.pipeline(stage)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -205,13 +226,15 @@ class CompiledKernel:
             named: arguments by the names of their parameters. ``stream`` is ignored, unless a parameter has this name.
 
         Returns:
-            The arrays of ``out_idx``: a single one as it is, several as a list. Without ``out_idx``: None, or an empty list in
-            the ascendc dialect, as in TileLang-Ascend. They are torch tensors if an argument is one, else NumPy arrays.
+            The arrays of ``out_idx``: one array by itself, several arrays as a list. They are torch tensors if an argument is a
+            torch tensor, else NumPy arrays. Without ``out_idx``: None, or an empty list in the ascendc dialect, as in
+            TileLang-Ascend.
 
         Raises:
-            TileError: T401 to T407 an argument does not fit (in the npuir dialect an array may be longer than declared), T420
-                two arrays overlap in memory, T410 a part of a result is never written, and what the machine finds in the run.
-            SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
+            TileError: T401 to T407 an argument does not fit (in the npuir dialect an array can be longer than declared), T420
+                two arrays overlap in memory, T410 a part of a result is never written; and the errors of the simulated
+                machine, such as a deadlock (S301) or an access beyond the end of an array.
+            SanitizerError: ``sanitize`` is on, and the run has hazards. The results are in the arrays nevertheless.
         """
         args = self.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
@@ -220,6 +243,7 @@ class CompiledKernel:
         call = self.signature.bind(args, self._overwritten)
         if aliases := self._aliases(call):
             return self._call_variant(self._with_aliases(aliases), args)
+        listeners.tell_called(self, call)
         checker = listeners.active_checker()
         if checker is None and environment.AGAINST.is_on():
             from tilelang_npu.runtime.checks.interpreter_check import check_against_interpreter
@@ -235,19 +259,26 @@ class CompiledKernel:
         return self.signature.results(call, args)
 
     def __getitem__(self, grid: object) -> NoReturn:
-        """Refuses a grid in brackets, as Triton's kernels take one: T401."""
+        """Raises a TileError (T401): a kernel takes no grid in brackets, as Triton's kernels do."""
         names = ", ".join(parameter.name for parameter in self.params)
         raise TileError(f"{self.name} is launched without a grid in brackets", code="T401", location=user_location(),
                         help=f"call it with ({names}): T.Kernel(...) in it says how many blocks there are")
 
-    def positional(self, args: tuple[object, ...], named: dict[str, object]) -> tuple[Any, ...]:
-        """Returns the arguments of a call in the order of the parameters, named arguments included."""
+    def positional(self, args: tuple[object, ...], named: dict[str, object]) -> tuple[object, ...]:
+        """Returns all arguments of a call in the order of the parameters, with each named argument at its parameter's position.
+
+        Raises:
+            TileError: T401 to T407, a named argument does not fit.
+        """
         return self.signature.positional(args, named)
 
     @property
     def last_launch(self) -> AnyLaunch | Any:  # None before the first call, which scripts do not ask about
-        """The times, hazards and trace of the calling thread's last run; None before its first run, and after a run that
-        failed. For a kernel with several ``T.Kernel`` it is a ``Launches``, whose ``parts`` are the launches in order."""
+        """The times, hazards and trace of the last run of this kernel in the calling thread.
+
+        None before the thread's first run, and after a run that failed. For a kernel with several ``T.Kernel`` it is a
+        ``Launches`` object, whose ``parts`` are the launches in order.
+        """
         return getattr(self._process.threads, "last", None)
 
     @last_launch.setter
@@ -262,14 +293,15 @@ class CompiledKernel:
         schedule = environment.SCHEDULE.text() or None
         arguments, blocks = self.machine_arguments(call), self.blocks(call)
         parts: list[Launch] = []
-        for program, count in zip(self.programs, blocks, strict=True):
+        for program, count, upstream in zip(self.programs, blocks, self._as_upstream, strict=True):
             for part in parts:
                 part.keep(program.changed)
             watch = Numbers() if environment.NUMBERS.is_on() else None
             recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch,
                                    most_ops=environment.most_ops(), jobs=environment.jobs())
             numbers = watch.findings if watch is not None else ()
-            parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
+            recorded = replace(recorded, as_upstream=upstream)
+            parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts, l2_state=environment.l2_state()))
         launch = self.last_launch = joined(self.name, parts)
         listeners.tell_launched(self, launch)
         self._check_written(launch, call)
@@ -282,17 +314,19 @@ class CompiledKernel:
             self._store(self)
 
     def trace(self, *args: object, **named: object) -> AnyLaunch | None:
-        """Returns a launch without computing values, which is much faster than a run. No array is written.
+        """Simulates a call without computing values, which is much faster than a run. No array is written.
 
         Args:
-            args, named: as for a call. Without any, arrays of the declared shapes are taken, if these are constants.
+            args, named: the arguments, as for a call. Without arguments, arrays of the declared shapes are assumed, which must
+                then be constants.
 
         Returns:
-            The launch, whose times, traffic and hazards equal those of a run; None if data decide what the kernel does, or if
-            there are no arguments and a size or a number is needed.
+            The launch, whose times, traffic and hazards equal those of a run. None if the kernel's control flow or addresses
+            depend on array elements, or if no arguments are given and the kernel has a symbolic dimension or a number
+            parameter.
 
         Raises:
-            TileError: what a call raises, as far as it does not depend on values.
+            TileError: the errors of a call that do not depend on the elements of arrays.
         """
         from tilelang_npu.simulator import Launch
         from tilelang_npu.simulator.result.call_launches import joined
@@ -313,24 +347,35 @@ class CompiledKernel:
             return None
         arguments, most = self.machine_arguments(call), environment.most_ops()
         parts: list[Launch] = []
-        for program, blocks in zip(self.programs, self.blocks(call), strict=True):
-            parts.append(Launch(program.trace(arguments, blocks=blocks, most_ops=most), made=call.made, before=parts))
+        for program, blocks, upstream in zip(self.programs, self.blocks(call), self._as_upstream, strict=True):
+            recorded = program.trace(arguments, blocks=blocks, most_ops=most)
+            recorded = replace(recorded, as_upstream=upstream)
+            parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
         return joined(self.name, parts)
 
-    def machine_arguments(self, call: BoundCall) -> list[Any]:
-        """Returns the arguments of the compiled function: the values of a call, then those of the symbolic dimensions."""
+    @property
+    def _as_upstream(self) -> list[UpstreamLaunch | None]:
+        """For each ``T.Kernel``, how TileLang-Ascend launches it; None for each unless ``TILELANG_NPU_AS=upstream`` is set."""
+        if not self.switches.get(UPSTREAM):
+            return [None] * len(self.programs)
+        from tilelang_npu.simulator.run.recorded_launch import UpstreamLaunch
+
+        return [UpstreamLaunch(self.dialect, per_point) for per_point in self._blocks_per_point]
+
+    def machine_arguments(self, call: BoundCall) -> list[object]:
+        """Returns the arguments of the compiled function: the values of a call, then the values of the symbolic dimensions."""
         return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
 
     def blocks(self, call: BoundCall) -> tuple[int, ...]:
-        """Returns the number of blocks that a call launches, for each ``T.Kernel``.
+        """Returns for each ``T.Kernel`` the number of blocks that a call launches.
 
         Raises:
-            TileError: T406 the grid is empty for the sizes and numbers among the arguments, or has too many blocks.
+            TileError: T406 a grid is empty for the sizes and numbers among the arguments, or has too many blocks.
         """
         numbers = {parameter.name: int(value) for parameter, value in zip(self.params, call.values, strict=True)
                    if parameter.shape is None and not parameter.dtype.is_float}
         found = []
-        names = names_of(self.name, len(self._lowering.grids))
+        names = launch_function_names(self.name, len(self._lowering.grids))
         for number, (name, sizes, per_point) in enumerate(
                 zip(names, self._lowering.grids, self._blocks_per_point, strict=True)):
             grid = [size_of(size, {**numbers, **call.symbols}) for size in sizes]
@@ -350,8 +395,10 @@ class CompiledKernel:
 
     @once
     def _blocks_per_point(self) -> tuple[int, ...]:
-        """For each ``T.Kernel``, the blocks that run a point of the grid: two if only Vector cores work and they share a
-        point."""
+        """For each ``T.Kernel``, the number of blocks that together compute one point of the grid.
+
+        If only Vector cores work and they divide the work of a point, this is the number of these Vector cores; else it is 1.
+        """
         found = []
         for launch, program in zip(self._lowering.traced.launches, self.programs, strict=True):
             vector_only = all(function.core == "AIV" for function in program.functions)
@@ -360,10 +407,10 @@ class CompiledKernel:
         return tuple(found)
 
     def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
-        """Yields the parameters that a call passes, each with its shape (None for a number).
+        """Yields the parameters for which a caller passes arguments, each with its shape (None for a number).
 
         Args:
-            symbols: values of the symbolic dimensions.
+            symbols: the values of the symbolic dimensions, by name.
 
         Raises:
             TileError: T403 a symbolic dimension has no value.
@@ -380,29 +427,34 @@ class CompiledKernel:
     # -- variants: kernels that run in place of this one for some calls ---------------------------------------------------
 
     def for_arguments(self, *args: object) -> Self:
-        """Returns the kernel that a call with these arguments runs. It is another one if arrays are longer than declared (in
-        the npuir dialect), or if one array is passed for several parameters.
+        """Returns the kernel that a call with these arguments runs.
+
+        This is a variant, another kernel object, if arrays are longer than declared (npuir dialect only), or if one array is
+        passed for several parameters. Otherwise it is this kernel.
 
         Raises:
-            TileError: T401 to T407, T420: an argument does not fit.
+            TileError: T401 to T407 an argument does not fit, T420 two arrays overlap in memory.
         """
         if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
             return self._with_lengths(lengths).for_arguments(*args)
         aliases = self._aliases(self.signature.bind(args))
         return self._with_aliases(aliases) if aliases else self
 
-    def _call_variant(self, variant: CompiledKernel, args: tuple[object, ...]) -> Any:
+    def _call_variant(self, variant: CompiledKernel, args: tuple[object, ...]) -> object:
         try:
             return variant(*args)
         finally:
             self.last_launch = variant.last_launch
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> Self:
-        """Returns the kernel for arrays with more rows than declared: in the npuir dialect, a tensor's first size does not bind
-        the caller.
+        """Returns the kernel for arrays with more rows than declared, which the npuir dialect allows.
+
+        Args:
+            lengths: by the name of the parameter, the number of rows of the array.
 
         Raises:
-            TileError: T403, the kernel is wrong for these lengths; T734, it comes from a pickle.
+            TileError: T403, the kernel cannot be compiled for these numbers of rows; T734, the kernel comes from a pickle and
+                has no source to compile.
         """
         kernel = self._by_lengths.get(tuple(lengths.items()), lambda: self._compile_with_lengths(lengths))
         kernel.sanitize = self.sanitize
@@ -418,20 +470,24 @@ class CompiledKernel:
             called = user_location()
             raise TileError(
                 f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, and "
-                "the kernel cannot take them all", code="T403", location=parameter.location,
+                "the kernel cannot be compiled for so many rows", code="T403", location=parameter.location,
                 notes=(*([f"in the call at {called}"] if called else ()), f"at {error.location}: {error.message}"),
-                help="pass an array of this shape, or make the kernel for the array's shape") from None
+                help="pass an array of the declared shape, or make the kernel for the shape of the array") from None
         for parameter in self.params:
             rows = lengths.get(parameter.name)
             if rows is not None:
                 warn_at(TileError(
-                    f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the "
-                    "kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+                    f"{parameter.name} is declared with shape {list(parameter.shape or ())}, but the array has {rows} rows; "
+                    f"the kernel was compiled again, for {rows} rows", code="T411", location=parameter.location,
+                    help="declare the parameter with the shape of the array"))
         return made
 
     def _aliases(self, call: BoundCall) -> dict[int, int]:
-        """Returns the parameters that get the array of an earlier one, see :func:`aliased_parameters`; nothing if the author
-        orders all accesses by hand, as the compiler then relies on no parameter being a different array."""
+        """Returns the parameters that get the same array as an earlier parameter, see :func:`aliased_parameters`.
+
+        The result is empty if the author orders all accesses by hand, because the compiled kernel then does not depend on
+        whether two parameters are different arrays.
+        """
         if not self._lowering.options.orders:
             return {}
         return aliased_parameters(self.params, call.values, self._effects, self.signature.written)
@@ -453,12 +509,19 @@ class CompiledKernel:
     # -- checks of results -------------------------------------------------------------------------------------------
 
     def unwritten_results(self, launch: AnyLaunch, call: BoundCall) -> Iterator[UnwrittenResult]:
-        """Yields the results of which a call, or a trace of it, leaves elements unwritten."""
+        """Yields the results of which some elements are never written.
+
+        Args:
+            launch: the launch of a run or of a trace.
+            call: the bound arguments of the same call.
+        """
         return unwritten_results.find(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
 
     def _check_written(self, launch: AnyLaunch, call: BoundCall) -> None:
-        """Checks for unwritten results, once for each set of sizes. That is enough: where data decide which elements are
-        written, there is only a warning.
+        """Checks for unwritten results, once for each set of sizes.
+
+        Further calls with the same sizes write the same elements, unless data decide which elements are written; in that case
+        there is only a warning.
 
         Raises:
             TileError: T410, a part of a result is never written.
@@ -475,17 +538,19 @@ class CompiledKernel:
                 self.params, self.out_idx, self._effects, self.programs, call))
 
     def _overwritten(self, call: BoundCall) -> frozenset[int]:
-        """Returns the results that an earlier call of these sizes wrote wholly and did not read: they need no initial
-        values."""
+        """Returns the positions of the results that an earlier call with these sizes wrote wholly and did not read.
+
+        These results need no initial values.
+        """
         return self._process.overwritten.get(call.sizes, frozenset()).intersection(call.made)
 
     def _warn_of_stale_results(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Warns of a result that depends on uninitialised memory, at most once per kernel; also if the sanitizer is off.
 
-        On-chip memory is filled with NaN when a block starts, so a NaN in a result is a reason to search for such a read. A
-        tile in the bytes of an earlier tile reads ordinary numbers, and integers are never NaN: so a kernel whose first access
-        to some tile is a read is searched once for each set of sizes. The sanitizer's rule decides whether a result depends on
-        the read.
+        The run is searched for such a result in two cases. First, if a result contains NaN, because on-chip memory is filled
+        with NaN when a block starts. Second, once for each set of sizes, if the kernel's first access to some tile is a read:
+        integers, and tiles in the bytes of an earlier tile, contain ordinary numbers instead of NaN. The sanitizer's rule
+        decides whether a result depends on the read.
         """
         process = self._process
         if process.warned_of_stale or listeners.are_sanitized():

@@ -1,7 +1,8 @@
-"""A draft: a kernel that is traced and not yet lowered. Tuning hands drafts to the executors that compile and time them.
+"""Drafts: kernels that are traced and not yet lowered. Tuning makes a draft of each configuration; an executor compiles and
+times it.
 
-A draft can be pickled. The process that loads it needs neither the kernel's factory nor the factory's module. It contains all
-that the caller's environment decides: chip, dialect, and optimisations that are switched off.
+A draft can be pickled. The process that loads a draft needs neither the kernel's factory nor the factory's module, nor the
+caller's environment variables: the draft contains the chip, the dialect and the optimisations that are switched off.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tilelang_npu.runtime.settings.log import silenced
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 from tilelang_npu.runtime.settings.switches import disabled_optimisations, resolve
 from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
-from tilelang_npu.transforms.ir.collector import collector_waits
+from tilelang_npu.transforms.infra.garbage_collection import paused_garbage_collection
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Traced
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timing:
-    """The outcome of compiling and timing a configuration.
+    """The outcome of compiling and timing one configuration of a kernel's parameters.
 
     Attributes:
-        us: modelled microseconds; None if data decide them, or if the configuration failed.
-        code: code of the diagnostic with which it failed; empty if it failed for another reason or did not fail.
-        reason: why it failed; empty if it did not.
+        us: modelled microseconds of a run; None if the time depends on array elements, or if the configuration failed.
+        code: the code of the diagnostic with which the configuration failed; empty if it failed with another exception, or did
+            not fail.
+        reason: the message with which the configuration failed; empty if it did not fail.
     """
 
     us: float | None = None
@@ -46,7 +48,7 @@ class Timing:
 
     @property
     def works(self) -> bool:
-        """Whether the configuration compiles."""
+        """Whether the configuration compiles and can be timed or run, that is, whether ``reason`` is empty."""
         return not self.reason
 
     def __str__(self) -> str:
@@ -55,13 +57,14 @@ class Timing:
 
 @dataclass(frozen=True)
 class Draft:
-    """A kernel before it is lowered.
+    """A kernel that is traced and not yet lowered.
 
     Attributes:
-        func: the function.
-        settings: its settings; none of them depends on the environment.
+        func: the function under ``@T.prim_func``.
+        settings: the kernel's settings; the chip, the dialect and the disabled optimisations are resolved, so that they do not
+            depend on environment variables any more.
         traced: the traced kernel.
-        key: equal for drafts of equal kernels in one version of this package.
+        key: a digest of the traced kernel and its settings: drafts with equal keys compile to the same kernel.
     """
 
     func: PrimFunc
@@ -71,13 +74,17 @@ class Draft:
 
     @classmethod
     def of(cls, func: PrimFunc, settings: Settings) -> Draft:
-        """Traces a function.
+        """Traces a function, and returns the draft of the kernel.
+
+        Args:
+            func: the function under ``@T.prim_func``.
+            settings: the arguments of ``jit``.
 
         Raises:
             TileError: the function or its settings are wrong.
         """
         dialect, chip = dialect_of(settings.target, settings.at), select_chip(settings.chip, settings.platform, settings.at)
-        traced = frontend.trace(func, dialect=dialect)
+        traced = frontend.trace(func, dialect=dialect, vector_cores=chip.aiv_per_aic)
         switches = resolve(settings.pass_configs, dialect, settings.at)
         off = disabled_optimisations(settings.pass_configs, settings.at)
         configs = {name: value for name, value in (settings.pass_configs or {}).items()
@@ -89,10 +96,10 @@ class Draft:
         return cls(func, fixed, traced, entries.digest(print_module(traced.module, generic=True, locations=True), facts))
 
     def compile(self) -> CompiledKernel:
-        """Compiles the kernel for a trial.
+        """Compiles the draft to a kernel that is only timed: the cache is not used.
 
         Raises:
-            TileError: it cannot be compiled.
+            TileError: the kernel cannot be compiled.
         """
         from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 
@@ -100,9 +107,17 @@ class Draft:
 
 
 def time_draft(draft: Draft, seconds: float) -> Timing:
-    """Compiles a draft and times it without values, within the limit of :func:`time_limit`."""
+    """Compiles a draft and models the time of a run without computing values.
+
+    Args:
+        draft: the traced kernel.
+        seconds: the time limit for both, see :func:`time_limit`; if it is exceeded, the configuration counts as failed.
+
+    Returns:
+        The outcome; any exception becomes the reason of a failure.
+    """
     try:
-        with silenced(), time_limit(seconds), collector_waits():
+        with silenced(), time_limit(seconds), paused_garbage_collection():
             launch = draft.compile().trace()
     except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
         return failure(error)
@@ -110,7 +125,7 @@ def time_draft(draft: Draft, seconds: float) -> Timing:
 
 
 def failure(error: BaseException) -> Timing:
-    """Returns the outcome of a configuration that failed with an error; the reason is one line."""
+    """Returns the outcome of a configuration that failed with an exception; ``reason`` is the first line of the message."""
     if isinstance(error, TileError):
         return Timing(code=error.code or "", reason=error.message)
     text = next((line for line in str(error).splitlines() if line.strip()), "")
@@ -119,8 +134,13 @@ def failure(error: BaseException) -> Timing:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the ``with`` after so many seconds. It has no effect outside of the main thread of a POSIX
-    process, where no alarm signal can be received."""
+    """Raises a TimeoutError in the body of the ``with`` statement after a number of seconds.
+
+    It has no effect on Windows and outside of the main thread, because it needs the alarm signal of POSIX.
+
+    Args:
+        seconds: the limit; there is none if it is not positive.
+    """
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread() or seconds <= 0:
         yield
         return

@@ -1,4 +1,4 @@
-"""HIVM that other tools wrote: the form of a module, and how it is brought to the form that the simulator runs."""
+"""Prepares HIVM modules that other tools wrote for the simulator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 def is_planned(module: ModuleOp) -> bool:
-    """Whether the kernels of a module have addresses: they contain no allocation and no tensor, and are split by core."""
+    """Whether all kernels of a module have planned addresses: no allocations, no tensors, and no function for both core
+    kinds."""
     from xdsl.dialects.builtin import TensorType
     from xdsl.dialects.memref import AllocOp
 
+    from tilelang_npu.analysis.cores import is_mixed
+    from tilelang_npu.analysis.toolchain_arguments import kernels
     from tilelang_npu.dialects.memref_ext import AllocWorkspaceOp
-    from tilelang_npu.transforms.hivm.toolchain_arguments import kernels
-    from tilelang_npu.transforms.ir.cores import is_mixed
 
     return not any(
         is_mixed(kernel) or any(isinstance(op, (AllocOp, AllocWorkspaceOp))
@@ -28,21 +29,21 @@ def is_planned(module: ModuleOp) -> bool:
 
 
 def runnable(module: ModuleOp, chip: Chip | None = None) -> ModuleOp:
-    """Returns the module in the form that the simulator runs.
+    """Lowers a module in place until the simulator can run it, and returns the module.
 
-    A module whose kernels have addresses stays as it is, so that a missing wait stays missing; only parallel loops are made
-    sequential. Any other module goes through the passes of this package. If its author set flags or barriers within a core, no
-    wait is inserted within a core.
+    If the kernels have planned addresses (:func:`is_planned`), only parallel loops are made sequential; no waits are inserted,
+    so that a run shows the hazards of missing waits. Any other module is lowered by the passes of this package. They insert
+    waits within a core only if the module has none (flags or barriers of pipes).
 
     Args:
         module: the module, which is changed.
         chip: the chip to compile for; None: the chip of the module's ``hacc.target``.
 
     Raises:
-        TileError: the module cannot be compiled; the error names the line.
+        TileError: the module cannot be compiled; the error has the line.
     """
     from tilelang_npu.dialects import hacc, hivm
-    from tilelang_npu.transforms.ir.options import Options
+    from tilelang_npu.transforms.infra.options import Options
     from tilelang_npu.transforms.pipeline import complete, put_in_order
 
     if is_planned(module):

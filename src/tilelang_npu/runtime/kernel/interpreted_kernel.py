@@ -11,7 +11,7 @@ from tilelang_npu.frontend.dialects import detect
 from tilelang_npu.frontend.parameters import declared, symbols_of
 from tilelang_npu.runtime.arguments.binding import Signature, positions_of
 from tilelang_npu.runtime.checks.interpreter_check import execute
-from tilelang_npu.runtime.settings.targets import dialect_of
+from tilelang_npu.runtime.settings.targets import dialect_of, select_chip
 from tilelang_npu.traced import source as sources
 
 if TYPE_CHECKING:
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 
 
 class InterpretedKernel:
-    """A kernel that runs as Python. Attributes of compiled kernels, such as ``mlir()`` and ``profile()``, compile it.
+    """A kernel whose calls execute its Python source in the interpreter.
+
+    Methods that only compiled kernels have, such as ``mlir()`` and ``profile()``, compile the kernel on first use.
 
     Args:
         func: the function under ``@T.prim_func``.
-        settings: target, outputs.
-        compile_kernel: compiles the kernel.
-        lengths: by parameter name, lengths of first axes that replace the declared ones.
+        settings: the arguments of ``jit``, such as the target and the outputs.
+        compile_kernel: a function that compiles the kernel and returns it.
+        lengths: for parameters by name, the length of the first axis that replaces the declared length.
 
     Attributes:
-        prim_func: the function.
-        name: its name.
-        dialect: ``npuir`` or ``ascendc``.
-        signature: its parameters, and the positions of outputs and workspaces.
+        prim_func: the function under ``@T.prim_func``.
+        name: the function's name.
+        dialect: the dialect of TileLang in which the kernel is written: ``npuir`` or ``ascendc``.
+        signature: the kernel's parameters, and the positions of outputs and workspaces.
         is_interpreted: True.
     """
 
@@ -44,9 +46,10 @@ class InterpretedKernel:
                  lengths: Mapping[str, int] | None = None) -> None:
         self.prim_func, self._settings, self._compile = func, settings, compile_kernel
         self.name = func.function.__name__
-        found, _ = func.definition or (sources.find(func.function), {})
+        found, bound = func.definition or (sources.find(func.function), {})
         chosen = dialect_of(settings.target, settings.at)
-        self.dialect = detect(found.node) if chosen == "auto" else chosen
+        self.dialect = detect(found.node, func.function, bound) if chosen == "auto" else chosen
+        self._vector_cores = select_chip(settings.chip, settings.platform, settings.at).aiv_per_aic
         parameters = declared(func, found, lengths or {})
         count = len(parameters)
         self.signature = Signature(
@@ -60,19 +63,19 @@ class InterpretedKernel:
 
     @property
     def compiled(self) -> CompiledKernel:
-        """The compiled kernel."""
+        """The compiled form of the kernel, which is compiled on first use."""
         if self._compiled is None:
             self._compiled = self._compile()
             self._compiled.made_by = self.made_by
         return self._compiled
 
     def __call__(self, *args: object, **named: object) -> Any:
-        """Executes the kernel. Arguments and results are those of a compiled kernel's call."""
+        """Executes the kernel's Python source on the arguments. Arguments and results are as for a compiled kernel's call."""
         args = self.signature.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer_lengths(args)):
             return InterpretedKernel(self.prim_func, self._settings, self._compile, lengths)(*args)
         call = self.signature.bind(args)
-        execute(self.prim_func, self.signature, call, self.dialect)
+        execute(self.prim_func, self.signature, call, self.dialect, self._vector_cores)
         return self.signature.results(call, args)
 
     interpret = __call__

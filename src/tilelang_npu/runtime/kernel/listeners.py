@@ -1,4 +1,4 @@
-"""Listeners: objects that are told when a kernel was compiled and when it has run.
+"""Listeners: objects whose methods are called when a kernel was compiled and when it has run.
 
 The command line, the profilers and the pytest plug-ins listen to the kernels of a script or test
 (``runtime/jit/recording.py``).
@@ -12,28 +12,39 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.arguments.binding import BoundCall
     from tilelang_npu.runtime.checks.sanitizer import Sanitizer
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.sanitizer.findings import Finding
 
-# Kernels are `Any` in this module: it is imported by the kernel's class and cannot import it. Listeners state the class.
+# What listeners get as a kernel is `Any`: the kernel's class imports this module, which cannot import it. Listeners state it.
+
+
+class ListenedKernel(Protocol):
+    """What is used here of a kernel."""
+
+    name: str
+    prim_func: PrimFunc
+
+    @property
+    def is_interpreted(self) -> bool: ...
 
 
 class CallChecker(Protocol):
-    """Checks calls in place of running them."""
+    """The interface of a static checker, which checks calls of kernels instead of running them."""
 
     def look_at(self, kernel: Any, call: BoundCall) -> AnyLaunch | None:
-        """Checks a call; returns the trace that has its times, or None if the check ended with an error."""
+        """Checks a call, and returns the trace that has the call's times, or None if the check ended with an error."""
 
 
 class Listener:
     """Base class of listeners.
 
     Attributes:
-        thread: the thread whose kernels the listener is told of; None for the kernels of all threads.
-        sanitizer: looks for hazards in every run; None if the listener does not want to know them.
-        checker: checks calls in place of running them; None if calls run.
+        thread: the identifier of the thread whose kernels are reported to the listener; None for the kernels of all threads.
+        sanitizer: checks every run for hazards; None to skip this check.
+        checker: checks calls statically instead of running them; None to run calls.
     """
 
     thread: int | None = None
@@ -41,10 +52,13 @@ class Listener:
     checker: CallChecker | None = None
 
     def on_compiled(self, kernel: Any) -> None:
-        """Called for every kernel that was compiled or taken from the cache."""
+        """Is called for every kernel that was compiled or taken from the cache."""
+
+    def on_called(self, kernel: Any, call: BoundCall) -> None:
+        """Is called before every run or checked call, with the call's arguments."""
 
     def on_launched(self, kernel: Any, launch: AnyLaunch, findings: list[Finding]) -> None:
-        """Called after every run or checked call, with the findings of the listener's sanitizer."""
+        """Is called after every run or checked call, with the findings of the listener's sanitizer."""
 
 
 _OPEN: list[Listener] = []
@@ -53,13 +67,13 @@ _LOCK = threading.Lock()
 
 
 def listeners() -> list[Listener]:
-    """Returns the listeners that are told what the calling thread does, the innermost last."""
+    """Returns the active listeners to which kernels of the calling thread are reported, the innermost last."""
     return [listener for listener in list(_OPEN) if listener.thread in (None, threading.get_ident())]
 
 
 @contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Tells a listener of the kernels that are compiled and run inside the ``with``."""
+    """Activates a listener: kernels that are compiled and run inside the ``with`` statement are reported to it."""
     _OPEN.append(listener)
     try:
         yield
@@ -72,12 +86,13 @@ class _Clock:
 
 
 def clock_us() -> float:
-    """Returns the sum of the modelled times of all runs of this process so far, in microseconds: a clock of the device."""
+    """Returns the simulated device's clock: the sum of the modelled times of all runs of this process so far, in microseconds.
+    """
     return _Clock.now_us
 
 
-def tell_compiled(kernel: Any) -> None:
-    """Tells the listeners that a kernel is ready, unless it runs as Python."""
+def tell_compiled(kernel: ListenedKernel) -> None:
+    """Calls ``on_compiled`` of the active listeners for a kernel, unless the kernel runs in the interpreter."""
     if kernel.is_interpreted:
         return
     with _LOCK:
@@ -85,8 +100,17 @@ def tell_compiled(kernel: Any) -> None:
             listener.on_compiled(kernel)
 
 
-def tell_launched(kernel: Any, launch: AnyLaunch) -> None:
-    """Tells the listeners of a run, and advances the clock. Findings on numbers are logged if nobody listens."""
+def tell_called(kernel: Any, call: BoundCall) -> None:
+    """Calls ``on_called`` of the active listeners for a call that is about to run."""
+    for listener in listeners() if _OPEN else ():
+        listener.on_called(kernel, call)
+
+
+def tell_launched(kernel: ListenedKernel, launch: AnyLaunch) -> None:
+    """Calls ``on_launched`` of the active listeners for a run, and advances the device's clock by the run's modelled time.
+
+    Without a listener, the run's findings on NaN, infinities and lossy conversions are logged.
+    """
     time_us = launch.time_us
     with _LOCK:
         _Clock.now_us += time_us
@@ -103,10 +127,10 @@ def tell_launched(kernel: Any, launch: AnyLaunch) -> None:
 
 
 def are_sanitized() -> bool:
-    """Whether a listener looks for hazards in every run, and reports them."""
+    """Whether an active listener checks every run for hazards."""
     return any(listener.sanitizer is not None for listener in listeners())
 
 
 def active_checker() -> CallChecker | None:
-    """Returns the innermost listener's checker of calls; None if calls run."""
+    """Returns the static checker of the innermost active listener that has one; None if calls are to be run."""
     return next((listener.checker for listener in reversed(listeners()) if listener.checker is not None), None)

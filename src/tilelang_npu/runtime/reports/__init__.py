@@ -1,1 +1,1 @@
-"""Reports on a kernel: decisions of the compiler, memory, waits, times, edits; and the files that other programs read."""
+"""Reports on a kernel (compiler decisions, memory, waits, times, proposed edits), and files for other programs."""

@@ -1,5 +1,4 @@
-"""Comments for the operations of a kernel's text: Python line, bytes, cycles, and the pass that inserted it, with its
-reason."""
+"""Makes the comments for the operations in a kernel's MLIR text: Python line, bytes, cycles, and the remarks of passes."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def operation_comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]:
-    """Returns the comment of each operation that moves data, computes or waits, or on which a pass remarked.
+    """Returns a comment for each operation that moves data, computes or waits, or has a remark of a pass.
 
     Args:
-        module: the kernel at some stage.
-        launch: a launch of it, which has the cycles. The module is then the launched program's own.
+        module: the kernel's module after some stage.
+        launch: a launch whose program was made from this very module object, for the cycles; None for comments without cycles.
     """
     cycles = {op: text for part in (launch.parts if launch is not None else ()) for op, text in _cycles(part).items()}
     notes = {}

@@ -1,8 +1,12 @@
-"""Tries edits of a kernel: compiles and times the edited kernels, and compares their values with the kernel's.
+"""Tries source edits of a kernel: compiles and times the edited kernels, and compares their results with the kernel's.
 
-The edits are those that refusals of passes contain as data (``reports/kernel_edits.py``); other values of ``num_stages`` for a
-loop; other numbers for the factory, such as tile sizes, if the kernel's parameters stay the same; optimisations that are
-switched off; and the author's barriers left out, if waits are inserted anyway. Other edits are only texts in the refusals.
+The following edits are tried:
+
+* the edits that passes propose as data in their refusals (``reports/kernel_edits.py``);
+* other values of ``num_stages`` for a loop;
+* other numbers for the factory, such as tile sizes, if the kernel's parameters stay the same;
+* switching on an optimisation that is switched off;
+* removing the author's barriers, if the compiler inserts waits anyway.
 """
 
 from __future__ import annotations
@@ -11,13 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu.analysis.buffers import space_of
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remarks
 from tilelang_npu.dialects.text import location_of
@@ -33,8 +38,7 @@ from tilelang_npu.runtime.reports.kernel_edits import (
     switched_on,
 )
 from tilelang_npu.runtime.settings.log import silenced
-from tilelang_npu.transforms.ir.buffers import space_of
-from tilelang_npu.transforms.ir.options import Options
+from tilelang_npu.transforms.infra.options import Options
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
@@ -58,16 +62,16 @@ _MAX_STAGES = 4
 
 @dataclass(frozen=True)
 class TriedEdit:
-    """An edit that was tried.
+    """A source edit of a kernel that was compiled and timed.
 
     Attributes:
-        text: the edit.
-        place: the edited line, if there is one.
-        before: modelled microseconds of the kernel.
+        text: the edit in words.
+        place: the edited source line; None if the edit has no line.
+        before: modelled microseconds of the kernel without the edit.
         after: modelled microseconds of the edited kernel.
-        cause: the reason for the lost time, in a few words.
-        gone: refusals of the kernel that the edit resolves.
-        wins: whether it is one of the best edits: it saves time, and the edited kernel computes the same values.
+        cause: the reason why the kernel loses time without the edit, in a few words.
+        gone: the remarks about optimisations that were refused in the kernel and are done in the edited kernel.
+        wins: whether this is one of the best edits: it saves time, and the edited kernel computes the same results.
     """
 
     text: str
@@ -80,7 +84,7 @@ class TriedEdit:
 
     @property
     def gain(self) -> float:
-        """The share of the time that it saves."""
+        """The share of the kernel's time that the edit saves, from 0 to 1; negative if the edited kernel is slower."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
@@ -97,12 +101,14 @@ class _TimedEdit(NamedTuple):
 
 
 def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MAX_TRIALS) -> list[TriedEdit]:
-    """Tries edits of a kernel. Returns them, the best one first; none if sizes or data decide what the kernel does.
+    """Compiles and times edits of a kernel, and returns them, the fastest one first.
+
+    Nothing is tried if the kernel cannot be timed without the arguments of a call, or takes too long to simulate.
 
     Args:
         source: the kernel.
-        refused: the refusals of passes in it.
-        most: the number of edits that are tried.
+        refused: the remarks about optimisations that were not done in the kernel.
+        most: the largest number of edits to try.
     """
     kernel = source.kernel
     before = time_of(kernel)
@@ -129,8 +135,15 @@ def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _M
 
 
 def resolved_refusals(refused: Sequence[Remark], made: CompiledKernel) -> tuple[Remark, ...]:
-    """Returns the refusals of a kernel whose optimisations an edited kernel ``made`` has. It is not enough that the refusal is
-    gone: the optimisation may have no occasion any more."""
+    """Returns the refused optimisations of a kernel that are done in an edited version of the kernel.
+
+    It is not enough that the edited kernel lacks the refusal, because the edit can remove the statements that the optimisation
+    was about.
+
+    Args:
+        refused: the remarks about optimisations that were not done in the kernel.
+        made: the edited kernel.
+    """
     remarks = list(module_remarks(made._lowering.final))
     still_refused = {(remark.about, remark.place) for remark in remarks if remark.kind == REFUSED}
     done = {(remark.about, place) for remark in remarks if remark.kind == DONE for place in (remark.place, None)}
@@ -150,8 +163,12 @@ def _candidates(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[E
 
 
 def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
-    """Returns the edited kernel and its modelled microseconds; None for a kernel that does not exist or a time that is not
-    known."""
+    """Compiles an edited kernel and models its time.
+
+    Returns:
+        The kernel, or None if the edit does not apply or the kernel cannot be compiled; and the modelled microseconds of a run,
+        or None if they are not known.
+    """
     try:
         with silenced():
             made = edit.make()
@@ -161,7 +178,15 @@ def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
 
 
 def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]) -> Iterator[_TimedEdit]:
-    """Yields the edits that win, the best one first. Of several edits of one subject, only the best may win."""
+    """Yields the best edits, the best one first: those that save time and do not change the kernel's results.
+
+    Of several edits of one object of the source (``Edit.subject``), only the best is yielded.
+
+    Args:
+        kernel: the kernel.
+        before: the modelled microseconds of the kernel.
+        timed: the edits with their times, the fastest first.
+    """
     found: dict[str, _TimedEdit] = {}
     for one in timed:
         best = found[one.edit.subject].after if one.edit.subject in found else before
@@ -206,7 +231,11 @@ def _without_barriers(source: EditableKernel) -> Iterator[Edit]:
 
 
 def time_of(kernel: CompiledKernel) -> float | None:
-    """Returns the modelled microseconds of a kernel; None if data or sizes decide them, or timing takes too long."""
+    """Returns the modelled microseconds of a kernel with arrays of the declared shapes.
+
+    None if the time depends on a call's sizes or on the elements of arrays, or if the kernel issues more than 300 000
+    instructions.
+    """
     launch = kernel.trace()
     if launch is None:
         return None
@@ -215,7 +244,7 @@ def time_of(kernel: CompiledKernel) -> float | None:
 
 
 def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
-    """Whether the results of two kernels are equal for random arrays, apart from rounding."""
+    """Whether two kernels with the same parameters return results that are equal up to rounding for the same random inputs."""
     rng = np.random.default_rng(0)
     arrays = [(rng.standard_normal(parameter.shape) if parameter.dtype.is_float else rng.integers(0, 4, size=parameter.shape))
               .astype(parameter.dtype.numpy) for parameter in (one.params[position] for position in one.signature.inputs)]
@@ -227,10 +256,19 @@ def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
                for first, second in zip(*results, strict=True))
 
 
-def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndarray[Any, Any]]:
-    """Runs a kernel without telling the listeners. Returns the arrays that it writes, in the order of the parameters."""
+def results_of(kernel: CompiledKernel, arrays: Sequence[object]) -> list[np.ndarray]:
+    """Runs a kernel without reporting the run to listeners, and returns the arrays that it writes.
+
+    Args:
+        kernel: the kernel.
+        arrays: the arguments, as for a call.
+
+    Returns:
+        The written arrays except workspaces, in the order of the parameters.
+    """
     call = kernel.signature.bind(arrays)
     arguments = kernel.machine_arguments(call)
     for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
         program.run(arguments, blocks=blocks)
-    return [call.values[position] for position in sorted(kernel.signature.written) if position not in kernel.workspace_idx]
+    written = [call.values[position] for position in sorted(kernel.signature.written) if position not in kernel.workspace_idx]
+    return [value for value in written if isinstance(value, np.ndarray)]

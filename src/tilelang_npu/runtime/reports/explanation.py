@@ -1,11 +1,11 @@
-"""``kernel.explain()``: the decisions of the compiler for a kernel, on a page."""
+"""``kernel.explain()``: reports the compiler's decisions for a kernel."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
@@ -18,7 +18,8 @@ from tilelang_npu.runtime.reports.memory_report import memory_report
 from tilelang_npu.runtime.reports.sync_report import wait_remarks
 from tilelang_npu.sharing import once, state_of
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+from tilelang_npu.target.chip_data import BufferSpace
+from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.lowering import Lowering
@@ -26,23 +27,24 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.reports.kernel_edits import EditableKernel
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.result.profile.refusal_costs import RefusalCost
-    from tilelang_npu.transforms.ir.options import Options
+    from tilelang_npu.transforms.infra.options import Options
 
 
 @dataclass(frozen=True)
 class Explanation(Report):
-    """The page of a kernel.
+    """The report of the compiler's decisions for a kernel. It prints as text with one section per topic.
 
     Attributes:
-        kernel: its name.
-        chip: the chip that it is compiled for.
-        sections: title and lines of each part: ``arguments``, ``buffers``, ``loops``, ``pipelines``, ``hand-overs``,
-            ``memory``, ``waits``, ``optimisations``, ``refused``. Empty parts are left out.
-        remarks: the remarks of the passes, in their order. ``kind`` is ``done`` or ``refused``, ``about`` the optimisation,
-            ``place`` the line, ``text`` the words, ``edit`` the edit that would change a refusal, ``facts`` the data,
-            ``change`` the edit as data.
-        source: the kernel and its trace, from which edited kernels are compiled.
-        find_launch: returns the launch whose time is shown.
+        kernel: the kernel's name.
+        chip: the name of the chip for which the kernel is compiled.
+        sections: the lines of each section, by its title: ``arguments``, ``buffers``, ``loops``, ``pipelines``, ``hand-overs``
+            (transfers of data between the Cube core and the Vector cores), ``memory``, ``waits``, ``optimisations`` and
+            ``refused`` (optimisations that were not done). Empty sections are left out.
+        remarks: the remarks of the passes, in order. Of a remark, ``kind`` is ``done`` or ``refused``, ``about`` is the name of
+            the optimisation, ``place`` the source line, ``text`` the remark in words, ``edit`` a source edit that would enable
+            a refused optimisation, ``facts`` the remark's data, and ``change`` the edit as data.
+        source: the kernel and its trace, from which edited kernels are compiled; None to try no edits.
+        find_launch: returns the launch whose time is shown, or None.
     """
 
     kernel: str
@@ -54,7 +56,9 @@ class Explanation(Report):
 
     @once
     def time(self) -> str:
-        """The modelled time, its error and its parts; empty if they depend on the sizes of a call, or on data."""
+        """The modelled time of a launch with its error and its parts, as text; empty if there is no launch without a call's
+        sizes or data.
+        """
         from tilelang_npu.simulator.result.report import time_text
 
         launch = self.find_launch()
@@ -62,22 +66,30 @@ class Explanation(Report):
 
     @once
     def tried(self) -> tuple[TriedEdit, ...]:
-        """The edits that save most time, at most three, the best one first. They are tried when this is first read: each is a
-        kernel that is compiled, timed and compared in values."""
+        """The source edits that save most time, at most three, the best one first.
+
+        The first read of this property tries edits, which takes seconds: each edited kernel is compiled and timed, and the
+        results of the best ones are compared with the kernel's.
+        """
         return tuple(one for one in self.trials if one.wins)
 
     @once
     def trials(self) -> tuple[TriedEdit, ...]:
-        """All edits that were tried, the best one first, with the refusals that each resolves; also edits that save no time.
-        Values are compared only for the edits in ``tried``."""
+        """All source edits that were tried, the best one first, each with the refused optimisations that it enables.
+
+        Edits that save no time are included. Results are compared with the kernel's only for the edits in ``tried``.
+        """
         from tilelang_npu.runtime.reports.edit_trials import best_edits
 
         return tuple(best_edits(self.source, self.refused)) if self.source is not None else ()
 
     @once
     def costs(self) -> dict[Remark, RefusalCost]:
-        """An upper bound of each refusal's cost: the launch is timed again without the work that remains because of it.
-        Refusals for which this is not possible are left out."""
+        """For each refused optimisation, an upper bound of the time that the optimisation would save.
+
+        The launch is timed again without the work that the optimisation would remove. Refusals for which this is not possible
+        are left out.
+        """
         from tilelang_npu.simulator.result.profile.refusal_costs import cost_of
 
         launch = self.find_launch()
@@ -86,12 +98,12 @@ class Explanation(Report):
         found = {remark: cost_of(remark, self.refused, launch) for remark in dict.fromkeys(self.refused)}
         return {remark: cost for remark, cost in found.items() if cost is not None}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return state_of(self)
 
     @property
     def refused(self) -> tuple[Remark, ...]:
-        """The remarks on optimisations that passes considered and refused."""
+        """The remarks about optimisations that a pass considered and did not do."""
         return tuple(remark for remark in self.remarks if remark.kind == REFUSED)
 
     def __str__(self) -> str:
@@ -104,8 +116,10 @@ class Explanation(Report):
         return "\n".join(lines)
 
     def _with_costs(self, lines: Sequence[object]) -> Iterator[object]:
-        """Yields the lines of refusals, the most expensive ones first, each with its cost, and the result of its edit if that
-        was tried. A refusal without cost is shown without its edit."""
+        """Yields the lines about refused optimisations, the most expensive ones first, each with its cost.
+
+        If the proposed edit was tried, the result is added. The edit of a refusal that costs nothing is left out.
+        """
         by_line = {_refusal_line(remark): remark for remark in dict.fromkeys(self.refused)}
         pairs = list(zip(lines[::2], lines[1::2], strict=True))
         costs = self.costs
@@ -124,12 +138,12 @@ class Explanation(Report):
 
 
 def explain(source: EditableKernel, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
-    """Returns the page of a kernel.
+    """Returns the report of the compiler's decisions for a kernel.
 
     Args:
-        source: the kernel and its trace.
-        lowering: the kernel in its stages.
-        find_launch: returns a launch of the kernel, or None if there is none.
+        source: the kernel and its trace, from which edited kernels are compiled.
+        lowering: the kernel's modules after each stage.
+        find_launch: returns a launch of the kernel whose time is shown, or None if there is none.
     """
     name, chip = source.kernel.name, source.kernel.chip.name
     waits, memory = _inserted_waits(lowering.final), memory_report(name, chip, lowering.final)
@@ -157,7 +171,7 @@ def _line(where: Location | None) -> str:
 
 
 def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
-    """Yields the author's buffers with their memories; a buffer may be in several."""
+    """Yields a line for each buffer of the author, with its memory; a buffer can be in several memories."""
     found: dict[tuple[str, Location | None], list[str]] = {}
     for remark in remarks:
         if isinstance(remark.facts, Scoped) and remark.kind == DONE:
@@ -175,12 +189,12 @@ def _buffers(traced: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
     yield from ("  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)) for row in rows)
 
 
-def _memory_name(space: str) -> str:
+def _memory_name(space: BufferSpace) -> str:
     return "a workspace in GM" if space == "gm" else name_of(space)
 
 
 def _points(points: Points) -> str:
-    """Returns the words for a ``T.Parallel``."""
+    """Returns the text that says how a ``T.Parallel`` is executed."""
     extents = "x".join("?" if extent is None else str(extent) for extent in points.extents)
     return f"T.Parallel {extents}" + (f" from {list(points.starts)}" if points.starts else "")
 
@@ -207,7 +221,10 @@ def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
 
 
 def _inserted_waits(final: ModuleOp) -> list[Waits]:
-    """Returns the facts of the waits that passes inserted, without those after loops, which belong to a wait in the loop."""
+    """Returns the data of the remarks about waits that passes inserted.
+
+    Waits after loops are left out, because each belongs to a wait in the loop.
+    """
     remarks = [remark for op in final.walk() for remark in wait_remarks(op)]
     return [remark.facts for remark in remarks
             if isinstance(remark.facts, Waits) and remark.facts.reasons and not remark.facts.behind]
@@ -222,7 +239,7 @@ def _hand_overs(waits: list[Waits]) -> Iterator[str]:
 
 
 def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
-    """Yields for each optimisation what it did, or that it refused all cases, had no occasion, or is off."""
+    """Yields a line for each optimisation: what it changed, or that it was refused everywhere, did not apply, or is off."""
     width = max(map(len, OPTIMISATIONS))
     for name in OPTIMISATIONS:
         own = [remark for remark in remarks if remark.about == name]

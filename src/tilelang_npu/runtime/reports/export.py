@@ -1,11 +1,12 @@
-"""Exports a kernel for the vendor's toolchain: its HIVM, a manifest of its arguments, and the compiler's command lines."""
+"""Exports a kernel for the vendor's toolchain: its HIVM text, a description of its arguments, and the compiler's command lines.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from tilelang_npu.runtime.settings.file_writing import file_name, write_whole
 
@@ -51,16 +52,31 @@ _LAUNCH = """\
 _MAGIC = {"AIV": "RT_DEV_BINARY_MAGIC_ELF_AIVEC", "AIC": "RT_DEV_BINARY_MAGIC_ELF_AICUBE", "MIX": "RT_DEV_BINARY_MAGIC_ELF"}
 
 
+class _LaunchFacts(TypedDict):
+    symbol: str
+    cores: str
+    functions: list[str]
+    blocks: int | None
+    workspace_bytes_per_block: int
+
+
+class _Manifest(TypedDict):
+    name: str
+    chip: str
+    launches: list[_LaunchFacts]
+    arguments: list[dict[str, object]]
+
+
 def export(kernel: CompiledKernel, lowering: Lowering, directory: Path, effects: Mapping[int, ParameterEffect],
            blocks: Sequence[int | None]) -> list[Path]:
-    """Writes the files; see ``JITKernel.export``.
+    """Writes a kernel's HIVM text and the data for a launcher to a directory, and returns the files; see ``JITKernel.export``.
 
     Args:
         kernel: the kernel.
-        lowering: its stages.
-        directory: the directory.
-        effects: its accesses to the parameters, by position.
-        blocks: the number of blocks of each launch; None if it depends on the call.
+        lowering: the kernel's modules after each stage.
+        directory: the directory to write to, which is created.
+        effects: the kernel's accesses to its parameters, by position.
+        blocks: the number of blocks of each launch; None for a launch whose number depends on the call.
     """
     from tilelang_npu import __version__
     from tilelang_npu.dialects.text import print_module
@@ -79,8 +95,11 @@ def export(kernel: CompiledKernel, lowering: Lowering, directory: Path, effects:
     return [directory / file for file in files]
 
 
-def _manifest(kernel: CompiledKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> dict[str, Any]:
-    """Returns what a launcher needs: sizes in elements (symbolic ones by name), workspace in bytes."""
+def _manifest(kernel: CompiledKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> _Manifest:
+    """Returns the data that a launcher of the kernel needs, such as the parameters, the grid and the workspace.
+
+    Sizes are in elements, and symbolic dimensions are given by name; the workspace is in bytes.
+    """
     from tilelang_npu.simulator.run.arguments import GRID
     from tilelang_npu.simulator.run.compile_functions import has_grid, parameters
 
@@ -93,7 +112,7 @@ def _manifest(kernel: CompiledKernel, effects: Mapping[int, ParameterEffect], bl
     position = 0
     for parameter in declared:
         role = "grid" if parameter in grid else parameter.role
-        fact: dict[str, Any] = {"name": parameter.name, "role": role, "type": parameter.element.mlir}
+        fact: dict[str, object] = {"name": parameter.name, "role": role, "type": parameter.element.mlir}
         if parameter.shape is not None:
             fact["shape"] = ["?" if size < 0 else size for size in parameter.shape]
         if role == "user":
@@ -103,7 +122,7 @@ def _manifest(kernel: CompiledKernel, effects: Mapping[int, ParameterEffect], bl
             fact["direction"] = "in" if own is None else directions.get(position, "unused")
             position += 1
         arguments.append(fact)
-    launches = [{"symbol": program.name, "cores": "MIX" if program.mixed else program.functions[0].core,
+    launches: list[_LaunchFacts] = [{"symbol": program.name, "cores": "MIX" if program.mixed else program.functions[0].core,
                  "functions": [function.sym_name.data for function in program.device_functions], "blocks": count,
                  "workspace_bytes_per_block": program.workspace if program.mixed else 0}
                 for program, count in zip(kernel.programs, blocks, strict=True)]

@@ -1,17 +1,16 @@
-"""Writes findings of the sanitizer for other programs: as JSON of this package, or as SARIF 2.1.0 (OASIS), which code hosts and
-editors show.
+"""Writes findings of the sanitizer to files for other programs: in a JSON format of this package, or as SARIF 2.1.0 (OASIS),
+which code hosts and editors display.
 
-The file's name decides: ``.sarif`` (or ``.sarif.json``) is SARIF, ``.json`` is JSON. Both contain the allowed findings, too,
-with the reasons; and errors that ended a run, such as a deadlock.
+A file name that ends in ``.sarif`` or ``.sarif.json`` selects SARIF, any other name in ``.json`` selects JSON. Both formats
+also contain the findings that the user allows, with the reasons, and errors that ended a run, such as a deadlock.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from tilelang_npu import __version__
 from tilelang_npu.errors import Location, TileError, render
@@ -19,23 +18,29 @@ from tilelang_npu.runtime.settings.file_writing import write_whole
 from tilelang_npu.simulator.sanitizer.findings import Finding
 from tilelang_npu.simulator.sanitizer.hazard import CODES, Hazard, Site
 
-Json = dict[str, Any]
+Json = dict[str, object]
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 """The schema of version 2.1.0, at its place in the standard."""
 
 
 def check_name(path: str) -> None:
-    """Checks the name of a report.
+    """Checks that the name of a report file ends in ``.json`` or ``.sarif``.
 
     Raises:
-        TileError: T416 it ends neither in .json nor in .sarif.
+        TileError: T416 the name has another ending.
     """
     if not path.endswith((".json", ".sarif")):
-        raise TileError(f"{path} is no name for a report", code="T416", help="end it in .json or .sarif")
+        raise TileError(f"{path} is not a name for a report file", code="T416",
+                        help="choose a name that ends in .json or .sarif")
 
 
 def write_report(path: str, as_json: Callable[[], Json], as_sarif: Callable[[], Json]) -> None:
-    """Writes a report in the form that the file's name says, whole or not at all.
+    """Writes a report file atomically, in the format that the ending of the file's name selects.
+
+    Args:
+        path: the file.
+        as_json: returns the report in the JSON format of this package.
+        as_sarif: returns the report as a SARIF log.
 
     Raises:
         TileError: T416 the name ends neither in .json nor in .sarif.
@@ -47,12 +52,12 @@ def write_report(path: str, as_json: Callable[[], Json], as_sarif: Callable[[], 
 
 
 def write_findings(path: str, findings: Sequence[Finding], errors: Sequence[TileError]) -> None:
-    """Writes a report of findings, see :func:`write_report`.
+    """Writes a report of the sanitizer's findings, see :func:`write_report`.
 
     Args:
-        path: the file.
-        findings: the findings, also allowed ones.
-        errors: other errors, such as the error that ended the run, or an allowance that allowed nothing.
+        path: the file; its ending selects the format.
+        findings: the findings, including those that the user allows.
+        errors: other errors, such as the error that ended the run, or an allowance that matched no hazard.
     """
     write_report(path, lambda: as_json(findings, errors), lambda: as_sarif(findings, errors))
 
@@ -61,7 +66,10 @@ def write_findings(path: str, findings: Sequence[Finding], errors: Sequence[Tile
 
 
 def as_json(findings: Iterable[Finding], errors: Iterable[TileError]) -> Json:
-    """Returns the report as this package's own JSON. ``version`` increases when the meaning of a key changes."""
+    """Returns findings and errors as data in the JSON format of this package.
+
+    The entry ``version`` is the version of the format, which increases when the meaning of a key changes.
+    """
     return {"version": 1, "tool": "tilelang_npu", "tool_version": __version__,
             "findings": [_finding(finding) for finding in findings], "errors": [_error(error) for error in errors]}
 
@@ -98,7 +106,7 @@ def _error(error: TileError) -> Json:
 
 
 def as_sarif(findings: Sequence[Finding], errors: Sequence[TileError]) -> Json:
-    """Returns the report as a SARIF log."""
+    """Returns findings and errors as the data of a SARIF log."""
     named = {**CODES, "S301": "cores that wait for ever"}
     codes = sorted({finding.code for finding in findings} | {error.code for error in errors})
     rules = [{"id": code, "shortDescription": {"text": named.get(code, "mistake in a kernel or a launch")},
@@ -109,8 +117,13 @@ def as_sarif(findings: Sequence[Finding], errors: Sequence[TileError]) -> Json:
     return sarif_log(rules, results)
 
 
-def sarif_log(rules: Sequence[Json], results: Sequence[Json]) -> Json:
-    """Returns a log of SARIF 2.1.0 with one run."""
+def sarif_log(rules: Sequence[Mapping[str, object]], results: Sequence[Mapping[str, object]]) -> Json:
+    """Returns the data of a SARIF 2.1.0 log with one run of this package.
+
+    Args:
+        rules: the descriptions of the kinds of results.
+        results: the results.
+    """
     driver = {"name": "tilelang_npu", "version": __version__, "semanticVersion": __version__, "rules": rules}
     return {"$schema": _SARIF_SCHEMA, "version": "2.1.0",
             "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}]}
@@ -146,7 +159,12 @@ def _error_result(error: TileError, rule: int) -> Json:
 
 
 def sarif_location(location: Location | None, message: str = "") -> Json | None:
-    """Returns a line of the source as a SARIF location, with a message; None for no location."""
+    """Returns a source location as the data of a SARIF location; None if ``location`` is None.
+
+    Args:
+        location: the location.
+        message: the message of the SARIF location; empty for none.
+    """
     if location is None:
         return None
     path = Path(location.file)

@@ -1,8 +1,8 @@
-"""Edits of a kernel, and the compilation of the edited kernels.
+"""Makes edited versions of a kernel and compiles them, so that their times can be compared.
 
-Most edits rewrite a copy of the kernel's trace, which has the author's statements with their lines: a loop gets other stages, a
-statement another buffer, a load another place. Numbers are passed to the factory again. :func:`edits_of_refusals` makes the
-edits that passes have as data in their refusals (``dialects/ir/changes.py``).
+Most edits rewrite a copy of the kernel's trace, which has the author's statements with their lines. For example, a loop gets
+another ``num_stages``, a statement another buffer, or a load is moved before a loop. Other edits call the factory with other
+numbers. :func:`edits_of_refusals` makes the edits that passes propose as data in their refusals (``dialects/ir/changes.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i64
@@ -20,6 +20,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import frontend
+from tilelang_npu.analysis.buffer_sizes import nbytes_of
+from tilelang_npu.analysis.buffers import root_of
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.ir.constants import constant_value
@@ -27,10 +29,9 @@ from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
+from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
-from tilelang_npu.transforms.ir.buffers import root_of
-from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.sizes import nbytes_of
+from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
@@ -44,15 +45,15 @@ _MAX_DIVISOR = 8
 
 
 class Edit(NamedTuple):
-    """An edit of a kernel.
+    """A proposed change of a kernel's source.
 
     Attributes:
-        subject: the edited object, such as a loop; of several edits of one subject, only the best is reported.
+        subject: a name for the edited object, such as a loop. Of several edits with one subject, only the best is reported.
         text: the edit in words.
-        place: the edited line, if there is one.
-        make: returns the edited kernel; None if there is none, or its parameters differ.
-        safe: whether the edit cannot change values, so that they need not be compared.
-        cause: the reason for the lost time, in a few words.
+        place: the edited source line; None if the edit has no line.
+        make: compiles and returns the edited kernel; None if the edit changes nothing, or the kernel's parameters would differ.
+        safe: whether the edit cannot change the kernel's results, so that they need not be compared.
+        cause: the reason why the kernel loses time without the edit, in a few words.
     """
 
     subject: str
@@ -65,13 +66,13 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class EditableKernel:
-    """A kernel with all that is needed to compile it again with an edit.
+    """A kernel with the data that is needed to compile it again with an edit.
 
     Attributes:
-        kernel: the kernel.
-        traced: its trace.
-        settings: its settings.
-        made_by: the factory that made it, and the factory's arguments; None for a kernel without a factory.
+        kernel: the compiled kernel.
+        traced: the trace of the kernel, which trace edits rewrite.
+        settings: the arguments of ``jit``.
+        made_by: the factory that returned the ``prim_func``, and the factory's arguments; None for a kernel without a factory.
     """
 
     kernel: CompiledKernel
@@ -80,7 +81,14 @@ class EditableKernel:
     made_by: MadeBy | None
 
     def rewritten(self, rewrite: Callable[[ModuleOp], object]) -> CompiledKernel | None:
-        """Compiles the kernel with a rewritten copy of its trace; None if ``rewrite`` returns False, as it changed nothing."""
+        """Compiles the kernel from a rewritten copy of its trace.
+
+        Args:
+            rewrite: changes a module; it returns False if it has changed nothing.
+
+        Returns:
+            The compiled kernel; None if ``rewrite`` returns False.
+        """
         module = self.traced.module.clone()
         if rewrite(module) is False:
             return None
@@ -90,16 +98,24 @@ class EditableKernel:
         return type(self.kernel)(self.kernel.prim_func, self.settings, traced=replace(made, grids=grids))
 
     def numbers(self) -> dict[str, int]:
-        """Returns the positive integers among the factory's arguments and defaults."""
+        """Returns the factory's arguments and defaults that are positive integers, by name."""
         return {name: value for name, value in self._arguments().items() if type(value) is int and value > 0}
 
-    def retraced(self, numbers: Mapping[str, int]) -> tuple[Any, Traced] | None:
-        """Returns the function that the factory makes for other numbers, and its trace; None if the factory refuses the
-        numbers, or the parameters of the kernel differ."""
+    def retraced(self, numbers: Mapping[str, int]) -> tuple[PrimFunc, Traced] | None:
+        """Calls the factory with other numbers, and traces the function that it returns.
+
+        Args:
+            numbers: the factory's arguments to replace, by name.
+
+        Returns:
+            The function and its trace; None if the factory or the tracing raises an exception, or if the kernel's parameters
+            would differ.
+        """
         assert self.made_by is not None
         try:
             func = self.made_by.function(**{**self._arguments(), **numbers})
-            traced = frontend.trace(func, dialect=self.kernel.dialect)
+            assert isinstance(func, PrimFunc)
+            traced = frontend.trace(func, dialect=self.kernel.dialect, vector_cores=self.kernel.chip.aiv_per_aic)
         except Exception:  # noqa: BLE001  (the author's own checks may raise any error)
             return None
         if parameters_for_callers(traced.parameters, self.kernel) != parameters_for_callers(self.kernel.params, self.kernel):
@@ -107,11 +123,11 @@ class EditableKernel:
         return func, traced
 
     def with_numbers(self, numbers: Mapping[str, int]) -> CompiledKernel | None:
-        """Compiles the kernel for other numbers; None as for :meth:`retraced`."""
+        """Calls the factory with other numbers, and compiles the kernel; None in the same cases as :meth:`retraced`."""
         made = self.retraced(numbers)
         return None if made is None else type(self.kernel)(made[0], self.settings, traced=made[1])
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         if self.made_by is None:
             return {}
         function, args, kwargs = self.made_by
@@ -121,12 +137,15 @@ class EditableKernel:
 
 
 def parameters_for_callers(parameters: Sequence[Parameter], kernel: CompiledKernel) -> list[Parameter]:
-    """Returns the parameters without the kernel's workspaces."""
+    """Returns the parameters except those at the positions of the kernel's workspaces."""
     return [parameter for position, parameter in enumerate(parameters) if position not in kernel.workspace_idx]
 
 
 def number_edits(source: EditableKernel) -> Iterator[Edit]:
-    """Yields the edits that double or halve a number of the factory; a small number is increased or decreased by one."""
+    """Yields for each positive integer argument of the factory the edits that double and halve it.
+
+    A number up to 4 is increased and decreased by one instead.
+    """
     for name, value in source.numbers().items():
         others = (value + 1, value - 1) if value <= _MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
         for number in filter(None, others):
@@ -139,17 +158,17 @@ def _number_edit(source: EditableKernel, name: str, value: int, number: int) -> 
 
 
 def loops(module: ModuleOp) -> list[scf.ForOp]:
-    """Returns the loops of a trace, in order."""
+    """Returns all ``scf.for`` loops of a module, outer loops before inner ones."""
     return [op for op in module.walk() if isinstance(op, scf.ForOp)]
 
 
 def stages_edit(source: EditableKernel, position: int, stages: int) -> Edit:
-    """Returns the edit that gives a loop another ``num_stages``.
+    """Returns the edit that sets ``num_stages`` of a loop.
 
     Args:
         source: the kernel.
         position: the loop's index in :func:`loops`.
-        stages: the number of stages.
+        stages: the new number of stages.
     """
     loop = loops(source.traced.module)[position]
 
@@ -162,7 +181,7 @@ def stages_edit(source: EditableKernel, position: int, stages: int) -> Edit:
 
 
 def switched_on(source: EditableKernel, name: str) -> Edit:
-    """Returns the edit that switches an optimisation on again."""
+    """Returns the edit that removes an optimisation from ``tl.disable``, which switches the optimisation on."""
     key, kernel = PassConfigKey.TL_DISABLE, source.kernel
     configs = {one: value for one, value in (source.settings.pass_configs or {}).items() if one not in (key, key.value)}
     settings = replace(source.settings, pass_configs={**configs, key: [other for other in kernel.without if other != name]})
@@ -174,7 +193,12 @@ def switched_on(source: EditableKernel, name: str) -> Edit:
 
 
 def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[Edit]:
-    """Yields the edits that refusals have as data."""
+    """Yields the edits that passes propose in their refusals, in the attribute ``change`` of a remark.
+
+    Args:
+        source: the kernel.
+        refused: the remarks about optimisations that were not done.
+    """
     traces = cache(lambda name, number: source.retraced({name: number}))
     for refusal in refused:
         change = refusal.change
@@ -188,13 +212,13 @@ def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iter
             yield switched_on(source, change.name)
         elif isinstance(change, OwnBuffer):
             at = f" from line {change.at.line} on" if change.at is not None else ""
-            yield Edit(f"own {change.label}", f"a buffer of its own for {change.label}{at}", change.place,
+            yield Edit(f"own {change.label}", f"a separate buffer for {change.label}{at}", change.place,
                        partial(source.rewritten, partial(_add_own_buffer, change)), safe=False, cause="one buffer for several")
         elif isinstance(change, Unpinned):
-            yield Edit("address", "no address of the author's", change.place,
+            yield Edit("address", "no fixed address for the buffer", change.place,
                        partial(source.rewritten, partial(_remove_address, change)), safe=False, cause="fixed address")
         elif isinstance(change, Rounds):
-            yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of what all blocks do", refusal.place,
+            yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of the grid", refusal.place,
                        partial(source.rewritten, partial(_add_persistent_loop, change)), safe=False,
                        cause="more blocks than cores")
         elif isinstance(change, InFront) and change.load is not None and change.loop is not None:
@@ -227,7 +251,7 @@ def _allocations(module: ModuleOp, places: Sequence[Location | None]) -> list[ti
 
 
 def _bytes_at(module: ModuleOp, places: Sequence[Location | None]) -> int:
-    """Returns the bytes that are allocated at some lines."""
+    """Returns the number of bytes that are allocated at some source lines."""
     return sum(nbytes_of(op.result) for op in _allocations(module, places))
 
 
@@ -237,7 +261,10 @@ def _remove_address(change: Unpinned, module: ModuleOp) -> bool:
 
 
 def _add_own_buffer(change: OwnBuffer, module: ModuleOp) -> bool:
-    """Gives the writes of a line a buffer of its own, which all later lines use."""
+    """Makes the writes of one source line write to a new buffer, which all later lines use in place of the old one.
+
+    Returns False if nothing was changed.
+    """
     made = False
     for allocation in _allocations(module, [change.place]):
         if allocation.label.data != change.label:
@@ -273,7 +300,7 @@ def _same_view_of(value: SSAValue, root: SSAValue, user: Operation) -> SSAValue:
 
 
 def _grid_sizes(launch: tile.LaunchOp) -> list[int] | None:
-    """Returns the blocks of a launch along each axis; None if they depend on the arguments of a call."""
+    """Returns the number of blocks of a launch along each axis; None if the numbers depend on the arguments of a call."""
     sizes = [constant_value(size) for size in launch.grid]
     known = [size for size in sizes if size is not None]
     return known if len(known) == len(sizes) else None
@@ -326,7 +353,10 @@ def _hoist_load(change: InFront, module: ModuleOp) -> bool:
         moved: list[Operation] = []
 
         def gather(op: Operation, loop: Operation = loop, moved: list[Operation] = moved) -> bool:
-            """Appends an operation and its operands' operations in the loop to ``moved``; False if it is not loop-invariant."""
+            """Appends an operation, after the operations in the loop that compute its operands, to ``moved``.
+
+        Returns False if the operation is not loop-invariant.
+        """
             for operand in op.operands:
                 owner = operand.owner
                 if not isinstance(owner, Operation):

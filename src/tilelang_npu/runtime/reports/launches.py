@@ -1,10 +1,10 @@
-"""Launches that reports describe: of a call's arguments, of shapes, or of made-up inputs."""
+"""Makes the launches that reports describe, from a call's arguments, from shapes, or from generated inputs."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 
@@ -28,16 +28,16 @@ _DECIDED_BY_DATA = {
 
 
 class ExplainedKernel(Protocol):
-    """A kernel that explains the decisions of the compiler."""
+    """The interface of a kernel that can report the decisions of the compiler."""
 
     name: str
 
     def explain(self) -> Explanation:
-        """Returns the decisions, and the edits that save most time."""
+        """Returns the report of the compiler's decisions, which includes the source edits that save most time."""
 
 
 def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
-    """Returns the profile of a kernel's launch. Its advice includes the edits that :meth:`explain` has tried."""
+    """Returns the profile of a kernel's launch. Its advice includes the edits that ``kernel.explain()`` has tried."""
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
     def edits() -> list[Advice]:
@@ -49,12 +49,16 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
 
 
 def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mapping[str, object] | None = None) -> AnyLaunch:
-    """Returns a launch of a kernel: a trace, or a run if data decide what the kernel does.
+    """Returns a launch of a kernel for a report.
+
+    The launch is a trace, in which no values are computed. If the kernel's control flow or addresses depend on the elements of
+    arrays, the kernel is run.
 
     Args:
         kernel: the kernel.
-        args, named: as for a call, or tuples of sizes in place of arrays. Without any, the last launch is returned if there was
-            one.
+        args, named: the arguments, as for a call; a tuple of sizes can replace an array, whose elements are generated if the
+            kernel is run. Without arguments, the result is the last launch; if there was none, the arrays have the declared
+            shapes.
     """
     if not args and not named and kernel.last_launch is not None:
         last: AnyLaunch = kernel.last_launch
@@ -73,14 +77,16 @@ def launch_of(kernel: CompiledKernel, args: Sequence[object] = (), named: Mappin
 
 
 def estimate(kernel: CompiledKernel, args: Sequence[object]) -> AnyLaunch:
-    """Returns the launch that a call would make, without computing values.
+    """Returns the launch of a call with its modelled times, without computing values.
 
     Args:
         kernel: the kernel.
-        args: as for a call, or tuples of sizes in place of arrays. Without any, arrays have the declared shapes.
+        args: the arguments, as for a call; a tuple of sizes can replace an array. Without arguments, the arrays have the
+            declared shapes.
 
     Raises:
-        TileError: T421 data decide what the kernel does; T401 to T407 an argument does not fit.
+        TileError: T421 the kernel's control flow or addresses depend on the elements of arrays; T401 to T407 an argument does
+            not fit.
     """
     called = user_location()
     if not args and (kernel.signature.symbols or any(parameter.shape is None for parameter in kernel.params)):
@@ -94,10 +100,17 @@ def estimate(kernel: CompiledKernel, args: Sequence[object]) -> AnyLaunch:
                     help="call the kernel on arrays and read kernel.last_launch")
 
 
-def arrays_for_shapes(kernel: CompiledKernel, passed: Sequence[Any], make: Callable[[Parameter, Sequence[int]], Any]
-                      ) -> list[Any]:
-    """Returns the arguments with arrays in place of shapes. A wrong number of arguments is returned as it is, and is refused by
-    the call."""
+def arrays_for_shapes(kernel: CompiledKernel, passed: Sequence[object], make: Callable[[Parameter, Sequence[int]], object]
+                      ) -> list[object]:
+    """Returns the arguments of a call with each tuple of sizes replaced by an array of this shape.
+
+    If the number of arguments is wrong, they are returned unchanged, and the call that gets them raises the error.
+
+    Args:
+        kernel: the kernel.
+        passed: the arguments.
+        make: makes an array for a parameter and a shape.
+    """
     positions = kernel.signature.positions_passed(len(passed))
     if len(positions) != len(passed):
         return list(passed)
@@ -105,9 +118,9 @@ def arrays_for_shapes(kernel: CompiledKernel, passed: Sequence[Any], make: Calla
             for position, one in zip(positions, passed, strict=True)]
 
 
-def _empty(parameter: Parameter, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+def _empty(parameter: Parameter, shape: Sequence[int]) -> np.ndarray:
     return np.empty(shape, parameter.dtype.numpy)
 
 
-def _is_shape(value: object) -> bool:
+def _is_shape(value: object) -> TypeGuard[Sequence[int]]:
     return isinstance(value, (tuple, list)) and all(isinstance(size, int) for size in value)

@@ -1,15 +1,16 @@
-"""``kernel.memory_report()``: the addresses and live ranges of a kernel's buffers."""
+"""``kernel.memory_report()``: reports the addresses and live ranges of a kernel's on-chip buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from tilelang_npu import target as chips
+from tilelang_npu.analysis.cores import kernel_of
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
@@ -17,7 +18,10 @@ from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.cores import kernel_of
+from tilelang_npu.target.chip_data import BufferSpace, FunctionCore, Space
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LABELLED = 0.03
 """The smallest share of a memory for which a box of the picture has room for the buffer's name."""
@@ -25,15 +29,16 @@ _LABELLED = 0.03
 
 @dataclass(frozen=True)
 class BufferUse:
-    """A buffer in a memory.
+    """A buffer in an on-chip memory.
 
     Attributes:
-        name: the user's name; ``scratch`` for a temporary that an op needs.
-        nbytes: bytes of one multi-buffer slot.
-        addresses: the address of each slot.
-        line: location of the allocation.
-        first, last: the lines of the live range; it reaches to the end of its loop if the iterations overlap.
-        span: the live range as positions in the program.
+        name: the buffer's name in the source; ``scratch`` for a temporary buffer that an op needs.
+        nbytes: the bytes of one slot of the multi-buffer, or of the whole buffer if it is not multi-buffered.
+        addresses: the address of each slot, in bytes.
+        line: the source location of the allocation.
+        first, last: the first and the last source line of the live range. If iterations of a loop overlap, the live range
+            extends to the end of the loop.
+        span: the first and the last position of the live range in the program, as numbers of operations.
     """
 
     name: str
@@ -47,21 +52,21 @@ class BufferUse:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A memory of one core.
+    """The use of an on-chip memory of one kind of core.
 
     Attributes:
-        name: ``UB``, ``L1``, ``L0A``, ``L0B`` or ``L0C``.
-        core: ``AIC`` or ``AIV``.
-        kernel: the name of the launch (``NAME_1`` and so on) if the kernel has several; else the kernel's name.
-        room: bytes that can be allocated.
-        used: bytes up to the end of the last buffer.
+        name: the memory: ``UB``, ``L1``, ``L0A``, ``L0B`` or ``L0C``.
+        core: the kind of core: ``AIC`` (Cube) or ``AIV`` (Vector).
+        kernel: the name of the launch (``NAME_1`` and so on) if the kernel has several ``T.Kernel``; else the kernel's name.
+        room: the number of bytes that can be allocated.
+        used: the number of bytes from address 0 to the end of the last buffer.
         alive: the largest number of bytes that are live at the same time. If an operation writes its result over an operand
-            that it reads last, the bytes count once.
-        buffers: the buffers, by address.
+            whose last use it is, the bytes count once.
+        buffers: the buffers in the memory, in the order of their addresses.
     """
 
     name: str
-    core: str
+    core: FunctionCore
     kernel: str
     room: int
     used: int
@@ -71,13 +76,13 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class MemoryReport(Report):
-    """The on-chip memories of a kernel.
+    """The memory report of a kernel: the buffers in its on-chip memories. It prints as tables.
 
     Attributes:
-        kernel: its name.
-        chip: the chip that it was planned for.
-        memories: the memories, core by core. L0A and L0B are listed only if the author allocates them: a multiplication
-            manages its own.
+        kernel: the kernel's name.
+        chip: the name of the chip for which the addresses were planned.
+        memories: the memories with buffers, for one kind of core after the other. L0A and L0B are listed only if the author
+            allocates buffers in them, because a matrix product manages these memories itself.
     """
 
     kernel: str
@@ -100,31 +105,35 @@ class MemoryReport(Report):
         return "\n".join(lines)
 
     def launch_of(self, memory: MemoryUse) -> str:
-        """Returns the words for a memory's launch; an empty string if the kernel has one launch."""
+        """Returns the text `` in LAUNCH`` for a memory of a kernel with several ``T.Kernel``; else an empty string."""
         return f" in {memory.kernel}" if memory.kernel != self.kernel else ""
 
-    def plot(self, memory: str | None = None, axes: Any = None) -> Any:
-        """Draws a memory with matplotlib: addresses upwards, the program from left to right, a box for each slot of a buffer.
+    def plot(self, memory: str | None = None, axes: Axes | None = None) -> Axes:
+        """Draws the buffers of a memory with matplotlib, with a box for each slot of a buffer.
+
+        The y axis is the address, and the x axis is the position in the program: a box covers the buffer's bytes and live
+        range.
 
         Args:
-            memory: its name; None: the fullest memory.
-            axes: the axes to draw in; None: those of a new figure.
+            memory: the name of the memory, such as ``UB``; None for the memory of which the largest share is used.
+            axes: the matplotlib axes to draw in; None for those of a new figure.
 
         Returns:
             The axes.
 
         Raises:
-            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or no buffer is in that memory.
+            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or the memory has no buffers.
         """
         fullest = sorted(self.memories, key=lambda one: one.used / one.room, reverse=True)
         chosen = next((one for one in fullest if memory in (None, one.name)), None)
         if chosen is None:
             names = ", ".join(dict.fromkeys(one.name for one in self.memories)) or "no memory"
-            raise TileError(f"{self.kernel} has no buffer in {memory}", code="T412", help=f"there are some in {names}")
+            raise TileError(f"{self.kernel} has no buffer in {memory}", code="T412", help=f"it has buffers in {names}")
         try:
             from matplotlib import pyplot
         except ImportError:
-            raise TileError("a picture needs matplotlib", code="T412", help="pip install 'tilelang-npu[viz]'") from None
+            raise TileError("plot needs the package matplotlib, which is not installed", code="T412",
+                            help="pip install 'tilelang-npu[viz]'") from None
         if axes is None:
             _, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
         for number, buffer in enumerate(chosen.buffers):
@@ -144,17 +153,17 @@ class MemoryReport(Report):
 
 
 def memory_report(name: str, chip: str, final: ModuleOp) -> MemoryReport:
-    """Returns the report of a kernel.
+    """Returns the memory report of a kernel.
 
     Args:
-        name: its name.
-        chip: the chip's name.
-        final: the last stage, with the remarks of ``plan-memory`` on its addresses.
+        name: the kernel's name.
+        chip: the name of the chip for which the kernel is compiled.
+        final: the kernel's module after the last stage, with the remarks of the pass ``plan-memory`` on the addresses.
     """
     memories = []
     for function in final.walk():
         if isinstance(function, func.FuncOp):
-            spaces: dict[str, list[tuple[hivm.PointerCastOp, Placed]]] = {}
+            spaces: dict[BufferSpace, list[tuple[hivm.PointerCastOp, Placed]]] = {}
             for op in function.walk():
                 if (isinstance(op, hivm.PointerCastOp) and (remark := remark_of(op)) is not None
                         and isinstance(remark.facts, Placed)):
@@ -163,7 +172,7 @@ def memory_report(name: str, chip: str, final: ModuleOp) -> MemoryReport:
     return MemoryReport(name, chip, tuple(memories))
 
 
-def _memory(function: func.FuncOp, space: str, placed: Sequence[tuple[hivm.PointerCastOp, Placed]]) -> MemoryUse:
+def _memory(function: func.FuncOp, space: Space, placed: Sequence[tuple[hivm.PointerCastOp, Placed]]) -> MemoryUse:
     by_buffer: dict[int, dict[int, tuple[hivm.PointerCastOp, Placed]]] = {}
     for op, facts in placed:
         by_buffer.setdefault(facts.number, {})[facts.slot] = op, facts
@@ -176,7 +185,7 @@ def _memory(function: func.FuncOp, space: str, placed: Sequence[tuple[hivm.Point
     used = max(address + one.nbytes for one in buffers for address in one.addresses)
     alive = max(_live_bytes(buffers, at) for at in {one.span[0] for one in buffers})
     kind = function.attributes.get("hivm.func_core_type")
-    core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if space == "ub" else "AIC"
+    core: FunctionCore = kind.short if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if space == "ub" else "AIC"
     return MemoryUse(name_of(space), core, author_name(kernel_of(function)), placed[0][1].room, used, alive, tuple(buffers))
 
 

@@ -1,14 +1,13 @@
-"""The MLIR project's own Python bindings, from the first installed package that has them.
+"""Parses a kernel's text with the MLIR project's Python bindings, from the first installed package that contains them.
 
-The bindings do not know HIVM. A module is parsed in the generic form with unregistered dialects allowed, and its attributes of
-unknown dialects stay opaque. This is enough to verify the structure, and to walk and transform the module.
+The bindings do not know the dialect HIVM. Text is therefore parsed in MLIR's generic form with unregistered dialects allowed,
+and attributes of unknown dialects stay opaque. This is enough to verify the structure, and to walk and transform the module.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from tilelang_npu.errors import TileError
 
@@ -16,8 +15,11 @@ _PACKAGES = ("mlir", "iree.compiler", "torch_mlir", "jaxlib.mlir")
 
 
 def installed_bindings() -> str | None:
-    """Returns the package whose ``ir`` module is used: ``mlir``, ``iree.compiler``, ``torch_mlir`` or ``jaxlib.mlir``, or
-    None."""
+    """Returns the first installed package with MLIR bindings of ``mlir``, ``iree.compiler``, ``torch_mlir`` and
+    ``jaxlib.mlir``.
+
+    None if none of them is installed.
+    """
     for package in _PACKAGES:
         try:
             if find_spec(f"{package}.ir") is not None:
@@ -27,8 +29,8 @@ def installed_bindings() -> str | None:
     return None
 
 
-def parse_module(text: str) -> Any:
-    """Returns an ``ir.Module`` parsed from text, in a context of its own.
+def parse_module(text: str) -> object:
+    """Parses MLIR text in the generic form, and returns it as an ``ir.Module`` in a new MLIR context.
 
     Raises:
         TileError: T711 no MLIR bindings are installed.
@@ -40,8 +42,14 @@ def parse_module(text: str) -> Any:
     return import_module(f"{package}.ir").Module.parse(text, new_context(package))
 
 
-def new_context(package: str) -> Any:
-    """Returns a context of one of the packages, with MLIR's own dialects loaded and unregistered dialects allowed."""
+def new_context(package: str) -> object:
+    """Returns a new MLIR context that accepts operations of any dialect.
+
+    The upstream dialects of MLIR are registered; operations of other dialects, such as HIVM, are accepted unregistered.
+
+    Args:
+        package: the package with the MLIR bindings, from :func:`installed_bindings`.
+    """
     ir = import_module(f"{package}.ir")
     context = ir.Context()
     if package == "jaxlib.mlir":  # the other packages register their dialects at import

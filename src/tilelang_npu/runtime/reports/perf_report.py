@@ -1,4 +1,7 @@
-"""Measures a function over sizes: curves and a table. ``perf_report`` and ``Benchmark`` have the arguments of Triton's."""
+"""Measures a function for several sizes, and shows the results as a line chart and a table.
+
+``perf_report`` and ``Benchmark`` take the same arguments as those of ``triton.testing``.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +19,28 @@ from tilelang_npu.runtime.settings.file_writing import file_name
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The arguments that a sweep varies along the x axis, and from curve to curve.
+    """The arguments of a measured function that vary along the x axis, and from curve to curve.
 
     Attributes:
-        x_names: arguments that vary along the x axis; the axis shows the first.
-        x_vals: their values: one for all of them, or a tuple with one for each.
-        line_arg: the argument that differs from curve to curve.
-        line_vals: its values.
-        line_names: the names of the curves.
-        plot_name: the title of the picture, and the name of its file.
-        args: further arguments.
-        xlabel, ylabel: labels of the axes; the default of ``xlabel`` is the first of ``x_names``.
-        x_log, y_log: whether the axes are logarithmic.
-        styles: for each curve its colour, as HTML names it, and ``"-"`` or ``"--"``.
+        x_names: the names of the arguments that vary along the x axis; the axis shows the value of the first one.
+        x_vals: the values along the x axis: a number for all arguments of ``x_names``, or a tuple with one number for each.
+        line_arg: the name of the argument that differs from curve to curve.
+        line_vals: the values of ``line_arg``, one for each curve.
+        line_names: the names of the curves, in the order of ``line_vals``.
+        plot_name: the title of the chart, and the name of its file.
+        args: further arguments of the function, by name, which are the same for all measurements.
+        xlabel, ylabel: the labels of the axes; an empty ``xlabel`` stands for the first of ``x_names``.
+        x_log, y_log: whether the axis is logarithmic.
+        styles: for each curve its CSS colour and its line style, ``"-"`` (solid) or ``"--"`` (dashed); None for default styles.
     """
 
     x_names: Sequence[str]
-    x_vals: Sequence[Any]
+    x_vals: Sequence[object]
     line_arg: str
-    line_vals: Sequence[Any]
+    line_vals: Sequence[object]
     line_names: Sequence[str]
     plot_name: str
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, object] = field(default_factory=dict)
     xlabel: str = ""
     ylabel: str = ""
     x_log: bool = False
@@ -50,21 +53,27 @@ class Benchmark:
                             help='for example x_names=["N"], x_vals=[256, 512], line_arg="tile", line_vals=[64]')
         if len(self.line_names) != len(self.line_vals):
             raise TileError(f"a benchmark has {len(self.line_vals)} line_vals and {len(self.line_names)} line_names",
-                            code="T424", help="give a name for each value")
+                            code="T424", help="line_names must have one name for each of line_vals")
         for value in self.x_vals:
             if isinstance(value, (list, tuple)) and len(value) != len(self.x_names):
-                raise TileError(f"x_vals has {value!r} for {', '.join(self.x_names)}", code="T424",
-                                help="give one number for each name, or one for all")
+                raise TileError(f"x_vals has {value!r} for the arguments {', '.join(self.x_names)}", code="T424",
+                                help="each of x_vals must be one number for all arguments, or a tuple with a number for each")
 
-    def arguments(self, value: object) -> dict[str, Any]:
-        """Returns the arguments at a value of the axis."""
+    def arguments(self, value: object) -> dict[str, object]:
+        """Returns the arguments of ``x_names``, by name, for one of the values in ``x_vals``."""
         values = value if isinstance(value, (list, tuple)) else [value] * len(self.x_names)
         return dict(zip(self.x_names, values, strict=True))
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A measurement: the value and its prediction interval, or the reason why there is no value."""
+    """One measurement of a sweep.
+
+    Attributes:
+        value: the measured value; None if the measurement failed.
+        low, high: the ends of the value's prediction interval.
+        reason: the reason why there is no value; empty if there is a value.
+    """
 
     value: float | None
     low: float = 0.0
@@ -73,8 +82,12 @@ class SweepPoint:
 
     @classmethod
     def of(cls, result: Any) -> SweepPoint:
-        """Returns the measurement that a function returned: a number, a number with an ``error``, a triple of a value and its
-        interval, or a launch, which counts in microseconds."""
+        """Converts the result of a measured function to a measurement.
+
+        Args:
+            result: a number; a number with the attribute ``error`` (a relative error), as ``do_bench`` returns it; a triple of
+                a value and the ends of its interval; or a launch, whose modelled time in microseconds is the value.
+        """
         if isinstance(result, (list, tuple)):
             value, low, high = map(float, result)
             return cls(value, low, high)
@@ -88,18 +101,18 @@ class Sweep:
     """The measurements of a benchmark.
 
     Attributes:
-        benchmark: the benchmark.
-        points: by curve, the measurement at each value of the axis.
+        benchmark: the benchmark, which names the varied arguments and their values.
+        points: for each curve, by its name, the measurements in the order of ``x_vals``.
     """
 
     benchmark: Benchmark
     points: Mapping[str, Sequence[SweepPoint]]
 
     def picture(self) -> Picture:
-        """Returns a picture of the curves.
+        """Returns the measurements as a line chart.
 
         Raises:
-            TileError: T424, nothing was measured.
+            TileError: T424, no measurement has a value.
         """
         axis = [_first(value) for value in self.benchmark.x_vals]
         drawn = []
@@ -112,14 +125,19 @@ class Sweep:
                                    [(point.low, point.high) for _, point in measured], colour, line not in ("", "-")))
         if not drawn:
             reason = next((point.reason for points in self.points.values() for point in points if point.reason), "")
-            raise TileError(f"{self.benchmark.plot_name}: nothing was measured", code="T424", notes=[reason] if reason else [],
-                            help="correct the error of the first size")
+            raise TileError(f"{self.benchmark.plot_name}: all measurements failed", code="T424",
+                            notes=[reason] if reason else [], help="correct the kernel at the first of the sizes")
         about = self.benchmark
         return curves(drawn, title=about.plot_name, x=about.xlabel or about.x_names[0], y=about.ylabel, log_x=about.x_log,
                       log_y=about.y_log)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the measurements as data for JSON."""
+    def to_dict(self) -> dict[str, object]:
+        """Returns the measurements as data that can be written as JSON.
+
+        Returns:
+            ``{"plot": NAME, "rows": [...]}``, where each row has the arguments of ``x_names`` and the value of each curve, by
+            name.
+        """
         names = list(self.benchmark.x_names)
         return {"plot": self.benchmark.plot_name, "rows": [
             {**{name: self.benchmark.arguments(value)[name] for name in names},
@@ -127,7 +145,7 @@ class Sweep:
             for row, value in enumerate(self.benchmark.x_vals)]}
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the picture to ``PLOT_NAME.svg`` in a folder, which is created; returns the file."""
+        """Writes the line chart to ``PLOT_NAME.svg`` in a folder, which is created, and returns the path of the file."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{file_name(self.benchmark.plot_name)}.svg"
@@ -177,20 +195,20 @@ def _figure(value: float | None) -> str:
 
 
 class Measured:
-    """A function under :func:`perf_report`.
+    """A function under :func:`perf_report`, which can be measured with :meth:`run`.
 
     Args:
         function: takes the varied arguments by name, and returns the value to draw: a number, a launch, or a result of
             ``do_bench``.
-        benchmarks: the benchmarks.
+        benchmarks: the benchmarks, each of which makes one chart.
     """
 
     def __init__(self, function: Callable[..., object], benchmarks: Sequence[Benchmark]) -> None:
         self.function = function
         self.benchmarks = tuple(benchmarks)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Calls the function itself."""
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Calls the decorated function, and returns its result."""
         return self.function(*args, **kwargs)
 
     def run(self, *, print_data: bool = False, save_path: str | Path = "", show_plots: bool = False,
@@ -198,15 +216,15 @@ class Measured:
         """Measures the function.
 
         Args:
-            print_data: print the table.
-            save_path: a folder for the pictures.
-            show_plots: show the picture. In a notebook it appears below the cell; elsewhere it is written to a file in
-                ``save_path``, or else the current folder, and the file's name is printed.
-            arguments: further arguments of the function.
+            print_data: whether to print the table of the measurements.
+            save_path: the folder to which the charts are written; empty for none.
+            show_plots: whether to show the charts. In a notebook a chart appears below the cell. Elsewhere the chart is written
+                to a file in ``save_path``, or else the current folder, and the file's name is printed.
+            arguments: further arguments of the function, by name.
 
         Returns:
-            The measurements, which a notebook shows; a list if there are several benchmarks. A size that cannot be compiled or
-            run is a gap, with the reason below the table.
+            The measurements; a list of them if there are several benchmarks. If the function raises a TileError for a size, the
+            measurement has no value, and the reason is printed below the table.
         """
         found = [self._measured(benchmark, arguments) for benchmark in self.benchmarks]
         for sweep in found:
@@ -244,9 +262,14 @@ def _show_in_notebook(sweep: Sweep) -> bool:
     return True
 
 
-def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Measured]:
-    """Returns a decorator that measures a function over sizes: ``@perf_report(Benchmark(...))``, then
-    ``function.run(print_data=True)``."""
+def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., object]], Measured]:
+    """Returns a decorator for a function that is to be measured for several sizes.
+
+    Use: ``@perf_report(Benchmark(...))`` above the function, then ``function.run(print_data=True)``.
+
+    Args:
+        benchmarks: one benchmark or several, each of which makes one chart.
+    """
     listed = [benchmarks] if isinstance(benchmarks, Benchmark) else list(benchmarks)
     return lambda function: Measured(function, listed)
 

@@ -1,4 +1,7 @@
-"""Times kernels, and compares their results with references. Times are modelled: those of the chip, not of the simulation."""
+"""Times kernels, and compares their results with those of reference programs.
+
+Times are modelled times of the kernel on the chip, not the times of the simulation on the host.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +29,12 @@ __all__ = ["Milliseconds", "Profiler", "TensorSupplyType", "compare", "do_bench"
 
 
 class TensorSupplyType(Enum):
-    """The values of made-up inputs."""
+    """How the elements of generated input arrays are chosen.
+
+    ``Integer``: small random integers. ``Uniform``: floats that are uniformly distributed from -1 to 1. ``Normal``, ``Randn``:
+    normally distributed floats. ``Zero``, ``One``: constants. ``Auto``: normally distributed for float types, small random
+    integers for other types. Types other than floats get small random integers for all kinds but ``Zero`` and ``One``.
+    """
 
     Integer = 1
     Uniform = 2
@@ -38,16 +46,17 @@ class TensorSupplyType(Enum):
 
 
 class Milliseconds(float):
-    """A time in milliseconds: a float whose ``repr`` shows the error of the model.
+    """A time in milliseconds: a float whose ``repr`` also shows the error of the timing model.
 
     Attributes:
-        error: the relative error of a modelled time; None if it is not known, and for times that were measured on the host.
+        error: the relative error of a modelled time (0.1 is 10 %); None if it is not known, and for a time that was measured on
+            the host.
     """
 
     error: float | None
 
     def __new__(cls, value: float, error: float | None = None) -> Milliseconds:
-        """Makes a time with its error."""
+        """Makes a time from a number of milliseconds and a relative error."""
         made = super().__new__(cls, value)
         made.error = error
         return made
@@ -77,23 +86,26 @@ def do_bench(
     return_mode: str = "mean",
     backend: str = "event",
 ) -> float | list[float]:
-    """Returns the milliseconds of one call of ``fn``; for kernels, ``.error`` is the error of the model.
+    """Returns the milliseconds of one call of ``fn``.
 
-    If ``fn`` runs kernels, this is the modelled time of these kernels on their chip: ``fn`` is called once, as every call has
-    the same time. If it runs none (a reference in NumPy, say), it is the host's time, the median of three calls.
+    If ``fn`` runs kernels, the result is the sum of the modelled times of these kernels on their chip, with the relative error
+    of the model in its attribute ``error``. ``fn`` is then called once, because every call has the same time. If ``fn`` runs no
+    kernel (for example a reference in NumPy), the result is the time on the host, the median of three calls.
 
     Args:
-        fn: the function to time, without arguments.
-        quantiles: if given, the result is a list with the time once per quantile.
+        fn: the function to time, which is called without arguments.
+        quantiles: if given, the result is a list that contains the same time once for each quantile.
+        return_mode: one of ``min``, ``max``, ``mean`` and ``median``, which all give the same result.
 
-    The other arguments are TileLang's, and have no effect.
+    The other arguments are those of TileLang, and have no effect.
 
     Raises:
         TileError: T707, there is no such ``return_mode``.
     """
     if return_mode not in _MODES:
         raise TileError(f"do_bench has no return_mode {return_mode!r}", code="T707", location=user_location(),
-                        help=f"one of {', '.join(_MODES)}; a modelled time is the same in each run, so they give the same")
+                        help=f"return_mode must be one of {', '.join(_MODES)}, which all give the same result: a modelled time "
+                             "is the same in each run")
     with listen(runs := _KernelTimes()):
         started = time.perf_counter()
         fn()
@@ -127,7 +139,14 @@ class _KernelTimes(Listener):
 
 
 def make_array(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: np.random.Generator) -> Array:
-    """Returns a made-up array. ``Auto`` is normally distributed values for floats, and small integers otherwise."""
+    """Returns a generated array.
+
+    Args:
+        dtype: the element type.
+        shape: the shape.
+        kind: how the elements are chosen, see :class:`TensorSupplyType`.
+        rng: the random number generator.
+    """
     if kind is TensorSupplyType.Zero:
         return np.zeros(shape, dtype.numpy)
     if kind is TensorSupplyType.One:
@@ -142,18 +161,22 @@ def make_array(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: 
     return rng.standard_normal(shape, np.float32).astype(dtype.numpy)
 
 
-def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) -> Callable[[Parameter], Any]:
-    """Returns a function that makes an array (or a tensor if torch is in use) for a parameter of ``kernel.params``.
+def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) -> Callable[[Parameter], object]:
+    """Returns a function that generates an array for a parameter of ``kernel.params``.
 
-    Its values come from NumPy's global generator, which ``tilelang.testing.set_random_seed`` seeds. It raises ValueError for a
-    parameter that is a number, or whose shape depends on the call.
+    The array is a torch tensor if torch has the device ``npu``, else a NumPy array. The random values depend on NumPy's global
+    generator, which ``tilelang.testing.set_random_seed`` seeds. The function raises a ValueError for a parameter that is a
+    number, or whose shape depends on the call.
+
+    Args:
+        supply_type: how the elements are chosen.
 
     Raises:
-        TileError: T707, there is no such supply type.
+        TileError: T707, ``supply_type`` is not a :class:`TensorSupplyType`.
     """
     _check_supply_type(supply_type)
 
-    def supplied(parameter: Parameter) -> Any:
+    def supplied(parameter: Parameter) -> object:
         sizes = [size for size in parameter.shape or () if isinstance(size, int)]
         if parameter.shape is None or len(sizes) != len(parameter.shape):
             what = "is a number" if parameter.shape is None else f"has the shape {parameter.shape}, which depends on the call"
@@ -168,19 +191,19 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
 def _check_supply_type(kind: object) -> None:
     if not isinstance(kind, TensorSupplyType):
         raise TileError(f"{kind!r} is not a TensorSupplyType", code="T707", location=user_location(),
-                        help="one of TensorSupplyType." + ", ".join(each.name for each in TensorSupplyType))
+                        help="pass one of TensorSupplyType." + ", ".join(each.name for each in TensorSupplyType))
 
 
 class Profiler:
-    """Makes inputs for a kernel, times it, and compares its results with a reference.
+    """Generates inputs for a kernel, times the kernel, and compares its results with those of a reference program.
 
     Args:
         kernel: the kernel.
-        tensor_supply_type: the values of made-up inputs.
+        tensor_supply_type: how the elements of generated inputs are chosen.
         seed: the seed of random inputs.
 
     Raises:
-        TileError: T707, there is no such supply type.
+        TileError: T707, ``tensor_supply_type`` is not a :class:`TensorSupplyType`.
     """
 
     def __init__(
@@ -191,14 +214,17 @@ class Profiler:
         self.supply_type = tensor_supply_type
         self.seed = seed
 
-    def inputs(self, symbols: Mapping[str, int] | None = None) -> list[Any]:
-        """Returns made-up inputs, the same in each call.
+    def inputs(self, symbols: Mapping[str, int] | None = None) -> list[object]:
+        """Returns generated inputs for the kernel, the same in each call. A number parameter gets the value 1.
 
         Args:
-            symbols: values of the kernel's symbolic dimensions.
+            symbols: the values of the kernel's symbolic dimensions, by name.
+
+        Raises:
+            TileError: T403 a symbolic dimension has no value.
         """
         rng = np.random.default_rng(self.seed)
-        made: list[Any] = []  # arrays, or torch tensors if torch has a device npu
+        made: list[object] = []  # arrays, or torch tensors if torch has a device npu
         for parameter, shape in self.kernel.input_shapes(symbols or {}):
             if shape is None:
                 made.append(parameter.dtype.numpy.type(1))
@@ -206,8 +232,29 @@ class Profiler:
                 made.append(like_caller(make_array(parameter.dtype, shape, self.supply_type, rng), ()))
         return made
 
-    def run_once(self, func: Callable[..., object] | None = None) -> Any:
-        """Returns the result of ``func``, or of the kernel, on the inputs."""
+    def _get_inputs(self, with_output: bool = False, dynamic_symbolic_constraints: Mapping[str, int] | None = None
+                    ) -> list[object]:
+        """Returns generated inputs for the kernel; TileLang's tests call this method.
+
+        Args:
+            with_output: must be False.
+            dynamic_symbolic_constraints: the values of the kernel's symbolic dimensions, by name.
+
+        Raises:
+            TileError: T707, ``with_output`` is True.
+        """
+        if with_output:
+            raise TileError("Profiler._get_inputs makes no results: with_output=True", code="T707", location=user_location(),
+                            help="the kernel returns its results; pass with_output=False")
+        return self.inputs(dynamic_symbolic_constraints)
+
+    @property
+    def func(self) -> Callable[..., object]:
+        """The kernel, as a function of its inputs."""
+        return self.kernel
+
+    def run_once(self, func: Callable[..., object] | None = None) -> object:
+        """Calls ``func``, or the kernel if it is None, on generated inputs, and returns the result."""
         return (func or self.kernel)(*self.inputs())
 
     def do_bench(
@@ -219,16 +266,19 @@ class Profiler:
         n_repeat: int = 1,
         input_tensors: Sequence[object] | None = None,
         backend: str = "event",
+        dynamic_symbolic_constraints: Mapping[str, int] | None = None,
+        **_: object,
     ) -> float:
-        """Returns the modelled milliseconds of one run.
+        """Returns the modelled milliseconds of one run of the kernel.
 
         Args:
-            func: a function to time in place of the kernel; it gets the inputs.
-            input_tensors: the inputs; None: made-up ones.
+            func: a function of the inputs to time in place of the kernel.
+            input_tensors: the inputs; None for generated ones.
+            dynamic_symbolic_constraints: the values of the kernel's symbolic dimensions for generated inputs, by name.
 
-        The other arguments are TileLang's, and have no effect.
+        The other arguments are those of TileLang, and have no effect.
         """
-        inputs = self.inputs() if input_tensors is None else list(input_tensors)
+        inputs = self.inputs(dynamic_symbolic_constraints) if input_tensors is None else list(input_tensors)
         milliseconds = do_bench(lambda: (func or self.kernel)(*inputs), warmup, rep)
         assert isinstance(milliseconds, float)
         return milliseconds
@@ -241,14 +291,14 @@ class Profiler:
         rtol: float = 1e-2,
         max_mismatched_ratio: float = 0.01,
     ) -> None:
-        """Compares the kernel's results with those of a reference on the same inputs.
+        """Checks that the kernel's results are close to those of a reference program on the same inputs.
 
         Args:
-            reference_program: takes the inputs, returns one array or a list of arrays.
-            input_tensors: the inputs; None: made-up ones.
-            atol: absolute tolerance.
-            rtol: relative tolerance.
-            max_mismatched_ratio: share of elements that may differ by more.
+            reference_program: a function of the inputs that returns one array or a list of arrays.
+            input_tensors: the inputs; None for generated ones.
+            atol: the absolute tolerance.
+            rtol: the relative tolerance.
+            max_mismatched_ratio: the share of elements, from 0 to 1, that can differ by more than the tolerances.
 
         Raises:
             AssertionError: more elements differ; the message has their number and the largest difference.
@@ -262,31 +312,35 @@ class Profiler:
         self, reference_program: Callable[..., object], input_tensors: Sequence[object] | None = None,
         manual_check_prog: Callable[[list[object], list[object]], object] | None = None,
     ) -> None:
-        """Compares the kernel's results with those of a reference, by a function that raises an error if they differ.
+        """Compares the kernel's results with those of a reference program by a function of the caller.
 
         Args:
-            reference_program: takes the inputs, returns one array or a list of arrays.
-            input_tensors: the inputs; None: made-up ones.
-            manual_check_prog: takes the kernel's results and the reference's, both as lists.
+            reference_program: a function of the inputs that returns one array or a list of arrays.
+            input_tensors: the inputs; None for generated ones.
+            manual_check_prog: a function of the list of the kernel's results and the list of the reference's results, which
+                raises an exception if they differ too much.
 
         Raises:
-            TileError: T707, there is no ``manual_check_prog``.
+            TileError: T707, ``manual_check_prog`` is None.
         """
         if manual_check_prog is None:
             raise TileError("manual_assert_close compares nothing without a manual_check_prog", code="T707",
-                            location=user_location(), help="give one, or use assert_allclose")
+                            location=user_location(), help="pass manual_check_prog, or use assert_allclose")
         results, expected = self._results(reference_program, input_tensors)
         manual_check_prog(results, expected)
 
-    def _results(self, reference: Callable[..., object], tensors: Sequence[object] | None) -> tuple[list[Any], list[Any]]:
+    def _results(self, reference: Callable[..., object], tensors: Sequence[object] | None) -> tuple[list[object], list[object]]:
         inputs = self.inputs() if tensors is None else list(tensors)
         return _as_list(self.kernel(*inputs)), _as_list(reference(*inputs))
 
     def assert_consistent(self, repeat: int = 2) -> None:
-        """Runs the kernel ``repeat`` times (at least twice) on the same inputs, and compares the results bit by bit.
+        """Runs the kernel several times on the same inputs, and checks that the results are equal bit by bit.
+
+        Args:
+            repeat: the number of runs; at least two are made.
 
         Raises:
-            AssertionError: two runs differ.
+            AssertionError: the results of two runs differ.
         """
         first, *others = (_as_list(self.kernel(*self.inputs())) for _ in range(max(2, repeat)))
         for other in others:
@@ -295,15 +349,23 @@ class Profiler:
                 assert same, f"result {number} differs between two runs on the same inputs"
 
 
-def _as_list(results: object) -> list[Any]:
+def _as_list(results: object) -> list[object]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
 def compare(name: str, result: object, wanted: object, atol: float, rtol: float, allowed: float) -> None:
-    """Compares two arrays.
+    """Checks that two arrays are close to each other. Two NaN count as equal.
+
+    Args:
+        name: the name of the result, for the message.
+        result: the array of the kernel.
+        wanted: the array of the reference.
+        atol: the absolute tolerance.
+        rtol: the relative tolerance.
+        allowed: the share of elements, from 0 to 1, that can differ by more than the tolerances.
 
     Raises:
-        AssertionError: their shapes differ, or more than the allowed share of elements is outside of the tolerances.
+        AssertionError: the shapes differ, or more elements differ by more than the tolerances.
     """
     result, wanted = ((as_array(value) if is_tensor(value) else np.asarray(value)).astype(np.float64)
                       for value in (result, wanted))

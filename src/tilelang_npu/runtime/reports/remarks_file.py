@@ -1,7 +1,7 @@
-"""Writes the remarks of passes for other programs: as JSON of this package, or as SARIF 2.1.0, in which editors show refusals.
+"""Writes the remarks of passes to files for other programs: in a JSON format of this package, or as SARIF 2.1.0 for editors.
 
-The file's name decides, as for findings. JSON contains every remark of the kernels; SARIF contains the refusals, each as a note
-at its line.
+A file name that ends in ``.sarif`` selects SARIF, and a name in ``.json`` selects JSON. JSON contains every remark of the
+kernels. SARIF contains the refusals (optimisations that were not done), each as a note at its source line.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ from typing import TYPE_CHECKING
 from tilelang_npu import __version__
 from tilelang_npu.dialects.ir.remarks import REFUSED, Remark, remark_as_data
 from tilelang_npu.runtime.reports.findings_file import Json, sarif_location, sarif_log, write_report
-from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.reports.explanation import Explanation
 
 
 def is_report_name(path: str | None) -> bool:
-    """Whether a file's name is that of a report for other programs."""
+    """Whether a file's name has an ending of report files: ``.json`` or ``.sarif``."""
     return path is not None and path.endswith((".json", ".sarif"))
 
 
 def write_remarks(path: str, pages: Sequence[Explanation]) -> None:
-    """Writes the remarks on kernels, see :func:`write_report`.
+    """Writes the remarks of passes about several kernels to a report file.
 
     Args:
-        path: the file.
-        pages: the pages of the kernels.
+        path: the file; its ending selects the format.
+        pages: the reports of the kernels, which contain the remarks.
+
+    Raises:
+        TileError: T416 the file's name ends neither in .json nor in .sarif.
+        OSError: the file cannot be written.
     """
     write_report(path, lambda: _json(pages), lambda: _sarif(pages))
 

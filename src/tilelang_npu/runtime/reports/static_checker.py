@@ -1,11 +1,11 @@
-"""Checks kernels without computing values: what ``tilelang-npu check`` does with each call of a script."""
+"""Checks calls of kernels for hazards without computing values, for ``tilelang-npu check``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.sanitizer.findings import Finding
 
 ASSUMED_SIZE = 256
-"""The size of a symbolic dimension for which no call and no option gives a value."""
+"""The assumed size of a symbolic dimension in a check for which neither a call nor an option ``--size`` gives the size."""
 _ASSUMED_NUMBER = 1
 """The value of a number among the arguments for which no call and no option gives a value."""
 
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """The check of one launch for one set of sizes.
+    """The static check of one launch of a kernel for one set of sizes.
 
     Attributes:
-        kernel: the kernel's name; for a kernel with several ``T.Kernel``, the launch's.
-        chip: the chip that it is compiled for.
+        kernel: the kernel's name; for a kernel with several ``T.Kernel``, the name of the launch.
+        chip: the name of the chip for which the kernel is compiled.
         blocks: the number of blocks of the launch.
-        sizes: a text with the values of symbolic dimensions and numbers, which marks assumed ones.
+        sizes: the values of symbolic dimensions and number parameters, as text (``M=64, N=256 (assumed)``).
         done: the result of the check.
-        findings: its hazards by cause; allowed ones are marked.
+        findings: the hazards, merged by cause; hazards that the user allows have the reason in ``allowed``.
     """
 
     kernel: str
@@ -49,16 +49,17 @@ class KernelCheck:
 
 
 class Checker:
-    """Checks the calls of kernels.
+    """Checks calls of kernels statically, and collects the results.
 
     Args:
-        session: judges the hazards.
-        sizes: values of symbolic dimensions and of numbers among the arguments, by name, for kernels that are not called.
-        wanted: whether a kernel's checks are wanted. The calls of other kernels only get their times. None: all are wanted.
+        session: the sanitizer session, which merges the hazards and applies the user's allowances.
+        sizes: the values of symbolic dimensions and of number parameters, by name, for kernels that are not called.
+        wanted: a function of a kernel that returns whether its checks are to be collected; None to collect all. A call of
+            another kernel is only traced for its times.
 
     Attributes:
-        wanted: see above.
-        looks: every wanted check, in the order of first calls.
+        wanted: the argument ``wanted``.
+        looks: the collected checks, in the order of first calls.
     """
 
     def __init__(self, session: Sanitizer, sizes: Mapping[str, int],
@@ -72,12 +73,15 @@ class Checker:
         self._known: dict[object, tuple[CompiledKernel, AnyLaunch | None]] = {}
 
     def look_at(self, kernel: CompiledKernel, call: BoundCall, sizes: str = "") -> AnyLaunch | None:
-        """Checks a call, once for each set of sizes. Returns the trace that has its times, or None after an error.
+        """Checks a call of a kernel; a second call with the same sizes uses the result of the first.
 
         Args:
             kernel: the kernel.
-            call: its arguments.
-            sizes: the text of the sizes, for a call with assumed ones.
+            call: the bound arguments of the call.
+            sizes: the text that describes the sizes in the report; empty to make it from the call.
+
+        Returns:
+            The trace with the call's modelled times; None if the check ended with an error.
         """
         numbers = {parameter.name: value.item() for parameter, value in zip(kernel.params, call.values, strict=True)
                    if parameter.shape is None}
@@ -119,7 +123,7 @@ class Checker:
         return launch
 
     def look_alone(self, kernel: CompiledKernel) -> None:
-        """Checks a kernel that is not called, with the sizes that are given by name, or assumed ones."""
+        """Checks a kernel that the script does not call, with the sizes that the user has given by name, or assumed sizes."""
         texts: list[str] = []
 
         def size(name: str, assumed: int) -> int:
@@ -129,16 +133,16 @@ class Checker:
             return value
 
         symbols = {name: size(name, ASSUMED_SIZE) for name in kernel.signature.symbols}
-        values: list[Any] = [parameter.dtype.numpy.type(size(parameter.name, _ASSUMED_NUMBER)) if shape is None
+        values: list[object] = [parameter.dtype.numpy.type(size(parameter.name, _ASSUMED_NUMBER)) if shape is None
                              else np.zeros(shape, parameter.dtype.numpy) for parameter, shape in kernel.input_shapes(symbols)]
         self.look_at(kernel, kernel.signature.bind(values), ", ".join(texts))
 
     def has_seen(self, kernel: CompiledKernel) -> bool:
-        """Whether a kernel was checked."""
+        """Whether this object has checked a call of a kernel."""
         return any(kernel is other for other, _ in self._known.values())
 
     def idle(self) -> list[TileError]:
-        """Returns an error for each given size that no kernel used."""
-        return [TileError(f"no kernel that was checked by itself has a dimension or number {name}", code="T419",
-                          help=f"remove --size {name}; a script's own calls have their own sizes")
+        """Returns an error (T419) for each size given by the user that no check has used."""
+        return [TileError(f"no kernel that was checked without a call has a dimension or number parameter {name}", code="T419",
+                          help=f"remove --size {name}; --size has no effect on the calls of a script")
                 for name in self._sizes if name not in self._used]

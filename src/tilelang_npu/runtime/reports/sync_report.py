@@ -1,7 +1,8 @@
-"""``kernel.sync_report()``: every wait of a kernel, its reason, and how long it stalls.
+"""``kernel.sync_report()``: lists every wait of a kernel with its reason and the time for which it stalls its pipe.
 
-There is one row for each wait and barrier of the kernel's text, in order, and for each wait that mmadL1 contains. The reason is
-the remark of the pass that inserted the wait. The stall is the time that the timing model holds the pipe for it.
+There is one row for each wait and barrier of the kernel's text, in order, and for each wait that an op ``mmadL1`` contains. The
+reason is the remark of the pass that inserted the wait. The stall is the time for which the pipe is idle in the timing model
+because of the wait.
 """
 
 from __future__ import annotations
@@ -19,30 +20,33 @@ from tilelang_npu.dialects.ir.remarks import Remark, Touched, WaitReason, Waits,
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
+from tilelang_npu.target.chip_data import CoreKind
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch, Launch
 
 WAITS = (hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
-"""The operations that wait."""
+"""The operation classes of waits and barriers."""
 
 
 @dataclass(frozen=True)
 class WaitEntry:
-    """A wait or a barrier.
+    """A wait or a barrier: a row of the synchronisation report.
 
     Attributes:
-        core: ``AIC`` or ``AIV``.
-        what: ``wait MTE2 -> V``, ``barrier V``, ``wait for AIV`` or, for ``sync_block``, ``meet ALL_VECTOR``.
-        numbers: the events or the flag, in words; empty for a barrier.
-        line: the line of the kernel before which the wait stands; with ``behind``, the line of the loop after which it stands.
-        reason: the accesses that it orders; ``by hand`` for an author's wait, or what the compiler needs it for.
-        stalls_us: microseconds that it stalls its pipe in a block, on average.
-        between: lines of the two accesses, the earlier one first; None if the compiler did not insert it for two accesses.
-        behind: whether it stands after a loop, and consumes the events that the last iterations set and nobody waited for.
+        core: the kind of core that waits: ``AIC`` (Cube) or ``AIV`` (Vector).
+        what: the kind of wait: ``wait MTE2 -> V`` for an event between two pipes, ``barrier V``, ``wait for AIV`` for a flag of
+            the other core, or ``meet ALL_VECTOR`` for a ``sync_block``.
+        numbers: the events (``EVENT_ID0``) or the flag (``flag 3``) of the wait; empty for a barrier.
+        line: the line of the kernel before which the wait is; if ``behind`` is true, the line of the loop after which it is.
+        reason: the two accesses that the wait orders; ``by hand`` for a wait of the author; or another reason of the compiler.
+        stalls_us: the microseconds for which the wait stalls its pipe in a block, averaged over the blocks.
+        between: the lines of the two accesses, the earlier access first; None if the compiler did not insert the wait because
+            of two accesses.
+        behind: whether the wait is after a loop and consumes the events that the loop's last iterations have set.
     """
 
-    core: str
+    core: CoreKind
     what: str
     numbers: str
     line: Location | None
@@ -54,12 +58,12 @@ class WaitEntry:
 
 @dataclass(frozen=True)
 class SyncReport(Report):
-    """The waits of a kernel.
+    """The synchronisation report of a kernel: its waits and barriers, with reasons and stalls. It prints as a table.
 
     Attributes:
-        kernel: its name.
-        chip: the chip that the times are of.
-        entries: one for each wait of the text, in its order.
+        kernel: the kernel's name.
+        chip: the name of the chip on which the times are modelled.
+        entries: one entry for each wait and barrier, in the order of the kernel's text.
     """
 
     kernel: str
@@ -83,11 +87,11 @@ def _position(entry: WaitEntry) -> str:
 
 
 def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
-    """Returns the report of a kernel.
+    """Returns the synchronisation report of a kernel.
 
     Args:
         name: the kernel's name.
-        launch: a launch, which has the times.
+        launch: a launch of the kernel, from which the modelled stalls are taken.
     """
     return SyncReport(name, launch.parts[0].chip.name, tuple(entry for part in launch.parts for entry in _entries(part)))
 
@@ -118,23 +122,23 @@ def _contained_waits(op: Operation) -> list[tuple[hivm.SharedEvent, SSAValue]]:
 
 
 def wait_remarks(op: Operation) -> list[Remark]:
-    """Returns the passes' remarks on the waits that an operation is or contains."""
+    """Returns the remarks of passes on a wait operation, or on the waits that an operation such as ``mmadL1`` contains."""
     if isinstance(op, WAITS):
         return list(remarks_of(op))
     by_event = remarks_of_events(op)
     return [by_event[event.place] for event, _ in _contained_waits(op) if event.place in by_event]
 
 
-def _entry(op: Operation, core: str, what: str, number: int | None, remark: Remark | None, stalls_us: float) -> WaitEntry:
+def _entry(op: Operation, core: CoreKind, what: str, number: int | None, remark: Remark | None, stalls_us: float) -> WaitEntry:
     """Returns a row of the report.
 
     Args:
         op: the operation that waits.
-        core: its core.
+        core: the kind of core that executes the operation.
         what: see :class:`WaitEntry`.
         number: the number of the event or flag; None if it is computed at run time, or there is none.
-        remark: the remark of the pass that inserted it; None for an author's wait.
-        stalls_us: microseconds that it stalls its pipe.
+        remark: the remark of the pass that inserted the wait; None for a wait of the author.
+        stalls_us: the microseconds for which the wait stalls its pipe.
     """
     facts = remark.facts if remark is not None and isinstance(remark.facts, Waits) else Waits()
     numbers = facts.numbers if number is None else (number,)
@@ -151,8 +155,8 @@ def _entry(op: Operation, core: str, what: str, number: int | None, remark: Rema
     return WaitEntry(core, what, spelled, line, reason_text(remark), stalls_us, between, facts.behind)
 
 
-def _described(op: Operation, core: str) -> tuple[str, int | SSAValue | None]:
-    """Returns the words for a wait, and its event or flag."""
+def _described(op: Operation, core: CoreKind) -> tuple[str, int | SSAValue | None]:
+    """Returns the text ``WaitEntry.what`` for an operation that waits, and the number of its event or flag."""
     if isinstance(op, hivm.WaitFlagOp):
         return f"wait {' -> '.join(op.pipes())}", op.event_id()
     if isinstance(op, hivm.SyncBlockWaitOp):
@@ -164,7 +168,7 @@ def _described(op: Operation, core: str) -> tuple[str, int | SSAValue | None]:
 
 
 def reason_text(remark: Remark) -> str:
-    """Returns why an operation that synchronises was inserted, in words."""
+    """Returns the text that says why a pass inserted a wait or barrier: the remark's text, or the dependences of its facts."""
     return remark.text or "; ".join(map(_dependence, remark.facts.reasons if isinstance(remark.facts, Waits) else ()))
 
 

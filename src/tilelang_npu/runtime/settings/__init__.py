@@ -1,2 +1,2 @@
-"""What the user asks for outside of a kernel: environment variables, targets, switches; and the log and files of the
-package."""
+"""Reads the user's settings (arguments of ``jit``, environment variables, targets, compiler switches); writes logs and files.
+"""

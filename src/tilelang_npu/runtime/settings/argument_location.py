@@ -1,4 +1,4 @@
-"""Finds the words in the user's source that errors about ``jit(...)`` and ``compile(...)`` point at."""
+"""Finds the source location of an argument of ``jit(...)`` or ``compile(...)``, to which an error message points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ _LINES = 12
 
 
 def location_of_word(word: str, call: Location | None) -> Location | None:
-    """Returns the first occurrence of ``word`` in the lines from ``call`` on; ``call`` itself if they do not contain it."""
+    """Returns the location of the first occurrence of a word in the source of a call.
+
+    Args:
+        word: the word, such as the name of an argument.
+        call: the location of the call or decorator; its line and the 11 lines below it are searched.
+
+    Returns:
+        The location of the word; ``call`` itself if these lines do not contain the word; None if ``call`` is None.
+    """
     if call is None:
         return None
     for line in range(call.line, call.line + _LINES):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and file names for kernels, parameters and plots."""
+"""Writes files atomically, and makes safe file names from the names of kernels, parameters and plots."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX_BYTES = 180
 
 
 def file_name(name: str) -> str:
-    """Returns a file name for a name that the author or a foreign file chose: one component of a path, never ``..``.
+    """Returns a safe file name for an arbitrary name: a single component of a path, never ``.`` or ``..``.
 
-    A Python identifier is returned as it is. Separators, control characters and leading dots become underscores. A name that
-    is too long is cut, and ends with a digest of the whole name.
+    A Python identifier is returned unchanged. Separators, control characters and leading dots become underscores. A name of
+    more than 180 bytes is cut, and ends with a digest of the whole name.
     """
     safe = _UNSAFE.sub("_", name.strip(" "))
     safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe).rstrip(". ") or "_"
@@ -34,7 +34,10 @@ def file_name(name: str) -> str:
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """Returns a different file name for each name, also where case does not count: repetitions end with ``-2``, ``-3``."""
+    """Returns a safe file name for each name. The results differ even if upper and lower case are not distinguished.
+
+    The second name with the same file name gets the ending ``-2``, the third ``-3``.
+    """
     chosen: list[str] = []
     taken: set[str] = set()
     for name in names:
@@ -49,10 +52,12 @@ def file_names(names: Iterable[str]) -> list[str]:
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Writes a text to a file, whose directory is created. Readers see the old text or the new one, never a part.
+    """Writes text to a file atomically: a reader sees the old text or the new text, never a part. Creates the file's directory.
+
+    A device or a pipe is written directly.
 
     Raises:
-        OSError: the file cannot be written; its old content stays.
+        OSError: the file cannot be written; the old content stays.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -65,11 +70,12 @@ def write_whole(path: str | Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """Opens a temporary file that replaces ``path`` at the end of the ``with``. After an error, the old file stays.
+    """Opens a temporary file that replaces ``path`` at the end of the ``with`` statement. After an exception, the old file
+    stays.
 
     Args:
         path: the file to write.
-        mode: its permissions; None: those of the file that is replaced, or of any new file.
+        mode: the permissions of the new file; None for those of the replaced file, or the system's default for a new file.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:

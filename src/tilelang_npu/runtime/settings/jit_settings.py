@@ -1,6 +1,6 @@
-"""The settings of ``jit`` and ``compile``.
+"""The arguments of ``jit`` and ``compile``.
 
-They are only stored when a kernel is decorated. The environment, the chip and the dialect are read when a kernel is compiled.
+Decorating a function only stores them. The environment, the chip and the dialect are looked up when a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tilelang_npu.target import Chip
 
 Indices = int | Sequence[int] | None
+"""The type of ``out_idx`` and ``workspace_idx``: positions of parameters."""
 PassConfigs = Mapping[Any, object] | None  # keys are PassConfigKey or str; Mapping is invariant in its keys
+"""The type of ``pass_configs``: values of compiler switches by :class:`PassConfigKey` or string key."""
 
 _BACKENDS = ("auto", "cython", "ctypes", "dlpack", "torch", "tvm_ffi", "simulator")
 _WITHOUT_EFFECT = ("target_host", "execution_backend", "compile_flags")
@@ -34,16 +36,17 @@ class Settings:
     Attributes:
         out_idx: positions of the parameters that a call allocates and returns; a negative position counts from the end.
         workspace_idx: positions of the parameters that a call allocates and does not return.
-        target: the dialect, see :mod:`tilelang_npu.runtime.settings.targets`.
-        platform: the chip family, used if no chip is named.
-        chip: the chip: its name, a TOML file, or the chip itself.
-        pass_configs: compiler switches.
-        verbose: log the compilation.
-        debug_root_path: directory to which the first and the last stage of the kernel are written.
-        sanitize: look for races, broken flag protocols and results of uninitialised memory after every run, and raise a
-            :class:`SanitizerError` if there are any; None: as ``TILELANG_NPU_SANITIZE`` says.
-        interpret: execute the kernel as Python, without compiling it; None: as ``TILELANG_NPU_INTERPRET`` says.
-        at: location of the ``jit`` or ``compile`` in the source.
+        target: the dialect of TileLang, see :mod:`tilelang_npu.runtime.settings.targets`.
+        platform: the chip family, used if ``chip`` is None.
+        chip: the chip to compile for: its name, the path of a TOML or Python file, or a ``Chip`` object.
+        pass_configs: the values of compiler switches, by :class:`PassConfigKey` or string key.
+        verbose: whether to log the compilation.
+        debug_root_path: the directory to which the first and the last stage of the kernel are written; None for none.
+        sanitize: whether to look for races, broken flag protocols and results of uninitialised memory after every run, and to
+            raise a :class:`SanitizerError` if there are any; None: only if ``TILELANG_NPU_SANITIZE`` is set.
+        interpret: whether to execute the kernel in the interpreter instead of compiling it; None: only if
+            ``TILELANG_NPU_INTERPRET`` is set.
+        at: the source location of the ``jit`` or ``compile``.
     """
 
     out_idx: Indices = None
@@ -59,8 +62,10 @@ class Settings:
     at: Location | None = None
 
     def key(self) -> tuple[object, ...]:
-        """Returns a key of everything that a kernel depends on apart from its factory's arguments, in the current
-        environment."""
+        """Returns a hashable key: kernels that one factory makes from the same arguments differ only if their keys differ.
+
+        The key contains the dialect, the chip, the switches, and the environment variables that change the compiled kernel.
+        """
         switches = sorted(repr(item) for item in self.pass_configs.items()) if isinstance(self.pass_configs, Mapping) else ()
         chip = select_chip(self.chip, self.platform, self.at)
         return (
@@ -69,29 +74,36 @@ class Settings:
             tuple(switches),
             environment.MODE.text(),
             environment.WITHOUT.text(),
+            environment.AS.text(),
             self.is_interpreted(),
         )
 
     def is_interpreted(self) -> bool:
-        """Whether the kernel runs as Python."""
+        """Whether the kernel runs in the interpreter: ``interpret``, or ``TILELANG_NPU_INTERPRET`` if ``interpret`` is None."""
         return environment.INTERPRET.is_on() if self.interpret is None else self.interpret
 
 
 class MadeBy(NamedTuple):
-    """The factory function that returned a kernel's ``prim_func``, and its arguments."""
+    """The call of a factory function that returned a kernel's ``prim_func``.
 
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    Attributes:
+        function: the factory function.
+        args: the positional arguments of the call.
+        kwargs: the named arguments of the call.
+    """
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
 
 
 def read_settings(caller: str, given: Mapping[str, Any], at: Location | None) -> Settings:
-    """Returns the settings in keyword arguments.
+    """Checks the keyword arguments of ``jit`` or ``compile``, and returns them as settings.
 
     Args:
         caller: ``jit`` or ``compile``, for messages.
         given: the keyword arguments.
-        at: location of the call.
+        at: the source location of the call.
 
     Raises:
         TileError: T707 an unknown argument, an unknown ``execution_backend``, or a switch that is neither True nor False.
@@ -109,7 +121,7 @@ def read_settings(caller: str, given: Mapping[str, Any], at: Location | None) ->
     if backend is not None and backend not in _BACKENDS:
         msg = f"unknown execution_backend {backend!r}"
         raise TileError(msg, code="T707", location=location_of_word("execution_backend", at),
-                        help=f"one of {', '.join(_BACKENDS)}")
+                        help=f"execution_backend must be one of {', '.join(_BACKENDS)}")
     for name in ("sanitize", "interpret"):
         if given.get(name) not in (None, True, False):
             msg = f"{name} is {given[name]!r}, neither True nor False"

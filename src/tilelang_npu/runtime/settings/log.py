@@ -1,4 +1,4 @@
-"""The package's log, and warnings about kernels that compile and run but are probably not what their author meant."""
+"""The package's logger, and warnings about kernels that compile and run but probably contain a mistake."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ _VERBOSE: ContextVar[bool] = ContextVar("tilelang_npu_verbose", default=False)
 
 
 class TileWarning(UserWarning):
-    """Something about a kernel is probably not what its author meant."""
+    """A warning about a kernel that compiles and runs but probably contains a mistake."""
 
 
 def warn_at(remark: TileError) -> None:
-    """Issues a warning at the location of ``remark``, with its code, message and help."""
+    """Issues a :class:`TileWarning` with the code, message and help of ``remark``, at the source location of ``remark``.
+
+    Nothing is issued inside :func:`silenced`.
+    """
     if is_silenced():
         return
     place = remark.location or Location("<kernel>", 1)
@@ -32,8 +35,10 @@ def warn_at(remark: TileError) -> None:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Suppresses warnings and log messages of the calling thread inside the ``with``: it compiles and runs kernels for the
-    package's own purposes, such as trials of edits."""
+    """Suppresses warnings and log messages of the calling thread inside the ``with`` statement.
+
+    The package uses it around kernels that it compiles and runs for its own purposes, such as to time an edit of a kernel.
+    """
     token = _SILENCED.set(True)
     try:
         yield
@@ -47,13 +52,15 @@ def is_silenced() -> bool:
 
 
 class _VerboseThreads:
-    """The logger's level belongs to the process. While some threads log verbosely, the level is INFO for all of them, and
-    :func:`_is_logged` drops what the other threads would not have logged.
+    """The state for threads that log verbosely.
+
+    The logger's level belongs to the process. While at least one thread logs verbosely, the level is INFO for all threads, and
+    :func:`_is_logged` drops the messages that the other threads would not have logged.
 
     Attributes:
         count: the number of verbose threads.
-        level: the logger's own level, which is restored after the last of them.
-        threshold: the level from which on messages of all threads are logged.
+        level: the level that the logger had before, which is restored when the last verbose thread ends.
+        threshold: the lowest level of messages that are logged for all threads.
     """
 
     lock = Lock()
@@ -72,7 +79,7 @@ logger.addFilter(_is_logged)
 
 @contextmanager
 def verbose_log(verbose: bool) -> Iterator[None]:
-    """Shows the calling thread's log messages from INFO on inside the ``with``, if ``verbose``."""
+    """Shows the calling thread's log messages of level INFO and above inside the ``with`` statement, if ``verbose`` is true."""
     if not verbose:
         yield
         return
@@ -94,7 +101,10 @@ def verbose_log(verbose: bool) -> Iterator[None]:
 
 
 def set_log_level(level: int | str) -> None:
-    """Shows the package's log messages from ``level`` on: a name such as ``"INFO"``, or a number of :mod:`logging`.
+    """Shows the package's log messages of a level and above on standard error.
+
+    Args:
+        level: the name of the lowest level, such as ``"INFO"``, or its number in :mod:`logging`.
 
     Raises:
         ValueError: there is no such level.

@@ -1,4 +1,4 @@
-"""The keys of ``pass_configs``, those of other versions of TileLang included.
+"""The keys of ``pass_configs``, including those of other versions of TileLang.
 
 ``PassConfigKey`` has a member for every key that a branch of TileLang-Ascend, or a GPU kernel that is usually ported, sets.
 Other keys are accepted too: ``PassConfigKey.TL_NEW_KEY`` and ``PassConfigKey("tl.new_key")`` give a key that has no effect, and
@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum, EnumMeta
-from typing import Any
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.settings.argument_location import location_of_word
@@ -55,7 +54,7 @@ _RENAMED = "tirx."
 
 
 class _OpenEnum(EnumMeta):
-    """The metaclass of an enum of strings that makes a member for every name in capitals when it is asked for."""
+    """The metaclass of an enum of strings that creates a missing member when a name in capitals is looked up."""
 
     def __getattr__(cls, name: str) -> PassConfigKey:
         try:
@@ -75,7 +74,9 @@ class _OpenEnum(EnumMeta):
 
 
 class PassConfigKey(str, Enum, metaclass=_OpenEnum):
-    """Every key that ``pass_configs`` takes on either branch of TileLang-Ascend. The plain strings are accepted too."""
+    """The keys that ``pass_configs`` takes on either branch of TileLang-Ascend. Each key equals its plain string, such as
+    ``"tl.ascend_auto_sync"``, which ``pass_configs`` accepts too.
+    """
 
     # Keys with an effect. The first takes names of optimisations, the others True or False.
     TL_DISABLE = "tl.disable"
@@ -134,21 +135,27 @@ class PassConfigKey(str, Enum, metaclass=_OpenEnum):
 
 
 def known_key(spelled: object) -> PassConfigKey | None:
-    """Returns the member for a key of ``pass_configs`` (a member or a string); None if there is none."""
+    """Returns the declared member of :class:`PassConfigKey` for a key of ``pass_configs``; None if no member has this value.
+
+    Args:
+        spelled: a key as the user wrote it: a member, a string, or any other object.
+    """
     return _BY_VALUE.get(spelled.value if isinstance(spelled, PassConfigKey) else spelled) if isinstance(spelled, str) else None
 
 
 _BY_VALUE = {key.value: key for key in PassConfigKey}
 
 
-def unknown_keys(pass_configs: Mapping[Any, object] | None, at: Location | None, effective: str) -> Iterator[TileError]:
-    """Yields a warning (T704) for each key that is not a member of ``PassConfigKey``: it says what the key does in TileLang for
-    GPUs, which key was probably meant, or which keys have an effect.
+def unknown_keys(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None,
+                 effective: str) -> Iterator[TileError]:
+    """Yields a warning (T704) for each key that is not a declared member of ``PassConfigKey``.
+
+    The warning's help says what the key does in TileLang for GPUs, which key was probably meant, or which keys have an effect.
 
     Args:
-        pass_configs: what the user wrote.
-        at: location of the decorator or call that has them.
-        effective: the names of the keys with an effect.
+        pass_configs: the ``pass_configs`` that the user wrote.
+        at: the source location of the decorator or call with these ``pass_configs``.
+        effective: the names of the keys that have an effect, separated by commas.
     """
     for spelled in pass_configs or ():
         if known_key(spelled) is not None:
@@ -160,7 +167,7 @@ def unknown_keys(pass_configs: Mapping[Any, object] | None, at: Location | None,
 
 
 def _purpose(key: object) -> str:
-    """Returns a text of what a key does in TileLang for GPUs; empty if that is not known."""
+    """Returns a text that says what a key does in TileLang for GPUs; empty if its effect is not known."""
     for known, purpose in _GPU_KEYS.values():
         if known == key:
             return f"in TileLang for GPUs it {purpose}"

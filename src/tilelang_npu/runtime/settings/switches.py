@@ -1,8 +1,8 @@
-"""Compiler switches: the keys of ``pass_configs``, and the one place where their values are checked.
+"""Checks compiler switches, which are the entries of ``pass_configs``.
 
-A switch takes effect, or is a documented no-op of TileLang-Ascend (the GPU and TIR keys in its examples), or is refused because
-it cannot take effect. A key that is a switch of neither branch of TileLang-Ascend is ignored with a warning. The effect of a
-switch is decided by the pass that reads it.
+A switch takes effect, or has no effect in TileLang-Ascend either (the GPU and TIR keys in its examples), or raises an error
+because it cannot take effect in the kernel. A key that neither branch of TileLang-Ascend knows is ignored with a warning. The
+passes implement the effects of the switches.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.argument_location import location_of_word
 from tilelang_npu.runtime.settings.log import warn_at
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey, known_key, unknown_keys
+from tilelang_npu.source_dialects import RequestedDialect
+from tilelang_npu.transforms.infra.options import UPSTREAM
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -31,47 +33,57 @@ _HOME = {key: dialect for dialect, keys in _EFFECTIVE.items() for key in keys}
 
 
 def resolve(
-    pass_configs: Mapping[PassConfigKey | str, object] | None, dialect: str, at: Location | None
+    pass_configs: Mapping[PassConfigKey | str, object] | None, dialect: RequestedDialect, at: Location | None
 ) -> dict[str, bool]:
-    """Returns the switches that have an effect, by their string keys.
+    """Checks the user's ``pass_configs``, and returns the values of the switches that have an effect, by their string keys.
+
+    ``TILELANG_NPU_AS=upstream`` adds a switch to the result.
 
     Args:
-        pass_configs: what the user wrote.
-        dialect: the dialect of the kernel; each has its own switches.
-        at: location of the decorator or call that has them.
+        pass_configs: the ``pass_configs`` that the user wrote; None for none.
+        dialect: the dialect of the kernel, ``"ascendc"`` or ``"npuir"``, which has its own switches; ``"auto"`` has none.
+        at: the source location of the decorator or call with these ``pass_configs``.
 
     Raises:
-        TileError: T705 a value of the wrong type, T720 a switch that cannot take effect.
+        TileError: T705 a value has the wrong type, T720 a switch of the other dialect cannot take effect.
     """
+    switches: dict[str, bool] = {UPSTREAM: True} if environment.as_upstream() else {}
     if pass_configs is None:
-        return {}
+        return switches
     if not isinstance(pass_configs, Mapping):
-        msg = f"pass_configs is a {type(pass_configs).__name__}, not a dict"
+        msg = f"pass_configs must be a dict, not a {type(pass_configs).__name__}"
         raise TileError(msg, code="T705", location=location_of_word("pass_configs", at),
                         help="write pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}")
-    switches: dict[str, bool] = {}
     for spelled, value in pass_configs.items():
         key = known_key(spelled)
         if key is None or key not in _HOME:  # it has no effect, or is read by disabled_optimisations
             continue
         if not isinstance(value, bool) and value not in (0, 1):
             msg = f"{key.name} is a switch; {value!r} is neither True nor False"
-            raise TileError(msg, code="T705", location=location_of_word(key.name, at), help="set it to True or False")
+            raise TileError(msg, code="T705", location=location_of_word(key.name, at), help="set the switch to True or False")
         switches[key.value] = bool(value)
     for value, wanted in switches.items():
+        if value == UPSTREAM:
+            continue
         key = PassConfigKey(value)
         home = _HOME[key]
         if home != dialect and _EFFECTIVE[home][key] != wanted:  # the dialect does not behave as asked for
             msg = f"{key.name}: {wanted} has no effect in the {dialect} dialect"
             raise TileError(msg, code="T720", location=location_of_word(key.name, at),
-                            help=f"remove it, or write the kernel for target={home!r}, whose switch it is")
+                            help=f"remove {key.name}, which is a switch of the {home} dialect, or compile the kernel with "
+                                 f"target={home!r}")
     return switches
 
 
 def warn_of_unknown_keys(
     pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None
 ) -> tuple[TileError, ...]:
-    """Warns of the keys that no version of TileLang for Ascend has; returns the warnings. ``at`` is as for ``resolve``."""
+    """Issues a warning (T704) for each key that neither branch of TileLang-Ascend knows, and returns the warnings.
+
+    Args:
+        pass_configs: the ``pass_configs`` that the user wrote; None for none.
+        at: the source location of the decorator or call with these ``pass_configs``.
+    """
     effective = ", ".join(sorted(key.name for key in _HOME))
     found = tuple(unknown_keys(pass_configs if isinstance(pass_configs, Mapping) else None, at, effective))
     for remark in found:
@@ -80,17 +92,20 @@ def warn_of_unknown_keys(
 
 
 def disabled_optimisations(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None) -> tuple[str, ...]:
-    """Returns the optimisations that are off: those in ``tl.disable`` and in ``TILELANG_NPU_WITHOUT``.
+    """Returns the names of the optimisations that are switched off.
+
+    These are the optimisations in ``tl.disable`` and those in ``TILELANG_NPU_WITHOUT``. With ``TILELANG_NPU_AS=upstream``, the
+    optimisations that TileLang-Ascend's own compilers lack are added.
 
     Args:
-        pass_configs: what the user wrote, after :func:`resolve` has checked it.
-        at: location of the decorator or call that has them.
+        pass_configs: the ``pass_configs`` that the user wrote, after :func:`resolve` has checked them.
+        at: the source location of the decorator or call with these ``pass_configs``.
 
     Raises:
-        TileError: T705 ``tl.disable`` is not a list of names, T712 there is no optimisation of a name, T720 multi-buffering is
-            both switched on and off.
+        TileError: T705 ``tl.disable`` is not a list of names, T712 a name is not that of an optimisation, T720 multi-buffering
+            is both switched on and off.
     """
-    from tilelang_npu.transforms.ir.optimisations import checked
+    from tilelang_npu.transforms.infra.optimisations import UPSTREAM_LACKS, validate_optimisations
 
     names: list[str] = [name.strip() for name in environment.WITHOUT.text().split(",") if name.strip()]
     keys = {known_key(spelled): value for spelled, value in (pass_configs or {}).items()}
@@ -98,25 +113,32 @@ def disabled_optimisations(pass_configs: Mapping[PassConfigKey | str, object] | 
     where = location_of_word(_Key.TL_DISABLE.value, at)
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in listed):
-        msg = f"{_Key.TL_DISABLE.value} takes a list of names of optimisations, not {value!r}"
+        msg = f"{_Key.TL_DISABLE.value} must be a list of names of optimisations, not {value!r}"
         raise TileError(msg, code="T705", location=where, help='write "tl.disable": ["banks"]')
     if "multi-buffer" in listed and keys.get(_Key.NPUIR_ENABLE_AUTO_MULTI_BUFFER):
         msg = f"multi-buffer is switched on by {_Key.NPUIR_ENABLE_AUTO_MULTI_BUFFER.name} and off by {_Key.TL_DISABLE.value}"
         raise TileError(msg, code="T720", location=where, help="remove one of them")
     for name in listed:
-        checked([name], location_of_word(name, at))
-    return checked([*names, *listed], where)
+        validate_optimisations([name], location_of_word(name, at))
+    return validate_optimisations([*names, *listed, *(UPSTREAM_LACKS if environment.as_upstream() else ())], where)
 
 
 def check_switches(switches: Mapping[str, bool], module: ModuleOp, at: Location | None) -> TileError | None:
-    """Checks the switches against a traced kernel: flags between cores can only be inserted if the compiler splits the kernel,
-    or if the author named the core of each statement.
+    """Checks that the switch for automatic flags between the cores can take effect in a traced kernel of the ascendc dialect.
+
+    Such flags can be inserted only if the compiler splits the kernel into a Cube and a Vector part (another switch), or if the
+    author assigns statements to cores with ``T.Scope``.
+
+    Args:
+        switches: the switches from :func:`resolve`.
+        module: the traced kernel.
+        at: the source location of the decorator or call with these switches.
 
     Returns:
-        A warning of a switch that changes nothing, as the kernel sets its flags by hand; else None.
+        A warning if the switch changes nothing because the kernel sets the flags by hand; else None.
 
     Raises:
-        TileError: T720, a switch cannot take effect.
+        TileError: T720, the switch cannot take effect.
     """
     if not switches.get(_CV_SYNC.value) or switches.get(_COMBINE.value):
         return None
@@ -127,7 +149,8 @@ def check_switches(switches: Mapping[str, bool], module: ModuleOp, at: Location 
         raise TileError(
             f"{_CV_SYNC.name} has no effect without {_COMBINE.name} in a kernel without T.Scope", code="T720",
             location=location_of_word(_CV_SYNC.name, at),
-            notes=["flags are inserted between work of the Cube and the Vector core; this kernel names no core"],
+            notes=["flags are inserted between the statements of the Cube core and those of the Vector cores; this kernel "
+                   "assigns no statement to a core"],
             help=f"add {_COMBINE.name}: True, or remove {_CV_SYNC.name}")
     if any(isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)) for op in ops):
         return TileError(f"{_CV_SYNC.name} changes nothing: the kernel sets the flags between its cores by hand", code="T720",

@@ -3,7 +3,7 @@
 ``target=`` names the dialect: ``"npuir"``, or ``"ascendc"`` or ``"pto"``, which are the same dialect here. With ``"auto"``, or
 ``"npu"`` as torch calls the device, the dialect is npuir if ``TILELANG_ASCEND_MODE`` is set, as only the npuir branch of
 TileLang-Ascend reads this variable. Otherwise the front end finds the dialect from the operations that the kernel uses; if
-these exist in both dialects, it is ascendc.
+these exist in both dialects, it is ascendc. While ``TILELANG_NPU_GPU`` is set, ``"cuda"`` means ``"auto"``.
 
 The chip is the first that is given of: ``chip=`` of the decorator, ``platform=`` of the decorator, ``TILELANG_NPU_CHIP`` (which
 ``--chip`` sets), ``TL_PLATFORM``; else the default chip of :mod:`tilelang_npu.target`.
@@ -11,37 +11,46 @@ The chip is the first that is given of: ``chip=`` of the decorator, ``platform=`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.settings import environment
 from tilelang_npu.runtime.settings.argument_location import location_of_word
+from tilelang_npu.source_dialects import TracedDialect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tilelang_npu.target import Chip
 
-_DIALECTS = {"npuir": "npuir", "ascendc": "ascendc", "pto": "ascendc"}
+_DIALECTS: dict[str, TracedDialect] = {"npuir": "npuir", "ascendc": "ascendc", "pto": "ascendc"}
 _OTHER_MACHINES = ("cuda", "hip", "rocm", "metal", "webgpu", "llvm", "cpu", "c", "cutedsl", "musa", "maca", "opencl", "vulkan")
 
 
-def dialect_of(target: object, at: Location | None) -> str:
-    """Returns the dialect of a ``target=``: ``"npuir"``, ``"ascendc"``, or ``"auto"`` if the front end has to find it.
+def dialect_of(target: object, at: Location | None) -> Literal[TracedDialect, "auto"]:
+    """Returns the dialect of TileLang that a ``target=`` names.
+
+    Args:
+        target: the argument ``target`` of ``jit`` or ``compile``.
+        at: the source location of the decorator or call.
+
+    Returns:
+        ``"npuir"``, ``"ascendc"``, or ``"auto"`` if the front end is to detect the dialect from the kernel's operations.
 
     Raises:
-        TileError: T702 the target is another machine, T703 it is unknown.
+        TileError: T702 the target is another machine, such as a GPU; T703 the target is unknown.
     """
-    if target is None or str(target).strip().lower() in ("auto", "npu"):  # npu is the name of the device in torch
+    name = str("auto" if target is None else target).strip().split(" ", 1)[0].lower()
+    if name in ("auto", "npu") or (name == "cuda" and environment.GPU.is_on()):  # npu is the name of the device in torch
         return "npuir" if environment.MODE.text() else "auto"
-    name = str(target).strip().split(" ", 1)[0].lower()
     if name in _DIALECTS:
         return _DIALECTS[name]
     where = location_of_word("target", at)
     if name in _OTHER_MACHINES:
         msg = f"target {str(target)!r} is not an Ascend NPU"
         raise TileError(msg, code="T702", location=where,
-                        help="change it to target=\"npuir\"; the body of a GPU kernel can stay as it is")
+                        help="write target=\"npuir\"; or run the script as it is with `tilelang-npu run --gpu`"
+                        if name == "cuda" else "write target=\"npuir\"; the body of a GPU kernel can stay as it is")
     from difflib import get_close_matches
 
     near = get_close_matches(name, [*_DIALECTS, "auto"], n=1)
@@ -51,10 +60,16 @@ def dialect_of(target: object, at: Location | None) -> str:
 
 
 def select_chip(chip: str | Path | Chip | None, platform: object, at: Location | None) -> Chip:
-    """Returns the chip to compile for, see the module's text.
+    """Returns the chip to compile for: the first that is given of ``chip``, ``platform``, ``TILELANG_NPU_CHIP`` and
+    ``TL_PLATFORM``, else the default chip.
+
+    Args:
+        chip: a chip's name, the path of a TOML or Python file, a ``Chip``, or None.
+        platform: the name of a chip family (``A2``, ``A3``, ``A5``); None or ``"auto"`` for none.
+        at: the source location of the decorator or call.
 
     Raises:
-        TileError: T701 there is no such chip, T706 no such platform.
+        TileError: T701 there is no such chip, T706 there is no such platform, T713 the chip's file is wrong.
     """
     if chip is not None:
         return find_chip(chip, location_of_word("chip", at))
@@ -73,13 +88,18 @@ def _family(platform: object, at: Location | None) -> Chip:
     chip = target.usual(str(platform).upper())
     if chip is None:
         msg = f"unknown platform {str(platform)!r}"
-        raise TileError(msg, code="T706", location=at, help="the platforms are 'A2', 'A3', 'A5' and 'auto'")
+        known = ", ".join(map(repr, target.families()))
+        raise TileError(msg, code="T706", location=at, help=f"the platforms are {known} and 'auto'")
     return chip
 
 
 def find_chip(name: str | Path | Chip, at: Location | None) -> Chip:
-    """Returns the chip of a name or a TOML file. The prefix ``Ascend`` may be left out, and case does not count. An empty name
-    gives the default chip.
+    """Returns the chip with a name, or the chip that a TOML or Python file describes.
+
+    Args:
+        name: a chip's name, in upper or lower case, with or without the prefix ``Ascend``; the path of a file; a ``Chip``; or
+            an empty string for the default chip.
+        at: the source location for an error.
 
     Raises:
         TileError: T701 there is no such chip; a note lists all chips. T713 the file is wrong.
@@ -98,5 +118,9 @@ def find_chip(name: str | Path | Chip, at: Location | None) -> Chip:
 
 
 def determine_platform(platform: str = "auto") -> str:
-    """Returns the family (``A2``, ``A3`` or ``A5``) of the chip that a kernel with this ``platform=`` is compiled for."""
+    """Returns the family (``A2``, ``A3``, ``A5``) of the chip for which a kernel with this ``platform=`` is compiled.
+
+    Raises:
+        TileError: T706 there is no such platform.
+    """
     return select_chip(None, platform, None).family

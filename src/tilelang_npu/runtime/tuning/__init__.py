@@ -1,1 +1,1 @@
-"""Choosing a kernel's parameters by modelled time."""
+"""Chooses the parameters of a kernel by the modelled time of its configurations."""

@@ -1,9 +1,10 @@
 """``autotune`` and ``AutoTuner``: choose the parameters of a factory by modelled time.
 
 Every configuration is compiled and timed by the machine model, without computing values. A configuration that fails to compile
-is rejected with its reason. The fastest one is run, and its results are compared with a reference, or without one with those of
-another configuration. If they are wrong, it is rejected, too, and the next one is run. Times are modelled, so the same
-configurations always give the same winner. If data decide how long a kernel takes, every configuration is run.
+is rejected with its reason. The fastest configuration is then run, and its results are compared with those of a reference
+program, or of another configuration if there is no reference. If its results are wrong, it is rejected, and the next fastest
+configuration is run. Times are modelled, so the same configurations always give the same winner. If a kernel's time depends on
+the elements of arrays, every configuration is run.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.jit.factory import Factory, jit
 from tilelang_npu.runtime.jit.methods import Method, bound, reference_by_name
+from tilelang_npu.runtime.kernel.executors import open_executor
 from tilelang_npu.runtime.settings.targets import select_chip
-from tilelang_npu.runtime.tuning.executors import open_executor
 from tilelang_npu.runtime.tuning.tuning import Rejected, Tuning
 from tilelang_npu.runtime.tuning.tuning_check import TuningProfile, set_autotune_inputs
 from tilelang_npu.runtime.tuning.tuning_search import Config, Everything, Optimiser, Search
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoTuner", "AutotuneResult", "Rejected", "Tuned", "autotune", "expand_configs", "set_autotune_inputs"]
 
-Configs = Sequence[Config] | Mapping[str, Sequence[Any]] | Callable[..., Any]
+Configs = Sequence[Config] | Mapping[str, Sequence[object]] | Callable[..., object]
 
 
 @dataclass(frozen=True)
@@ -46,29 +47,32 @@ class AutotuneResult:
 
     Attributes:
         latency: modelled milliseconds of the best configuration.
-        config: its parameters.
-        kernel: its kernel.
-        ref_latency: milliseconds of the reference on the host; None without a reference.
-        tried: modelled milliseconds and parameters of every configuration that compiles, best first. The results of those that
-            are slower than the best were not compared.
-        rejected: the rejected configurations.
+        config: the parameters of the best configuration, by name.
+        kernel: the compiled kernel of the best configuration.
+        ref_latency: milliseconds that the reference program took on the host; None without a reference.
+        tried: modelled milliseconds and parameters of every configuration that works, fastest first. The results of
+            configurations that are slower than the best one were possibly not checked.
+        rejected: the configurations that failed or had wrong results, with the reasons.
     """
 
     latency: float
-    config: dict[str, Any]
+    config: dict[str, object]
     kernel: JITKernel
     ref_latency: float | None = None
-    tried: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    tried: list[tuple[float, dict[str, object]]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
     @property
     def func(self) -> PrimFunc:
-        """The kernel's function."""
+        """The function under ``@T.prim_func`` of the best configuration."""
         return self.kernel.prim_func
 
     def picture(self, most: int = 40) -> Picture:
-        """Returns a picture of the configurations' times as bars, best first, followed by rejected ones; at most ``most``
-        bars."""
+        """Returns a bar chart of the modelled times in microseconds, fastest configuration first, then the rejected ones.
+
+        Args:
+            most: the largest number of configurations in the chart.
+        """
         from tilelang_npu.charts import Bar, bars
 
         rows = [Bar(_spelled(config), 1000 * latency, f"{1000 * latency:.2f} us") for latency, config in self.tried]
@@ -85,13 +89,20 @@ def _spelled(config: Config) -> str:
     return ", ".join(f"{name}={value}" for name, value in config.items())
 
 
+_OF_MEASUREMENTS = frozenset((
+    "early_stop", "early_stop_factor", "enable_grouped_compile", "group_compile_size", "use_pipeline", "profile_backend"))
+"""Arguments of TileLang for GPUs about how configurations are compiled together and measured, which have no effect."""
+
+
 class AutoTuner:
-    """Tunes one factory.
+    """Finds the best values for the tunable parameters of one factory.
 
     Args:
         fn: a function that takes parameters and returns a ``prim_func``, or a factory under ``jit``.
-        configs: a list of parameter sets; a grid, as lists of values by name; or a function that returns one of them. It is
-            called without arguments, or with the call's arguments and its sorted keyword items.
+        configs: the configurations to try: a list of dicts of parameter values; a dict of lists of values (a grid), of which
+            all combinations are tried; or a function that returns such a list or dict. The function can have up to two
+            parameters: the tuple of the call's positional arguments, and the tuple of the call's named arguments as sorted
+            ``(name, value)`` pairs.
     """
 
     def __init__(self, fn: Callable[..., object], configs: Configs) -> None:
@@ -100,34 +111,35 @@ class AutoTuner:
         self.profile = TuningProfile()
         self.timeout: float = 100
         self.compile_args: dict[str, Any] = {}
-        self.args: tuple[Any, ...] = ()
-        self.kwargs: Mapping[str, Any] = {}
+        self.args: tuple[object, ...] = ()
+        self.kwargs: Mapping[str, object] = {}
 
     @classmethod
     def from_kernel(cls, kernel: Callable[..., object], configs: Configs) -> AutoTuner:
-        """Returns the tuner of a factory."""
+        """Returns a tuner of a factory; the same as ``AutoTuner(kernel, configs)``."""
         return cls(kernel, configs)
 
-    def set_compile_args(self, **settings: object) -> AutoTuner:
-        """Sets the arguments of ``jit`` with which the kernels are compiled.
+    def set_compile_args(self, **settings: Any) -> AutoTuner:
+        """Sets the arguments of ``jit`` with which the configurations are compiled, and returns the tuner.
+
+        Args:
+            settings: the arguments of :func:`jit`.
 
         Raises:
-            TileError: T707 the factory is under ``jit``, and has these arguments already.
+            TileError: T707 the factory is under ``jit``, which has such arguments already.
         """
         if settings and isinstance(self.fn, (Factory, Method)):
             raise TileError(f"set_compile_args has no effect on {self.fn.function.__name__}, which is under jit", code="T707",
-                            location=user_location(), help="give jit these arguments, or take the factory from under it")
+                            location=user_location(),
+                            help="pass these arguments to jit, or tune the function without the decorator jit")
         self.compile_args = settings
         return self
 
     def set_profile_args(self, **settings: Any) -> AutoTuner:
-        """Sets how configurations are run and compared.
+        """Sets how configurations are run and checked, and returns the tuner.
 
         Args:
-            settings: ``supply_type`` or ``supply_prog`` (takes the parameters and, if it takes two arguments, the
-                configuration; returns the inputs), ``ref_prog``, ``rtol``, ``atol``, ``max_mismatched_ratio``,
-                ``skip_check``, ``manual_check_prog``, ``cache_input_tensors``; ``timeout``, ``warmup`` and ``rep`` as for
-                :meth:`run`.
+            settings: the fields of :class:`TuningProfile`, and ``timeout``, ``warmup`` and ``rep`` as for :meth:`run`.
 
         Raises:
             TileError: T707 an unknown argument.
@@ -143,29 +155,38 @@ class AutoTuner:
 
     def run(
         self, warmup: float = 25, rep: float = 100, timeout: float | None = None, executor: Executor | str | None = None, *,
-        trials: int | None = None, seed: int = 0, table: str | os.PathLike[str] | None = None,
+        trials: int | None = None, seed: int = 0, table: str | os.PathLike[str] | None = None, **measured: object,
     ) -> AutotuneResult:
-        """Tunes the factory: returns the fastest configuration whose results are right.
+        """Tunes the factory, and returns the fastest configuration whose results are right.
 
         Args:
-            warmup, rep: have no effect, as a modelled time is the same in each run.
-            timeout: seconds for a configuration to compile and run; the default is 100, or as in ``set_profile_args``.
-            executor: compiles and times the configurations: a ``concurrent.futures`` executor, such as that of a Dask client;
-                or ``"threads"``, ``"processes"``, ``"dask"`` or ``"ray"``, with a number of workers (``"processes:4"``) or, for
-                the latter two, the address of a cluster. Without it, they are timed one after the other.
-            trials: the number of configurations to try, which an optimiser (Optuna) chooses; without it, all are tried.
+            warmup, rep: have no effect, because a modelled time is the same in each run.
+            timeout: the seconds that a configuration can take to compile, and to run. None for the value from
+                :meth:`set_profile_args`, which is 100 by default.
+            executor: compiles and times the configurations. It is a ``concurrent.futures`` executor, such as that of a Dask
+                client, or one of the names ``"threads"``, ``"processes"``, ``"dask"`` and ``"ray"``. A name can have a number
+                of workers (``"processes:4"``); ``dask`` and ``ray`` can have the address of a cluster (``"dask:ADDRESS"``).
+                Without an executor, the configurations are timed one after the other.
+            trials: the number of configurations to try, which an optimiser (Optuna) chooses; None to try all.
             seed: the seed of the optimiser.
-            table: a file for the outcomes of the configurations, a line of JSON each. An interrupted tuning continues from it.
+            table: the path of a file for the outcomes of the configurations, with one line of JSON for each. If the file
+                exists, an interrupted tuning continues with the remaining configurations.
+            measured: arguments of TileLang for GPUs that shorten measurements (``early_stop``, ``enable_grouped_compile``, ...)
+                and have no effect: a modelled time needs one run, and every configuration is tried.
 
         Raises:
-            TileError: T707 the configurations or the executor are wrong; T730 there is no configuration, or none works (the
-                reasons are in its notes); T735 a package is not installed; T736 the file is not the table of this tuning.
+            TileError: T707 an unknown argument, or the configurations or the executor are wrong; T730 there is no
+                configuration, or none works (the notes list the reasons); T735 a required package is not installed; T736 the
+                file is not the table of this tuning.
         """
+        for name in measured.keys() - _OF_MEASUREMENTS:
+            raise TileError(f"AutoTuner.run has no argument {name!r}", code="T707", location=user_location(),
+                            help="its arguments are timeout, executor, trials, seed and table")
         timeout = self.timeout if timeout is None else timeout
         configs = expand_configs(self.configs, (self.args, tuple(sorted(self.kwargs.items()))))
         if trials is not None and (type(trials) is not int or trials < 1):
             raise TileError(f"trials={trials!r} is not a number of configurations", code="T707", location=user_location(),
-                            help="give a positive number, or leave it out to try all")
+                            help="pass a positive integer, or remove trials to try all configurations")
         factory = self.fn if isinstance(self.fn, (Factory, Method)) else jit(**self.compile_args)(self.fn)
         count = len(configs) if trials is None else min(trials, len(configs))
         search: Search = Optimiser(configs, count, seed) if count < len(configs) else Everything(configs)
@@ -177,15 +198,15 @@ class AutoTuner:
             notes = [f"{dict(item.config)}: {item.reason}" for item in tuning.rejected[:8]]
             msg = f"none of {len(tuning.rows)} configurations works" if configs else "there is no configuration to try"
             raise TileError(msg, code="T730", location=user_location(), notes=notes,
-                            help="smaller tiles, or a parameter set that compiles when it is given by hand")
+                            help="add a configuration that compiles without tuning, for example one with smaller tiles")
         best, config = ranked[0], dict(ranked[0].config)
         kernel = tuning.kernel(config)
         kernel.update_tuner_result(best.latency, config, check.latency)
         return AutotuneResult(best.latency, config, kernel, check.latency, [(one.latency, dict(one.config)) for one in ranked],
                               tuning.rejected)
 
-    def _title(self, factory: Factory[..., object] | Method) -> dict[str, Any]:
-        """Returns what identifies the table of this tuning."""
+    def _title(self, factory: Factory[..., Any] | Method) -> dict[str, object]:
+        """Returns the values that identify the table of this tuning, such as the factory, its arguments and the chip."""
         settings = factory.settings
         return {"factory": factory.function.__qualname__, "arguments": [*map(repr, self.args)],
                 **{name: repr(value) for name, value in sorted(self.kwargs.items())},
@@ -197,41 +218,51 @@ class AutoTuner:
 
 
 def expand_configs(configs: Configs, arguments: tuple[object, ...]) -> list[Config]:
-    """Returns the configurations as a list of parameter sets.
+    """Returns the configurations as a list of dicts of parameter values.
 
     Args:
-        configs: a list, a grid or a function, see :class:`AutoTuner`.
-        arguments: the arguments for a function.
+        configs: a list of dicts, a dict of lists (a grid), or a function that returns one of these; see :class:`AutoTuner`.
+        arguments: the arguments with which a function is called; it gets as many of them as it has parameters.
 
     Raises:
-        TileError: T707 they are not configurations.
+        TileError: T707 ``configs`` has another form.
     """
-    made: Any = configs
+    made: object = configs
     if callable(configs):
         made = configs(*arguments[:len(inspect.signature(configs).parameters)])
     if isinstance(made, Mapping):
         for name, values in made.items():
             if not _is_list(values):
                 raise TileError(f"the grid of configurations has {values!r} for {name}", code="T707", location=user_location(),
-                                help=f"a grid has lists of values: {{{name!r}: [{values!r}]}}")
+                                help=f"a grid must be a dict of lists of values: {{{name!r}: [{values!r}]}}")
         return [dict(zip(made, values, strict=True)) for values in itertools.product(*made.values())]
     listed = list(made) if _is_list(made) else [made]
     for config in listed:
         if not isinstance(config, Mapping):
             raise TileError(f"{config!r} is not a configuration", code="T707", location=user_location(),
-                            help="configs is a list of dicts of parameters, a dict of lists of values, or a function of either")
-    return [dict(config) for config in listed]
+                            help="configs must be a list of dicts of parameters, a dict of lists of values, or a function that "
+                                 "returns one of these")
+    return [dict(config) for config in listed if isinstance(config, Mapping)]
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
 
 
 class Tuned:
-    """A factory under ``autotune``. A call without the tunable parameters tunes them; a second such call does not tune
-    again."""
+    """A factory under ``autotune``, which chooses the tunable parameters that a call does not pass.
 
-    def __init__(self, factory: Factory[..., object], configs: Configs, profile: Mapping[str, object], run: Mapping[str, Any]
+    Args:
+        factory: the factory under ``jit``.
+        configs: the configurations to try, see :class:`AutoTuner`.
+        profile: the arguments of :meth:`AutoTuner.set_profile_args`.
+        run: the arguments of :meth:`AutoTuner.run`.
+
+    Attributes:
+        last_result: the result of the last call that needed tuning, also if an earlier call had tuned already; None before.
+    """
+
+    def __init__(self, factory: Factory[..., Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]
                  ) -> None:
         functools.update_wrapper(self, factory.function)
         self.factory = factory
@@ -243,7 +274,7 @@ class Tuned:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return bound(self, self.factory.kind, instance, owner)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return reference_by_name(self, self.factory.function) or (
             Tuned, (self.factory, self.configs, self.profile, self.run_args))
 
@@ -254,8 +285,13 @@ class Tuned:
         return self
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Returns what the factory's call returns for the best configuration; if all tunable parameters are given, nothing is
-        tuned.
+        """Calls the factory with the best values of the tunable parameters that the call does not pass.
+
+        The first call with some arguments tunes; later calls with the same arguments use its result. If a call passes all
+        tunable parameters, nothing is tuned.
+
+        Returns:
+            The kernel; for an eager function, the results of running the kernel.
 
         Raises:
             TileError: T730 no configuration works.
@@ -265,8 +301,8 @@ class Tuned:
         arrays = self.factory.arrays(args, kwargs)
         return self.compile(*args, **kwargs)(*arrays)
 
-    def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
-        """Returns the best kernel for these arguments; see :meth:`Factory.compile`.
+    def compile(self, *args: object, **kwargs: object) -> JITKernel:
+        """Returns the kernel of the best configuration for these arguments, without running it; tunes if necessary.
 
         Raises:
             TileError: T730 no configuration works.
@@ -298,32 +334,33 @@ class Tuned:
 def autotune(
     func: None = None, *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
     executor: Executor | str | None = ..., trials: int | None = ..., seed: int = ...,
-    table: str | os.PathLike[str] | None = ..., **profile: Any,
-) -> Callable[[Any], Tuned]: ...
+    table: str | os.PathLike[str] | None = ..., **profile: object,
+) -> Callable[[object], Tuned]: ...
 @overload
 def autotune(
-    func: Callable[..., Any], *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
+    func: Callable[..., object], *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
     executor: Executor | str | None = ..., trials: int | None = ..., seed: int = ...,
-    table: str | os.PathLike[str] | None = ..., **profile: Any,
+    table: str | os.PathLike[str] | None = ..., **profile: object,
 ) -> Tuned: ...
 def autotune(
-    func: Callable[..., Any] | None = None, *, configs: Configs, warmup: float = 25, rep: float = 100,
+    func: Callable[..., object] | None = None, *, configs: Configs, warmup: float = 25, rep: float = 100,
     timeout: float = 100, executor: Executor | str | None = None, trials: int | None = None, seed: int = 0,
-    table: str | os.PathLike[str] | None = None, **profile: Any,
-) -> Any:
-    """Chooses parameters of a factory by modelled time; written above ``jit``.
+    table: str | os.PathLike[str] | None = None, **profile: object,
+) -> object:
+    """Returns a factory that chooses its tunable parameters by modelled time; as a decorator it must be above ``jit``.
 
     Args:
-        func: the factory, if ``autotune`` is not used as a decorator.
+        func: the factory under ``jit``; without it, ``autotune`` returns a decorator.
         configs: the configurations, see :class:`AutoTuner`.
         warmup, rep, timeout, executor, trials, seed, table: see :meth:`AutoTuner.run`.
-        profile: the arguments of :meth:`AutoTuner.set_profile_args`.
+        profile: the arguments of :meth:`AutoTuner.set_profile_args`, and the arguments ``measured`` of :meth:`AutoTuner.run`.
 
     Raises:
         TileError: T707 an unknown argument, T708 the decorated function is not a factory under ``jit``.
     """
     run = {"warmup": warmup, "rep": rep, "timeout": timeout, "executor": executor, "trials": trials, "seed": seed,
            "table": table}
+    profile = {name: value for name, value in profile.items() if name not in _OF_MEASUREMENTS}
     AutoTuner(lambda: None, []).set_profile_args(**profile)  # raises an error for an unknown argument
 
     def decorate(factory: object) -> Tuned:

@@ -1,8 +1,8 @@
-"""One tuning: times configurations on an executor, and chooses the best one.
+"""Runs one tuning: times configurations on an executor, and chooses the best one.
 
-Each configuration is traced in this process; its draft is compiled and timed on the executor. The fastest configuration is then
-run. If its results are wrong, it is rejected, and the next one is run. Times are modelled, so the same configurations always
-give the same winner and the same table, wherever and in whichever order they are timed.
+Each configuration is traced in this process; its draft (the traced kernel) is compiled and timed on the executor. The fastest
+configuration is then run. If its results are wrong, it is rejected, and the next fastest one is run. Times are modelled, so the
+same configurations always give the same winner and the same table, wherever and in whatever order they are timed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import doors
 from tilelang_npu.progress import shown
 from tilelang_npu.runtime.cache import entries
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, failure, time_draft, time_limit
+from tilelang_npu.runtime.kernel.executors import compute_each
 from tilelang_npu.runtime.settings.log import silenced
-from tilelang_npu.runtime.tuning.executors import compute_each
 from tilelang_npu.runtime.tuning.tuning_check import ResultCheck, TuningProfile
 from tilelang_npu.runtime.tuning.tuning_search import Config, Search
 from tilelang_npu.runtime.tuning.tuning_table import Table, TuningRow, load_outcomes, store_outcomes
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A rejected configuration.
+    """A configuration that failed or had wrong results.
 
     Attributes:
-        config: its parameters.
-        reason: the reason in one line; for a diagnostic, its code comes first.
-        code: the code of the diagnostic; empty for other reasons.
+        config: the values of the tunable parameters, by name.
+        reason: the reason in one line; it begins with the code if the reason is a diagnostic.
+        code: the code of the diagnostic, such as ``T201``; empty for other reasons.
     """
 
-    config: dict[str, Any]
+    config: dict[str, object]
     reason: str
     code: str = ""
 
@@ -51,11 +51,11 @@ class Candidate:
     """A configuration that compiles.
 
     Attributes:
-        number: its index among the configurations that were tried.
-        config: its parameters.
-        key: the key of its draft.
-        estimate: milliseconds without values; None if data decide them.
-        latency: the milliseconds of its run if it was run; else the estimate.
+        number: the index of the configuration among those that were tried.
+        config: the values of the tunable parameters, by name.
+        key: the key of the configuration's draft (its traced kernel).
+        estimate: modelled milliseconds, computed without values; None if the time depends on the elements of arrays.
+        latency: modelled milliseconds of the run if the configuration was run, else the estimate; infinity until it is ranked.
     """
 
     number: int
@@ -67,22 +67,22 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuning.
+    """One run of the tuning of a factory.
 
     Attributes:
-        factory: makes the kernels.
-        args, kwargs: its arguments apart from the parameters of a configuration.
-        profile: how configurations are run and compared.
-        timeout: seconds for a configuration to compile, and again to run.
-        executor: compiles and times the drafts; None: this thread does.
-        table: the file for the outcomes; None: no file is written.
-        rejected: the rejected configurations.
-        rows: the outcomes of all configurations that were tried.
+        factory: the factory, which makes the kernel of a configuration.
+        args, kwargs: the arguments of the factory apart from the tunable parameters.
+        profile: how configurations are run and checked.
+        timeout: the seconds that a configuration can take to compile, and again to run.
+        executor: the executor that compiles and times the drafts (traced kernels); None to use this thread.
+        table: the file for the outcomes; None to write no file.
+        rejected: the configurations that failed or had wrong results so far.
+        rows: the outcomes of all configurations that were tried so far.
     """
 
-    factory: Factory[..., Any] | Method
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    factory: Factory[..., object] | Method
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
     profile: TuningProfile
     timeout: float
     executor: Executor | None = None
@@ -91,11 +91,14 @@ class Tuning:
     rows: list[TuningRow] = field(default_factory=list)
 
     def run(self, search: Search, total: int) -> tuple[list[Candidate], ResultCheck]:
-        """Returns the configurations that work, best first, and the check that the best one has passed.
+        """Times the configurations that a search proposes, and checks the results of the fastest.
 
         Args:
-            search: asks for configurations.
-            total: the number of configurations that it can ask for.
+            search: the search strategy, which proposes the configurations.
+            total: the number of configurations that it proposes, for the progress line.
+
+        Returns:
+            The configurations that work, fastest first, and the check that the fastest one has passed.
         """
         with shown(f"tuning {total} configurations"):
             while asked := search.ask():
@@ -115,11 +118,11 @@ class Tuning:
         return ranked, check
 
     def kernel(self, config: Config) -> JITKernel:
-        """Returns the kernel of a configuration."""
+        """Compiles the kernel of a configuration and returns it."""
         return self.factory.compile(*self.args, **self.kwargs, **config)
 
     def _outcomes(self, configs: Sequence[Config]) -> list[Timing]:
-        """Returns the outcomes of configurations, in their order: known ones, and others after timing them."""
+        """Returns the outcomes of configurations, in their order; configurations without a known outcome are timed."""
         first = len(self.rows)
         drafts: list[Draft | None] = []
         with shown("traced", len(configs)) as step:
@@ -147,7 +150,7 @@ class Tuning:
         return outcomes
 
     def _time(self, drafts: Sequence[Draft], first: int) -> None:
-        """Times drafts, and sets the outcomes of their rows, which are among the rows from ``first`` on."""
+        """Times drafts (traced kernels), and sets the outcomes of their rows, which are in ``rows`` from index ``first`` on."""
         numbers: dict[str, list[int]] = {}  # by key, as two configurations may be the same kernel
         for number, row in enumerate(self.rows[first:], first):
             numbers.setdefault(row.key, []).append(number)
@@ -162,15 +165,20 @@ class Tuning:
                 step.done += 1
 
     def _standard(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Returns the candidate with which the others are compared: the one with the factory's defaults, or else the first."""
+        """Returns the candidate with whose results the others are compared: the one with the factory's default values, or else
+        the first one; None if there is no candidate.
+        """
         defaults = {name: parameter.default for name, parameter in inspect.signature(self.factory.function).parameters.items()}
         with_defaults = (one for one in candidates if all(defaults.get(name) == value for name, value in one.config.items()))
         return next(with_defaults, None) or next(iter(candidates), None)
 
     def _ranked(self, candidates: Sequence[Candidate], standard: Candidate | None, check: ResultCheck) -> list[Candidate]:
-        """Returns the candidates that work, best first. Those without an estimate are run; then the fastest is run, and the
-        next one while results are wrong. Once results are right and the time equals the estimate, slower candidates are not
-        run."""
+        """Returns the candidates that work, the fastest first.
+
+        All candidates without an estimated time are run. Of the others, the fastest is run, and then the next fastest as long
+        as results are wrong. Once a candidate's results are right and its time equals the estimate, slower candidates are not
+        run.
+        """
         working: list[Candidate] = []
         trusted = True
         for one in sorted(candidates, key=lambda one: (one.estimate is not None, one.estimate, one.number)):
@@ -192,8 +200,10 @@ class Tuning:
         return sorted(working, key=lambda one: (one.latency, one.number))
 
     def _checked(self, one: Candidate, standard: Candidate | None, check: ResultCheck) -> float:
-        """Returns the milliseconds of a run whose results are right. A pair of kernels that was compared before is not run
-        again."""
+        """Runs a candidate, checks its results, and returns the modelled milliseconds of the run.
+
+        A pair of kernels whose results an earlier tuning has compared is not run again.
+        """
         if one.estimate is None or not check.depends_on_kernels_alone() or standard is None:
             return check.measure(self.kernel(one.config), one.config)
         facts = {"what": "a check", "profile": replace(self.profile, manual_check_prog=None)}

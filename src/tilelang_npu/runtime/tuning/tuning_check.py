@@ -1,14 +1,14 @@
-"""Checks the results of configurations: runs them, and compares them with a reference or with another configuration."""
+"""Runs configurations, and compares their results with those of a reference program or of another configuration."""
 
 from __future__ import annotations
 
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime.arguments.tensors import as_array, is_tensor
@@ -25,16 +25,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuningProfile:
-    """How configurations are run and compared, see :meth:`AutoTuner.set_profile_args`."""
+    """How the configurations of a tuning are run, and how their results are checked.
+
+    Attributes:
+        supply_type: how the elements of generated inputs are chosen.
+        ref_prog: a function of the inputs that returns the right results, on the host.
+        supply_prog: a function that returns the inputs; it gets the list of the kernel's parameters and, if it takes two
+            arguments, the configuration. None for generated inputs.
+        rtol, atol: the relative and the absolute tolerance of the comparison of floats.
+        max_mismatched_ratio: the share of elements, from 0 to 1, that can be beyond the tolerance.
+        skip_check: whether results are not checked at all.
+        manual_check_prog: a function that compares results with those of ``ref_prog`` in place of the tolerances.
+        cache_input_tensors: whether all configurations run on the same inputs.
+    """
 
     supply_type: TensorSupplyType = TensorSupplyType.Auto
-    ref_prog: Callable[..., Any] | None = None
-    supply_prog: Callable[..., Any] | None = None
+    ref_prog: Callable[..., object] | None = None
+    supply_prog: Callable[..., Iterable[object]] | None = None
     rtol: float = 1e-2
     atol: float = 1e-2
     max_mismatched_ratio: float = 0.01
     skip_check: bool = False
-    manual_check_prog: Callable[..., Any] | None = None
+    manual_check_prog: Callable[..., object] | None = None
     cache_input_tensors: bool = False
 
 
@@ -43,7 +55,11 @@ _INPUTS = threading.local()
 
 @contextmanager
 def set_autotune_inputs(*tensors: object) -> Iterator[None]:
-    """Sets the inputs of tunings inside the ``with``: one list, or the tensors one by one."""
+    """Sets the inputs on which configurations run in tunings inside the ``with`` statement.
+
+    Args:
+        tensors: the inputs of the kernel in order, as separate arguments or as one list.
+    """
     listed = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     before, _INPUTS.tensors = getattr(_INPUTS, "tensors", None), listed
     try:
@@ -56,26 +72,29 @@ class ResultCheck:
     """Runs configurations on inputs and checks their results.
 
     Args:
-        profile: how configurations are run and compared.
-        standard: returns the configuration with which others are compared if there is no reference, and its kernel.
+        profile: how configurations are run and checked.
+        standard: returns the configuration with whose results others are compared if there is no reference program, and the
+            kernel of this configuration; None if there is none.
 
     Attributes:
-        latency: milliseconds of the reference on the host; None without a reference.
+        latency: the shortest time that the reference program took on the host, in milliseconds; None without a reference.
     """
 
     def __init__(self, profile: TuningProfile, standard: Callable[[], tuple[Config, CompiledKernel] | None]) -> None:
         self.profile = profile
         self.latency: float | None = None
         self._standard = standard
-        self._inputs: list[Any] | None = None
+        self._inputs: list[object] | None = None
         self._warned = False
 
     def depends_on_kernels_alone(self) -> bool:
-        """Whether the result depends on the kernels alone: they run on made-up inputs, and are compared with each other."""
+        """Whether the outcome of a check depends only on the kernels: they run on generated inputs, and are compared with each
+        other.
+        """
         profile = self.profile
         return profile.ref_prog is None and profile.supply_prog is None and getattr(_INPUTS, "tensors", None) is None
 
-    def _inputs_for(self, kernel: CompiledKernel, config: Config) -> list[Any]:
+    def _inputs_for(self, kernel: CompiledKernel, config: Config) -> list[object]:
         given = getattr(_INPUTS, "tensors", None)
         if given is not None:
             return list(given)
@@ -90,18 +109,18 @@ class ResultCheck:
         return self._inputs
 
     def measure(self, kernel: CompiledKernel, config: Config) -> float:
-        """Runs a configuration and checks its results. Returns the modelled milliseconds.
+        """Runs a configuration's kernel, checks its results, and returns the modelled milliseconds of the run.
 
         Raises:
             AssertionError: the results are wrong.
-            TileError: what the run raises.
+            TileError: an error of the run.
         """
         inputs = self._inputs_for(kernel, config)
         profiler, profile = Profiler(kernel), self.profile
         checked = profile.ref_prog is not None and not profile.skip_check
         if checked and not kernel.out_idx:
             checked = False
-            self._warn(f"ref_prog is compared with nothing: {kernel.name} returns nothing",
+            self._warn(f"ref_prog is compared with nothing: {kernel.name} returns no results",
                        "name its results in out_idx, or pass skip_check=True")
         if checked and profile.manual_check_prog is not None:
             profiler.manual_assert_close(self._timed_reference, inputs, profile.manual_check_prog)
@@ -118,7 +137,7 @@ class ResultCheck:
         """Runs the kernel, and compares the arrays that it writes with those of the standard configuration's kernel.
 
         Raises:
-            AssertionError: they differ.
+            AssertionError: the arrays differ by more than the tolerances.
         """
         standard = self._standard()
         if standard is None or standard[1] is kernel:
@@ -126,14 +145,16 @@ class ResultCheck:
             return
         config, other = standard
         if parameters_for_callers(other.params, other) != parameters_for_callers(kernel.params, kernel):
-            self._warn(f"{kernel.name} is compared with nothing: with {dict(config)} it has other parameters",
+            self._warn(f"the results of {kernel.name} are not checked: with {dict(config)}, which they are compared with, the "
+                       "kernel has other parameters",
                        "give a ref_prog, or pass skip_check=True")
             kernel(*inputs)
             return
         try:
             wanted = results_of(other, [as_array(one).copy() if is_tensor(one) else one for one in inputs])
         except TileError as error:
-            self._warn(f"{kernel.name} is compared with nothing: with {dict(config)} it fails: {error.code}: {error.message}",
+            self._warn(f"the results of {kernel.name} are not checked: with {dict(config)}, which they are compared with, the "
+                       f"kernel fails: {error.code}: {error.message}",
                        "give a ref_prog, or pass skip_check=True")
             kernel(*inputs)
             return
@@ -148,7 +169,7 @@ class ResultCheck:
                 compare(kernel.params[position].name, found[position], result, profile.atol, profile.rtol,
                         profile.max_mismatched_ratio)
         except AssertionError as error:
-            msg = f"{error}, from what it is with {dict(config)}"
+            msg = f"{error}, from the result with {dict(config)}"
             raise AssertionError(msg) from None
 
     def _warn(self, message: str, advice: str) -> None:
@@ -156,7 +177,7 @@ class ResultCheck:
             self._warned = True
             warn_at(TileError(message, code="T732", location=user_location(), help=advice))
 
-    def _timed_reference(self, *inputs: object) -> Any:
+    def _timed_reference(self, *inputs: object) -> object:
         assert self.profile.ref_prog is not None
         started = time.perf_counter()
         results = self.profile.ref_prog(*inputs)

@@ -1,12 +1,12 @@
 """Generation of Python code from device functions of HIVM modules, with one file for each group of ops.
 
-A process that runs a program from the cache generates no code, so importing this package loads none of the files; the first
-access to ``PythonEmitter`` loads the emitters of all ops.
+A process that runs a program from the cache generates no code. Therefore importing this package imports none of these files;
+the first access to ``PythonEmitter`` imports all of them, which registers the emitters of all ops.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["PythonEmitter"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[PythonEmitter]:
     if name != "PythonEmitter":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

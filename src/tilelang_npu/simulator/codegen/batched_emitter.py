@@ -1,18 +1,20 @@
-"""Code that runs many blocks at once: every array has two batch axes, along which the blocks lie.
+"""Generates code that runs many blocks of a launch at once: each array has two leading batch axes, which enumerate the blocks.
 
-The blocks of a launch do the same to different tiles. Instead of one small NumPy or BLAS call per block, this code makes one
-call for all blocks: fewer Python steps, and longer calls during which other threads can run. The code records nothing, and
-takes its integers from the first block: a trace decides which blocks may run together and how their places in GM are spaced
-(``run/batched_execution.py``). A float that the scalar unit reads becomes an array if it is only computed with and stored
-(``per_block_scalars.py``); a function that uses other numbers from memory has no such code.
+The blocks of a launch execute the same ops on different tiles. Instead of one small NumPy or BLAS call per block, this code
+makes one call for all blocks: fewer Python steps, and longer calls during which other threads can run. The code records no
+events, and computes integers for the first block alone. A trace, which runs before, decides which blocks run in one batch and
+how far apart their offsets in GM are (``run/batched_execution.py``). A float that the scalar unit reads from memory becomes an
+array with one number per block, if it is only used in float arithmetic and stored (``per_block_scalars.py``). No batched code
+is generated for a function that uses numbers from memory in any other way.
 
-A statement either covers all blocks at once (``emit_batched``), or runs for one block after the other.
+A statement either computes all blocks at once (``emit_batched``), or runs for one block after the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from xdsl.dialects import memref, scf
@@ -29,24 +31,27 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, al
 from tilelang_npu.simulator.machine.batch_layout import ArrayPlace, OnChipFlow, panels_of
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip, is_fractal
+from tilelang_npu.target.chip_data import CoreKind, PipeName
 
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 class BatchedEmitter(PythonEmitter):
-    """As ``PythonEmitter``, for code that runs the blocks of a batch.
+    """Generates Python source for one device function that runs all blocks of a batch at once.
 
     Args:
-        flow: receives the data flow on chip.
+        flow: an empty object, to which the emitter adds the data flow of the function in on-chip memory.
         function, core, chip, parallel: as for ``PythonEmitter``.
 
     Raises:
-        UnbatchableFunctionError: the function reads numbers from memory that may differ between blocks, or prints.
+        UnbatchableFunctionError: no such source can be generated, because the function has a ``while`` loop or prints, or uses
+            a number from memory where one value for all blocks is needed, such as in an address or a trip count. The methods
+            also raise this error.
     """
 
     batch_axes = 2
 
-    def __init__(self, flow: OnChipFlow, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, flow: OnChipFlow, function: FuncOp, core: CoreKind, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         if any(isinstance(op, (scf.WhileOp, hivm.DebugOp)) for op in function.walk()):
             raise UnbatchableFunctionError
@@ -60,8 +65,12 @@ class BatchedEmitter(PythonEmitter):
         self._places: dict[tuple[int, ArrayPlace], int] = {}
         self._body: list[str] | None = None
 
-    def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
-        """Records the op and its data flow; the statements of its handler then run block by block."""
+    def record(self, op: Operation, pipe: PipeName | Literal[""], operands: Sequence[Operand], work: Costing) -> OpRecord:
+        """Records an op and its data flow in on-chip memory.
+
+        The op's handler then emits statements: those emitted by ``line`` run once per block, and those emitted by
+        ``emit_batched`` run once for all blocks.
+        """
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self._here = {}
@@ -89,7 +98,14 @@ class BatchedEmitter(PythonEmitter):
         return made
 
     def _stored(self, value: SSAValue, gm: set[int], parts: set[int]) -> None:
-        """Adds the sources of a stored scalar; loads that are emitted later, in a loop, are added when they are."""
+        """Adds the data sources of a scalar that an op stores to the given sets.
+
+        Args:
+            value: the scalar. If it comes from a load that is emitted later (through a loop), the load's sources are added when
+                the load is emitted.
+            gm: the set of the numbers of GM operands.
+            parts: the set of the numbers of parts of on-chip memory.
+        """
         for load in self._own.get(value, ()):
             if load in self._loaded:
                 _extend((gm, parts), self._loaded[load])
@@ -97,17 +113,25 @@ class BatchedEmitter(PythonEmitter):
                 self._awaited.setdefault(load, []).append((gm, parts))
 
     def is_per_block(self) -> bool:
-        """Whether the current scalar result is an array with one number per block."""
+        """Whether the current op's result is a scalar that differs between blocks: an array with one number per block."""
         return self.current is not None and any(result in self._own for result in self.current.results)
 
     def _part(self, view: StridedView) -> int:
-        """Returns the part of an on-chip memory that a view lies in."""
+        """Returns the number of the part of on-chip memory (see :class:`OnChipFlow`) that a view covers."""
         if view.base.holder:
             self._flow.foreign.add(view.base.memory)
         return self._flow.part(view.base.memory, *_stretch(view))
 
     def batch_axes_of(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
-        """Returns the batch axes of a view's array."""
+        """Returns the batch axes of a view's array, as expressions that are evaluated once per launch.
+
+        Returns:
+            the sizes of the two batch axes, their strides in bytes, and the name of a number of bytes that is added to the
+            array's offset; the name is empty in GM.
+
+        Raises:
+            UnbatchableFunctionError: the view is in GM, and is not an operand of the op that is being emitted.
+        """
         on_chip = view.base.memory != "gm"
         if not on_chip:
             here = self._here.get((view.base.name, self.name_of(view.offset)))
@@ -124,7 +148,10 @@ class BatchedEmitter(PythonEmitter):
         return tuple(parts[:2]), tuple(parts[2:]), shift
 
     def array_place(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
-        """Returns the offset and strides of an array; a matrix may be stored row by row."""
+        """Returns expressions of the byte offset and byte strides of a view's array.
+
+        For a view of a fractal matrix, the launch computes them, because the matrix is possibly stored row by row.
+        """
         if not is_fractal(view.base.memory):
             return super().array_place(view, element)
         part = self._part(view)
@@ -142,7 +169,12 @@ class BatchedEmitter(PythonEmitter):
         return offset, tuple(Sum(0, {stride: 1}) for stride in strides)
 
     def note_product_operands(self, *buffers: Buffer, rows: bool) -> None:
-        """Adds the operands of a product to the data flow."""
+        """Adds the operands of a matrix product to ``OnChipFlow.matrices``, each with its fractal layout.
+
+        Args:
+            buffers: the operands.
+            rows: whether the product allows operands that are stored row by row; if not, None is added in place of each layout.
+        """
         for view in (view for buffer in buffers for view in alternatives(buffer)):
             part, panels = self._part(view), None
             if rows and view.static and view.shape is not None:
@@ -152,20 +184,20 @@ class BatchedEmitter(PythonEmitter):
             self._flow.matrices.append((part, panels))
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
-        """Returns the name of the array over a memref of all blocks."""
+        """Returns the name of the array that contains a memref's elements in all blocks of the batch."""
         name = super().array(buffer, element)
         self._arrays.add(name)
         return name
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """Emits a statement: for each block if it belongs to a recorded op, otherwise once."""
+        """Emits a statement. Between ``record`` and ``finish_op`` it runs once per block, otherwise once for all blocks."""
         if self._body is None:
             super().line(text, op)
         else:
             self._body.append(text)
 
     def emit_batched(self, text: str, *buffers: Buffer) -> None:
-        """Emits a statement for all blocks at once."""
+        """Emits a statement that runs once for all blocks; once per block, if ``buffers`` have different ranks."""
         if len({buffer.rank for buffer in buffers}) > 1:
             self.line(text)
             return
@@ -173,36 +205,40 @@ class BatchedEmitter(PythonEmitter):
         self.scope.line(text, self.current)
 
     def emit_print(self, text: str) -> None:
-        """Fails: blocks would print in another order."""
+        """Raises ``UnbatchableFunctionError``: blocks that run at once would print in another order."""
         raise UnbatchableFunctionError
 
     def emit_scalar_read(self, name: str, element: str) -> None:
-        """Emits the read of one number per block."""
+        """Emits the assignment of an array with one number per block, converted to float64, to the variable ``name``.
+
+        Raises:
+            UnbatchableFunctionError: the current op is not a ``memref.load``.
+        """
         if not isinstance(self.current, memref.LoadOp):
             raise UnbatchableFunctionError
         self.emit_batched(f"{name} = {element}.astype(float)")
 
     def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
-        """Emits the set of a flag by all blocks at once."""
+        """Emits one statement that sets a flag between cores for all blocks of the batch."""
         self.finish_op()
         super().emit_flag_set(flag, group, op)
 
     def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """Emits the wait of all blocks for a flag."""
+        """Emits one loop that waits for a flag between cores for all blocks of the batch."""
         self.finish_op()
         super().emit_flag_wait(record, flag, op)
 
     def flush(self) -> None:
-        """Emits no events."""
+        """Discards the pending events and GM offsets: batched code does not record them."""
         self._events, self._gm = [], []
 
     def finish_op(self) -> None:
-        """Ends the statements that run block by block."""
+        """Emits the collected statements of the current op, to run once per block; later statements run once for all blocks."""
         self._write_body()
         self._body, self._here = None, {}
 
     def _write_body(self) -> None:
-        """Emits the statements that run block by block: a function of its arrays, and the calls."""
+        """Emits the collected statements as a function of the arrays that they use, and a call of it for each block."""
         if not self._body:
             return
         names = sorted(self._arrays & {word for text in self._body for word in _WORDS.findall(text)})
@@ -224,7 +260,10 @@ def _extend(sources: tuple[set[int], set[int]], more: tuple[set[int], set[int]])
 
 
 def _stretch(view: StridedView) -> tuple[int, int]:
-    """Returns the first byte of a view and one past its last, or known bounds of them."""
+    """Returns the offset of a view's first byte and of the byte after its last one in the memory.
+
+    If they are not constant, the result is the range of the view's buffer, or of the whole memory if the buffer is not known.
+    """
     if view.static and view.shape is not None and all(stride.constant >= 0 for stride in view.strides):
         first, steps = view.offset.constant, zip(view.shape, view.strides, strict=True)
         return first, first + sum(max(size - 1, 0) * stride.constant for size, stride in steps) + view.element.nbytes

@@ -1,8 +1,8 @@
-"""The text that is being generated: nested scopes of lines, and the definitions in them.
+"""The text that is being generated: nested scopes of lines, and the names that each scope defines.
 
-A pure expression is computed in the outermost scope where its operands are known: index arithmetic on kernel arguments runs
-once per launch, arithmetic on the block index once per block, and only expressions of an induction variable run in the loop.
-Expressions with equal text in one scope are computed once.
+A pure expression is computed in the outermost scope in which its operands are known: index arithmetic on kernel arguments once
+per launch, arithmetic on the block index once per block, and only expressions of an induction variable in each iteration of the
+loop. Expressions with equal text in one scope are computed once.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ Kind = Literal["launch", "block", "loop", "branch"]
 
 
 class Sum(Linear[str]):
-    """An integer in generated text: a sum of multiples of names or literals."""
+    """An integer expression in generated code: a constant plus multiples of names or literals."""
 
     __slots__ = ()
 
     @property
     def text(self) -> str:
-        """The expression."""
+        """The sum as a Python expression."""
         return join(self.terms.items(), self.constant)
 
     def value(self, names: Mapping[str, int]) -> int:
-        """Returns its value, given the values of the names."""
+        """Returns the value of the sum, given the values of its names."""
         return self.constant + sum(
             (names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.terms.items())
 
 
 class MadeArray(NamedTuple):
-    """The array that a line creates over a memory.
+    """A NumPy array that a generated line creates as a view of the bytes of a memory.
 
     Attributes:
-        memory: the name of the memory's bytes.
-        called: the name in messages.
-        argument: for GM, the position of the kernel argument.
-        offset: the array's byte offset.
-        sizes, strides: of each axis, in elements and in bytes.
-        element: bytes of an element.
-        unless: names of sizes; the offset is 0 where one of them is 0.
+        memory: the variable that holds the memory's bytes.
+        called: the name of the memory or buffer in error messages.
+        argument: the position of the kernel argument, for an array in GM; otherwise None.
+        offset: the byte offset of the array's first element.
+        sizes: the number of elements along each axis.
+        strides: the bytes between neighbouring elements along each axis.
+        element: the number of bytes of an element.
+        unless: variables that hold sizes; if one of them is 0 at run time, the array is empty and is created at offset 0.
     """
 
     memory: str
@@ -61,7 +62,14 @@ class MadeArray(NamedTuple):
 
 @dataclass
 class Line:
-    """A generated line, and the facts that explain an error in it: the op that it executes, the array that it creates."""
+    """A generated line, with the op and the array that an error message about this line names.
+
+    Attributes:
+        indent: the indentation in levels.
+        text: the line without its indentation.
+        op: the op that the line executes; None if it belongs to no op.
+        made: the array that the line creates, if any.
+    """
 
     indent: int
     text: str
@@ -71,13 +79,16 @@ class Line:
 
 @dataclass
 class CodeScope:
-    """A block of the generated function.
+    """A scope of the generated function: lines at one indentation, and the expressions that they compute.
 
     Attributes:
-        kind: ``launch`` runs once per launch and core, ``block`` once per block; ``branch`` may not run at all.
+        kind: when the lines run. ``launch``: once per launch and core; ``block``: once per block; ``loop``: once per iteration;
+            ``branch``: only if a condition holds.
         parent: the enclosing scope.
-        indent: its indentation in levels.
-        certain: for a loop, whether it is known to run at least once.
+        indent: the indentation of the lines in levels.
+        certain: for a loop, whether it is known to have at least one iteration.
+        lines: the lines that have been emitted so far.
+        names: for the text of each expression that the scope computes, the variable that holds its value.
     """
 
     kind: Kind
@@ -91,24 +102,30 @@ class CodeScope:
         self.depth: int = 0 if self.parent is None else self.parent.depth + 1
 
     def line(self, text: str, op: Operation | None = None, made: MadeArray | None = None) -> None:
-        """Appends a line."""
+        """Appends a line for ``op``; ``made`` is the array that the line creates."""
         self.lines.append(Line(self.indent, text, op, made))
 
     def close(self) -> None:
-        """Appends the finished scope to the lines of its parent."""
+        """Appends the lines of this scope to those of the enclosing scope."""
         assert self.parent is not None
         self.parent.lines.extend(self.lines)
 
 
 def deeper(first: CodeScope, second: CodeScope) -> CodeScope:
-    """Returns the inner of two scopes of one chain."""
+    """Returns the inner one of two scopes. One of the two must enclose the other, or both must be the same scope."""
     return first if first.depth >= second.depth else second
 
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A name that holds an integer: the scope that defines it, the bounds of its value, and its position in definition
-    order."""
+    """A variable of the generated code that holds an integer.
+
+    Attributes:
+        name: the variable.
+        scope: the scope that defines it.
+        bounds: the least and the greatest value that it can have.
+        order: its position in the order of definition.
+    """
 
     name: str
     scope: CodeScope
@@ -120,13 +137,13 @@ _bounds_of = attrgetter("bounds")
 
 
 class Int(Linear[Atom]):
-    """An integer that is known at run time, as a sum of multiples of atoms."""
+    """An integer value of the kernel: a constant plus multiples of variables of the generated code (:class:`Atom`)."""
 
     __slots__ = ()
 
     @property
     def interval(self) -> Interval:
-        """The bounds of the value."""
+        """The least and the greatest possible value, from the bounds of the variables."""
         return self.bounds(_bounds_of)
 
     def at_least(self, bound: Bound) -> bool:
@@ -139,7 +156,7 @@ class Int(Linear[Atom]):
 
 
 def product(text: str, factor: int) -> str:
-    """Returns ``text * factor`` in Python."""
+    """Returns the Python expression ``text * factor``, without a multiplication for the factors 1 and -1."""
     if factor == 1:
         return text
     return f"-{text}" if factor == -1 else f"{text} * {factor}"
@@ -147,12 +164,12 @@ def product(text: str, factor: int) -> str:
 
 @dataclass(frozen=True)
 class ScalarExpr:
-    """A scalar that is not affine: a float, a truth value, or an integer with a name.
+    """A scalar as the text of an expression, not as an affine sum: a float, a truth value, or an integer in a variable.
 
     Attributes:
-        text: a Python expression, a name or a literal.
-        scope: the scope that defines it.
-        value: its value where it is a constant.
+        text: the Python expression: the name of a variable, or a constant.
+        scope: the innermost scope that the expression depends on.
+        value: the value of a constant; None where it is not known.
     """
 
     text: str
@@ -161,7 +178,12 @@ class ScalarExpr:
 
 
 def join(parts: Iterable[tuple[str, int]], const: int) -> str:
-    """Returns the text of a sum of ``(text, factor)`` and a constant."""
+    """Returns the Python expression of a sum.
+
+    Args:
+        parts: the terms, each as ``(text, factor)``.
+        const: the constant that is added.
+    """
     text = ""
     for name, factor in parts:
         term = product(name, abs(factor))

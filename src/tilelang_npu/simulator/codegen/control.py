@@ -1,4 +1,7 @@
-"""Loops and branches, the ops that query the block and sub-block indices, and ops without effect in the simulator."""
+"""Emitters of loops and branches (``scf``) and of ops that return block and sub-block indices.
+
+This module also registers the ops that have no effect in the simulator, such as annotations.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,18 @@ from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS
 from tilelang_npu.simulator.machine.op_records import CrossSet, CrossWait
 
 FEW = 16
-"""Iterations of a loop nest up to which its loops run unguarded: it is too short to be endless."""
+"""A loop nest with at most this many iterations in total runs without the checks of ``LoopGuard``: it cannot be endless."""
 
 
 class Carried:
-    """A loop-carried value, or a result of a branch: a variable of the generated code, or a memref whose address changes.
+    """A loop-carried value, or a result of a loop or branch, as a variable of the generated code.
 
-    Only the address of a memref may change between iterations; sizes and strides may not.
+    For a memref, the variable holds the byte offset; memory, sizes and strides must be equal in all iterations and branches.
+
+    Args:
+        em: the emitter.
+        kind: the type of the value.
+        op: the loop or branch.
     """
 
     def __init__(self, em: PythonEmitter, kind: Attribute, op: Operation) -> None:
@@ -39,7 +47,11 @@ class Carried:
         self.shape: StridedView | None = None
 
     def assignment(self, ssa: SSAValue) -> str:
-        """Returns the expression that is assigned to the variable."""
+        """Returns the expression that assigns ``ssa`` to the variable: the value of a scalar, the byte offset of a memref.
+
+        Raises:
+            TileError: T501, the memory, sizes or strides of the memref differ from those of an earlier assignment.
+        """
         if isinstance(self.kind, IndexType):  # wrapped to 64 bits, or it could grow in every iteration
             number = self.em.integer(ssa)
             return self.em.name_of(wrapped_if_large(self.em, number, self.kind, CARRIED))
@@ -53,12 +65,16 @@ class Carried:
             self.shape = view
         known = (self.shape.base, self.shape.sizes, self.shape.strides)
         if (view.base, view.sizes, view.strides) != known:
-            raise unsupported(self.op, "it hands on memrefs that differ in more than their address")
+            raise unsupported(self.op, "the memrefs that it carries or yields must differ in nothing but their address")
         self.em.buffer_numbers.join((self.shape, *alternatives(buffer)))
         return self.em.offset_of(buffer)
 
     def value(self, scope: CodeScope) -> Value:
-        """Returns the value that the variable holds, as seen from ``scope``."""
+        """Returns the representation of the variable's value: an integer, an expression, or a view at the variable's offset.
+
+        Args:
+            scope: the scope in which the variable is assigned; code that uses the value is placed in it.
+        """
         if isinstance(self.kind, MemRefType):
             assert self.shape is not None
             offset = self.em.atom(self.name, scope, NATURAL)
@@ -71,7 +87,7 @@ class Carried:
 
 
 def _assign(em: PythonEmitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
-    """Assigns all variables at once."""
+    """Emits one statement that assigns values to the variables of several carried values at once."""
     if not carried:
         return
     texts = [one.assignment(value) for one, value in zip(carried, values, strict=True)]
@@ -110,8 +126,10 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     em.depth += 1
     em.scalar_work.open_loop(body.args[0])
     outer_trips, em.unguarded_trips = em.unguarded_trips, 1
+    first = len(em.records)
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
+    alone = em.scalar_work.take_pending() if len(em.records) == first else 0  # no op in the loop can carry its instructions
     em.depth -= 1
     ahead = em.scalar_work.close_loop()
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
@@ -126,6 +144,10 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
         outer.line(em.scalars_statement(op, ahead), op)
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
+    if alone:
+        known = low.known and high.known and step.known
+        times = len(range(low.constant, high.constant, step.constant)) if known else f"len(range({bounds_text}))"
+        outer.line(em.scalars_statement(op, alone, times), op)
     for one, result in zip(carried, op.results, strict=True):
         em.values[result] = one.value(em.scope)
 
@@ -154,13 +176,17 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
 
 
 def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> CodeScope:
-    """Returns the lines of one branch, not yet appended: definitions that they need may still be added before the branch."""
+    """Emits one branch of an ``scf.if`` into a separate scope and returns this scope.
+
+    The lines are not yet appended to the enclosing scope, so that definitions which they need can still be emitted before the
+    branch.
+    """
     outer = em.scope
     scope = em.enter("branch")
     atomic = em.atomic
     em.emit_block(block)
     if em.atomic != atomic:
-        raise unsupported(op, "a branch leaves the atomic mode changed", "set and reset it in the same branch")
+        raise unsupported(op, "a branch leaves the atomic mode changed", "set and reset the mode in the same branch")
     _assign(em, carried, _terminator(block).operands if carried else (), op)
     em.flush()
     em.scope = outer
@@ -262,7 +288,7 @@ def _sub_block_count(em: PythonEmitter, op: hivm.GetSubBlockNumOp) -> Value:
 
 @effect(hivm.GetSysCntOp)
 def _system_counter(em: PythonEmitter, op: hivm.GetSysCntOp) -> None:
-    raise unsupported(op, "values do not depend on time here")
+    raise unsupported(op, "the simulator computes values without a clock, so there is no counter to read")
 
 
 @pure(hivm.MultiBufferCounterOp)
@@ -291,10 +317,18 @@ _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
 
 
 def blocks_per_point(function: FuncOp, vector_cores: int) -> int:
-    """Returns the blocks of the function for each point of the grid: the Vector cores of an AI core, or 1 where the function
-    uses its block index in another way."""
+    """Returns the number of blocks of a Vector function that together compute one point of the kernel's grid.
+
+    If n blocks compute one point, the function uses the block index only as ``index % n`` (the number of the Vector core) and
+    as ``index // (k * n)`` (for the point). The result is that n, or ``vector_cores`` if the index is only divided. The result
+    is 1 if the index is used in any other way, if a divisor is no multiple of n, or if n does not divide ``vector_cores``.
+
+    Args:
+        function: a function of the Vector core.
+        vector_cores: the number of Vector cores of an AI core.
+    """
     pending: list[SSAValue] = [op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)]
-    found = 1
+    remainders, quotients = set[int](), set[int]()
     while pending:
         for use in pending.pop().uses:
             op = use.operation
@@ -302,10 +336,12 @@ def blocks_per_point(function: FuncOp, vector_cores: int) -> int:
                 pending.append(op.results[0])
                 continue
             by = _constant(op.operands[1]) if isinstance(op, (*_REMAINDERS, *_QUOTIENTS)) and use.index == 0 else None
-            if by is None or by < 1 or (by != vector_cores if isinstance(op, _REMAINDERS) else by % vector_cores):
+            if by is None or by < 1:
                 return 1
-            found = vector_cores
-    return found
+            (remainders if isinstance(op, _REMAINDERS) else quotients).add(by)
+    found = max(remainders, default=vector_cores if quotients else 1)
+    divides = vector_cores % found == 0 and all(by == found for by in remainders) and all(by % found == 0 for by in quotients)
+    return found if divides else 1
 
 
 def _constant(value: SSAValue) -> int | None:

@@ -1,4 +1,8 @@
-"""mmadL1 and batchMmadL1 with their loads from L1 and their events; and the same steps as the author's own ops."""
+"""Emitters of matrix products.
+
+``mmadL1`` and ``batchMmadL1`` load L0A and L0B from L1, multiply, and wait for and set the events between these loads and
+multiplications. The custom ops ``load_l0a``, ``load_l0b`` and ``mma`` do the same loads and multiplications as separate ops.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, al
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.axis_bounds import check_product_size
 from tilelang_npu.simulator.machine.op_records import Mmad, Multiply, Slot
+from tilelang_npu.target.chip_data import Space
 
 _NONE = Int(-1)
 
@@ -32,12 +37,12 @@ def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
     view = alternatives(buffer)[0]
     shape = [size.constant if size.known else _most(view, axis) for axis, size in enumerate(view.sizes)]
     if len(shape) not in (2, 4) or inf in shape:
-        raise unsupported(op, f"{name} is not a matrix of known size")
+        raise unsupported(op, f"{name} must be a matrix (rank 2, or rank 4 in fractals) whose sizes have known bounds")
     return tuple(map(int, shape))
 
 
 def _most(view: StridedView, axis: int) -> float:
-    """Returns an upper bound of the size of a view's axis: from the bounds of the size, and from the bytes of its buffer."""
+    """Returns an upper bound of the size of a view's axis, from the bounds of the size and the size of the buffer."""
     size, stride = view.sizes[axis].interval.high, view.strides[axis]
     if view.limit is None or not stride.known or stride.constant <= 0:
         return size
@@ -45,14 +50,14 @@ def _most(view: StridedView, axis: int) -> float:
 
 
 def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Returns rows and columns of a buffer: fractals ``[C1, R1, r0, c0]`` or rows."""
+    """Returns the numbers of rows and columns of a matrix, given the shape of its buffer: ``[C1, R1, r0, c0]`` or two sizes."""
     if len(shape) == 2:
         return shape[0], shape[1]
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
 def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> None:
-    """Checks that the chip's Cube core multiplies the element types."""
+    """Checks that the chip's Cube core can multiply operands of these element types."""
     known = [name for name in em.chip.cube.k_step if name != "hf32"]
     for element in (a.element.mlir, b.element.mlir):
         if element not in known:
@@ -61,10 +66,17 @@ def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> No
 
 
 def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
-    """Checks known sizes against the buffers; ``sizes`` holds (size, limit in one operand, in the other, unit)."""
+    """Checks that the constant sizes of a product do not exceed its buffers.
+
+    Args:
+        em: the emitter.
+        op: the op that multiplies.
+        sizes: by name (``m``, ``k``, ``n``): the size, its limits in the two buffers that have this axis, and the unit of the
+            limits for the error message.
+    """
     for name, (size, first, second, what) in sizes.items():
         if size.known and size.constant > min(first, second):
-            raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {what} {first} and {second}",
+            raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {first} and {second} {what}",
                             code="T507", location=location_of(op))
 
 
@@ -85,17 +97,20 @@ def _mmad(em: PythonEmitter, op: hivm.MmadL1Op) -> None:
 
 @effect(hivm.BatchMmadL1Op)
 def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
-    """Emits one product after the other: the first waits for the operands, the last frees them, and they alternate halves of
-    L0."""
+    """Emits the products of a batch one after the other.
+
+    The first product waits for the operands, and the last one sets the events that free them. Successive products use different
+    halves of L0A and L0B.
+    """
     whole = [em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)]
     shapes = [alternatives(buffer)[0].shape for buffer in whole]
     if any(shape is None or len(shape) != 3 for shape in shapes):
-        raise unsupported(op, "its operands are not batches of matrices of known size")
+        raise unsupported(op, "its operands must be batches of matrices (rank 3) of constant sizes")
     if len({shape[0] for shape in shapes if shape}) != 1:
-        raise TileError(f"batchMmadL1 multiplies batches of {', '.join(str(shape[0]) for shape in shapes if shape)} matrices",
-                        code="T507", location=location_of(op), help="give all three the same first axis")
+        raise TileError(f"batchMmadL1 has batches of {', '.join(str(shape[0]) for shape in shapes if shape)} matrices",
+                        code="T507", location=location_of(op), help="give a, b and c the same size along the first axis")
     if op.per_channel_bias is not None:
-        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in a later op")
+        raise unsupported(op, "the op does not define whether all matrices share its bias", "add the bias in a later op")
     sync = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
     count = shapes[0][0] if shapes[0] else 0
     for number in range(count):
@@ -119,7 +134,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
         em: the emitter.
         op: mmadL1 or batchMmadL1.
         buffers: a, b, c and the bias.
-        given: the op's seven events and counters, -1 for none.
+        given: the seven integer operands of the op, which are numbers of events and counters; -1 for an operand that is absent.
     """
     a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
@@ -129,7 +144,8 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
     deep, columns = _logical(b_shape)[::-1] if b_turned else _logical(b_shape)
     c_rows, c_columns = _logical(c_shape)
-    limits = {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"), "n": (n, columns, c_columns, "columns")}
+    limits = {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
+              "n": (n, columns, c_columns, "columns")}
     _check(em, op, limits)
     _check_when_run(em, op, limits)
     wide = op.enable_HF32 is not None
@@ -165,9 +181,13 @@ def _multiply(em: PythonEmitter, product: datapath.Product, buffers: tuple[Buffe
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
 def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
-    """L1 to L0A or L0B. The simulator stores all of them in one fractal layout; only the load and M see the layout of L0."""
+    """Emits a load from L1 to L0A or L0B.
+
+    The simulator keeps the fractal layout of L1 in L0A and L0B, which is possible because only these loads write L0A and L0B
+    and only pipe M reads them.
+    """
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
-    ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
+    ends: tuple[Space, ...] = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
     turned = op.symbol.endswith("_transposed")
     transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), turned=turned)
     if turned:
@@ -184,7 +204,7 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     m, k, n = (em.integer(value) for value in size_values)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
     (rows, depth), (deep, columns), (c_rows, c_columns) = map(_logical, (a_shape, b_shape, c_shape))
-    _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"),
+    _check_when_run(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "elements along k"),
                              "n": (n, columns, c_columns, "columns")})
     init = em.expression(init_value)
     em.record_op(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))

@@ -1,4 +1,5 @@
-"""Custom ops whose symbol is an entry of the op table, and the output of debug ops, ``T.printf`` and ``T.dump_tensor``."""
+"""Emitters of custom ops whose symbol is an entry of the op table, and of the ops that print: debug ops, ``T.printf`` and
+``T.dump_tensor``."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, custom, effect, unsupported
+from tilelang_npu.simulator.codegen.moves import transfer
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
+from tilelang_npu.simulator.codegen.vector import emit_custom, emit_instruction
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, Sorting
+from tilelang_npu.target.chip_data import CoreKind
 
 SORTS = {"sort": True, "topk": True, "sort32": False}
-"""The ops that sort their first source, and whether they merge its groups of 32."""
+"""The ops that sort their first source; for each, whether it merges the sorted groups of 32 elements into one sequence."""
 Shown = Array | float
 """A value that a kernel prints: a buffer or a number."""
 
@@ -31,10 +35,29 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if op.symbol in CUSTOM:
         CUSTOM[op.symbol](em, op)
         return
-    entry = ops.operations().get(op.symbol)
-    if not isinstance(entry, ops.Structured):
-        raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
-                          "`python -m tilelang_npu ops` lists the operations that there are")
+    entry = ops.operation_of_symbol(op.symbol)
+    if isinstance(entry, ops.Composite):
+        emit_instruction(em, op, entry)
+    elif isinstance(entry, ops.Elementwise):
+        emit_custom(em, op, entry)
+    elif isinstance(entry, ops.Structured):
+        _structured(em, op, entry)
+    else:
+        raise unsupported(op, f"no operation has the name {op.symbol or op.function!r}",
+                          "`python -m tilelang_npu ops` lists the known operations; --load FILE.py loads a plug-in that adds"
+                          " operations")
+
+
+@effect(hivm.EntryOp)
+def _entry_op(em: PythonEmitter, op: hivm.EntryOp) -> None:
+    _structured(em, op, op.ENTRY)
+
+
+def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.Structured) -> None:
+    """Emits an op that is a structured entry of the op table.
+
+    Records the op with its cost, and emits a call of the entry's NumPy function.
+    """
     sources: list[Buffer] = []
     given: list[int | str] = []  # for an operand in memory its position among the sources, for a number its text
     for ssa in op.ins():
@@ -48,16 +71,28 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
+    if isinstance(entry, ops.MemoryMove):
+        if entry.path not in em.chip.paths:
+            raise unsupported(op, f"{em.chip.name} has no path {entry.path}", "choose a chip that has this path")
+        transfer(em, op, em.chip.paths[entry.path])
+    else:
+        em.record_op(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
-    facts = em.constant(facts_of(op.attributes), "facts")
+    facts = em.constant({name: fact for name, fact in facts_of(op.attributes).items() if name != "symbol"}, "facts")
     call = em.constant(entry.meaning, entry.name)
     em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in texts)}), {facts})")
 
 
 def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | Sorting:
-    """Returns the inputs of an op's cost; operand ``first`` of ``count`` is its first destination."""
+    """Returns the inputs of the cost of an op.
+
+    Args:
+        entry: the op's entry in the op table.
+        bits: the width in bits of the widest element type of the op's operands.
+        first: the index of the op's first destination among its operands.
+        count: the number of operands.
+    """
     if entry.name in SORTS:
         return Sorting(entry.cost, 0, merged=SORTS[entry.name])
     place = 0 if entry.cost in ("cmpv", "reducev2") else first
@@ -79,7 +114,7 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
         em.line(f"{show}({em.expression(op.arg).text})")
 
 
-def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[Shown], None]:
+def _printer(core: CoreKind, line: str, prefix: str, hexadecimal: bool) -> Callable[[Shown], None]:
     def show(value: Shown) -> None:
         text = _hexadecimal(value) if hexadecimal else _plain(value)
         with aside():
@@ -118,7 +153,7 @@ def _printf(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
-    """Returns the function that prints the text with its numbers."""
+    """Returns the function that prints a format text with the numbers that are its arguments."""
     unsigned: list[bool] = []
 
     def conversion(match: re.Match[str]) -> str:
@@ -149,7 +184,15 @@ def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def in_rows(value: Array, held: Sequence[int]) -> Array:
-    """Returns a matrix of ``held`` rows and columns by rows, where it is in zN fractals: columns / c0, rows / 16, 16, c0."""
+    """Returns an array whose last two axes are the rows and the columns of matrices.
+
+    An array with two axes more than ``held`` contains matrices in zN fractals ``[..., columns / c0, rows / 16, 16, c0]``, which
+    are rearranged to rows and columns. Any other array is returned unchanged.
+
+    Args:
+        value: the array.
+        held: the shape to return; the last two sizes are rows and columns, beyond which fractals are cut off.
+    """
     if value.ndim != len(held) + 2:
         return value
     order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)

@@ -1,6 +1,8 @@
-"""Data-dependent behaviour of a kernel: branches, trip counts and addresses that follow from the contents of tensors.
+"""Finds data-dependent behaviour of a kernel: branches, trip counts and addresses that depend on the contents of tensors.
 
-Without any, a kernel's ops, times and hazards are known without running it on data.
+A kernel without such behaviour executes the same ops, in the same time and with the same hazards, for all data. Its ops, times
+and hazards are therefore known without a run on real data. In this module a scalar is called unknown if its value depends on
+the contents of memory.
 """
 
 from __future__ import annotations
@@ -26,17 +28,19 @@ _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp
 
 
 class DataDependence:
-    """The data-dependent behaviour of a device function.
+    """Finds the statements and values of a device function that depend on the contents of tensors.
 
     Args:
         function: the function.
 
     Attributes:
-        uses: the places where behaviour depends on data, in program order, each once.
-        compared: constants that are compared or computed with numbers from memory.
-        branches: data-dependent branches and while loops, each with its number.
-        places: positions of the arguments that are written at data-dependent places.
-        differing: scalars that depend on the block index.
+        uses: the statements whose behaviour depends on data, in program order, each once.
+        compared: integer constants that the function compares with numbers from memory, or combines with them by arithmetic.
+        branches: the data-dependent branches and while loops, each with its number, which is the key of the branch in
+            :attr:`PlaceholderData.ways`.
+        places: the positions of the kernel arguments that are written at data-dependent addresses, or only under a
+            data-dependent condition or trip count.
+        differing: the scalars that depend on the block index and not on data.
     """
     def __init__(self, function: FuncOp) -> None:
         unknown = _unknown(function)
@@ -49,7 +53,7 @@ class DataDependence:
 
     @property
     def told(self) -> DataUses:
-        """The result in a form that needs no IR."""
+        """``uses`` and ``compared``, as an object without references to IR, which can be stored without the module."""
         return DataUses(tuple(self.uses), tuple(self.compared))
 
 
@@ -78,7 +82,8 @@ def _is_storage(value: SSAValue) -> bool:
 
 
 def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue]:
-    """Returns the scalars that depend on the contents of memory, or on ``origins``: by data flow or by control flow."""
+    """Returns the scalars whose values depend, through data flow or control flow, on the contents of memory or on ``origins``.
+    """
     found: set[SSAValue] = set(origins)
     before = -1
     while len(found) != before:  # values flow around loops and through the core's own storage
@@ -101,7 +106,13 @@ def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue
 
 
 def _inside_unknown(op: Operation, found: set[SSAValue], *, loops: bool = False) -> bool:
-    """Whether data decide if an op runs; with ``loops`` also, if they decide the trip count of a counted loop around it."""
+    """Whether a condition around an op is unknown, so that the contents of memory decide whether the op runs.
+
+    Args:
+        op: the op.
+        found: the unknown scalars.
+        loops: whether an unknown trip count of a counted loop around the op counts too.
+    """
     parent = op.parent_op()
     while parent is not None:
         if _condition(parent) in found or (loops and isinstance(parent, scf.ForOp) and _has_open_length(parent, found)):
@@ -111,7 +122,7 @@ def _inside_unknown(op: Operation, found: set[SSAValue], *, loops: bool = False)
 
 
 def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
-    """Yields the arguments that are written at data-dependent places."""
+    """Yields the positions of the kernel arguments that are written at unknown addresses, or under an unknown condition."""
     for op in function.walk():
         for access in accesses(op):
             if not access.writes:
@@ -129,7 +140,7 @@ def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
 
 
 def _through_regions(op: Operation, found: set[SSAValue]) -> None:
-    """Follows values that loops and branches pass on."""
+    """Adds to ``found`` the block arguments and results of a loop or branch that are unknown."""
 
     def hand(sources: Sequence[SSAValue], targets: Sequence[SSAValue], *, chosen: bool = False) -> None:
         found.update(target for source, target in zip(sources, targets, strict=False) if chosen or source in found)
@@ -171,18 +182,23 @@ def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[DataUse]:
             first = 1 if isinstance(op, memref.LoadOp) else 2
             if any(operand in unknown for operand in op.operands[first:]):
                 yield DataUse("place", location_of(op))
+        elif isinstance(op, (scf.ForOp, scf.WhileOp, scf.IfOp)):
+            continue  # values that the op carries are used where an op in it, or after it, uses them
         elif has_effect(op) and any(operand in unknown and not isinstance(operand.type, AnyFloat) for operand in op.operands):
             yield DataUse("flag" if isinstance(op, _FLAGS) else "extent", location_of(op))
 
 
 def _used_at(op: Operation) -> Location | None:
-    """Returns the line of the op that uses a view: views have the line at which the compiler put them."""
+    """Returns the source line of the first op that uses a view.
+
+    The location of the view itself is where the compiler created the view, which is possibly another line.
+    """
     user = next(iter(op.results[0].uses), None)
     return (location_of(user.operation) if user is not None else None) or location_of(op)
 
 
 def _compared(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
-    """Yields constants that are compared or computed with unknown numbers."""
+    """Yields the integer constants that are operands of an ``arith`` op together with an unknown scalar."""
     for op in function.walk():
         if op.dialect_name() == "arith" and any(operand in unknown for operand in op.operands):
             for operand in op.operands:

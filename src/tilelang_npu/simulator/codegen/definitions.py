@@ -1,4 +1,4 @@
-"""Names of generated code, and the scopes that define them: each as far out as its value is known."""
+"""Names in generated code: each is defined in the outermost scope in which its expression can be computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _order(term: tuple[Atom, int]) -> int:
 
 
 def _closed(known: Interval) -> Interval:
-    """Returns finite bounds: a number without bounds enters from outside and fits a word."""
+    """Returns finite bounds: a bound that is unknown is replaced by the range of a 64-bit word."""
     low = min(known.high, -WORD) if known.low == -inf else known.low
     return Interval(low, max(known.low, WORD) if known.high == inf else known.high)
 
@@ -32,11 +32,11 @@ class Definitions:
 
     Attributes:
         launch: the scope that runs once per launch and core.
-        block: the scope that runs once per block.
+        block: the scope that runs once per block of the launch.
         scope: the innermost open scope.
-        homes: for each block of the function, the scope that its ops are emitted in.
-        globals: the objects that the generated code uses, by name.
-        current: the op that lines are emitted for.
+        homes: for each MLIR block of the device function, the scope in which its ops are emitted.
+        globals: the objects that the generated code uses as global variables, by name.
+        current: the op that lines are emitted for; None between ops.
     """
 
     current: Operation | None = None
@@ -51,12 +51,17 @@ class Definitions:
         self._global_ids: dict[int, str] = {}
 
     def fresh(self, prefix: str) -> str:
-        """Returns a new name."""
+        """Returns a name that is not used yet: ``prefix`` with a number."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def constant(self, thing: object, prefix: str) -> str:
-        """Returns the name of an object that the generated code uses."""
+        """Makes an object a global variable of the generated code, and returns the variable's name.
+
+        Args:
+            thing: the object. Further calls with the same object return the same name.
+            prefix: the beginning of the name.
+        """
         name = self._global_ids.get(id(thing))
         if name is None:
             name = self._global_ids[id(thing)] = self.fresh(prefix + "_")
@@ -64,13 +69,21 @@ class Definitions:
         return name
 
     def numpy_type(self, element: DType) -> str:
-        """Returns the name of an element type's NumPy dtype."""
+        """Makes the NumPy dtype of an element type a global variable of the generated code, and returns the variable's name."""
         name = f"t_{element.mlir}"
         self.globals[name] = element.numpy
         return name
 
     def define(self, text: str, scope: CodeScope, prefix: str = "x", made: MadeArray | None = None) -> str:
-        """Returns the name of a pure expression, which ``scope`` computes unless it or an outer scope does already."""
+        """Returns the name of a variable that holds the value of a pure expression; a name or an integer is returned as it is.
+
+        Args:
+            text: the expression.
+            scope: the scope that is to compute the expression. No line is added if this scope or an enclosing scope already
+                computes an expression of equal text.
+            prefix: the beginning of a new name.
+            made: the array that the expression creates, for error messages.
+        """
         if text.isidentifier() or text.lstrip("-").isdigit():
             return text
         place: CodeScope | None = scope
@@ -85,8 +98,14 @@ class Definitions:
         return name
 
     def certain_scope(self, scope: CodeScope) -> CodeScope:
-        """Returns the outermost scope in which an expression that needs ``scope`` and may fail can be computed: it must not run
-        where the current op would not run."""
+        """Returns the scope for an expression that can raise an error and therefore must only run if the current op runs.
+
+        The result is the innermost branch, or loop that possibly has no iteration, between ``scope`` and the current op;
+        ``scope`` if there is none.
+
+        Args:
+            scope: the innermost scope that the expression depends on.
+        """
         block = self.current.parent_block() if self.current is not None else None
         place = self.homes.get(block, self.scope) if block is not None else self.scope
         while place.depth > scope.depth:
@@ -97,24 +116,40 @@ class Definitions:
         return place
 
     def atom(self, name: str, scope: CodeScope, bounds: Interval = ANY) -> Int:
-        """Returns an integer with a name."""
+        """Returns the integer that a variable of the generated code holds.
+
+        Args:
+            name: the variable.
+            scope: the scope that defines it.
+            bounds: the least and the greatest value that it can have.
+        """
         self._atoms += 1
         return Int.of(Atom(name, scope, bounds, self._atoms))
 
     def define_integer(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
-        """Returns an integer computed by an expression. With ``safe`` False the expression may fail: it is computed even if its
-        bounds give the value."""
+        """Returns the integer that an expression computes.
+
+        Args:
+            text: the expression.
+            scope: the innermost scope that the expression depends on.
+            bounds: the least and the greatest value that it can have.
+            safe: whether the expression cannot raise an error. If it can, it is computed where the current op runs, even if the
+                bounds give its value.
+        """
         if safe and (known := bounds.constant) is not None:
             return Int(known)
         place = scope if safe else self.certain_scope(scope)
         return self.atom(self.define(text, place), place, bounds)
 
     def text_of(self, value: Int) -> str:
-        """Returns the expression of an integer; parts that are known in outer scopes are computed there."""
+        """Returns the Python expression of an integer.
+
+        The partial sum of the variables of an outer scope is computed in this scope, into a new variable.
+        """
         return self.sum_of(value).text
 
     def sum_of(self, value: Int) -> Sum:
-        """As ``text_of``, with the terms of the expression."""
+        """Returns the expression of ``text_of`` as a sum of terms."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for atom, factor in sorted(value.terms.items(), key=_order):
             groups.setdefault(atom.scope.depth, []).append((atom, factor))
@@ -129,11 +164,11 @@ class Definitions:
         return Sum(const, parts)
 
     def name_of(self, value: Int) -> str:
-        """Returns a name or literal of an integer."""
+        """Returns the name of a variable that holds an integer; the literal of a constant."""
         return self.define(self.text_of(value), self.scope_of(value))
 
     def scope_of(self, *values: Value) -> CodeScope:
-        """Returns the innermost scope that the values depend on."""
+        """Returns the innermost scope that defines a variable of the values; the scope of the launch for constants."""
         found = self.launch
         for value in values:
             if isinstance(value, Int):
@@ -148,7 +183,12 @@ class Definitions:
         return found
 
     def row_major(self, sizes: Sequence[Int], run: int) -> list[Int]:
-        """Returns the strides in bytes of a contiguous memref."""
+        """Returns the strides in bytes of a contiguous memref in row-major order.
+
+        Args:
+            sizes: the number of elements along each axis.
+            run: the number of bytes of an element.
+        """
         strides: list[Int] = []
         step = Int(run)
         for size in reversed(sizes):
@@ -157,7 +197,7 @@ class Definitions:
         return strides[::-1]
 
     def multiplied(self, a: Int, b: Int) -> Int:
-        """Returns the product of two integers."""
+        """Returns the product of two integers; the product of two that are not constants is computed into a new variable."""
         if a.known:
             return b * a.constant
         if b.known:

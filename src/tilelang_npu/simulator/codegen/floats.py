@@ -1,4 +1,4 @@
-"""Scalar arithmetic on floats, and constants: ``arith`` and ``math``. Every op rounds to the type of its result."""
+"""Evaluation of the constants and the scalar float ops of ``arith`` and ``math``; each op rounds to the type of its result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _literal(number: float) -> str:
 
 
 def round_f32(value: float) -> float:
-    """Returns the nearest f32 number."""
+    """Returns ``value`` rounded to the nearest f32 number."""
     return ctypes.c_float(value).value
 
 
@@ -71,7 +71,7 @@ _ROUNDERS: dict[DType, Callable[[float], float]] = {}
 
 
 def divide(a: float, b: float) -> float:
-    """Returns the IEEE quotient."""
+    """Returns ``a / b``; for a divisor of zero the result of IEEE 754, an infinity with its sign, or NaN."""
     if b:
         return a / b
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -148,7 +148,7 @@ def _to_float(em: PythonEmitter, op: Operation) -> Value:
 
 
 def saturated(value: float, low: int, high: int) -> int:
-    """Returns the value rounded toward zero and clamped to bounds; zero for NaN."""
+    """Returns ``value`` rounded toward zero and clamped to the range from ``low`` to ``high``; 0 for NaN."""
     if value != value:
         return 0
     return high if value >= high else low if value <= low else int(value)
@@ -180,7 +180,12 @@ _PACK_FLOAT = {"f16": "e", "bf16": "bf16", "f32": "f", "f64": "d"}
 
 
 def reinterpret(value: float, source: str, target: str) -> float:
-    """Reads the bits of a number as another type of the same width (``struct`` codes; ``bf16`` is the upper half of ``f``)."""
+    """Returns the number whose bits, as ``target``, are those of ``value`` as ``source``.
+
+    Args:
+        value: the number.
+        source, target: types of equal width, as codes of the module ``struct``, or ``bf16``.
+    """
     bits = struct.pack("<f", value)[2:] if source == "bf16" else struct.pack("<" + source, value)
     number: float
     (number,) = struct.unpack("<f", b"\0\0" + bits) if target == "bf16" else struct.unpack("<" + target, bits)
@@ -195,12 +200,12 @@ def _bitcast(em: PythonEmitter, op: arith.BitcastOp) -> Value:
     if isinstance(target, IntegerType):
         code = _PACK_FLOAT.get(str(source))
         if code is None:
-            raise unsupported(op, f"from {source}")
+            raise unsupported(op, f"it casts from {source}, whose bits are not modelled")
         text = f"{helper}({value.text}, '{code}', '{_PACK[target.width.data]}')"
         return em.define_integer(text, value.scope, bounds(target))
     code = _PACK_FLOAT.get(str(target))
     if code is None or not isinstance(source, IntegerType):
-        raise unsupported(op, f"from {source} to {target}")
+        raise unsupported(op, f"it casts from {source} to {target}, and only casts between integers and floats are modelled")
     text = f"{helper}({value.text}, '{_PACK[source.width.data]}', '{code}')"
     return ScalarExpr(em.define(text, value.scope, "f"), value.scope)
 

@@ -1,7 +1,8 @@
 """The table of emitters: how each class of ops is evaluated or emitted.
 
-An entry for a class also serves its subclasses: the ops of this package's ``arith`` derive from xDSL's, those of the op table
-from ``hivm.ElementwiseOp``. Each class has one entry. An op without one cannot be executed, and is an error at its line.
+An entry for a class is also used for its subclasses: the ops of this package's ``arith`` derive from those of xDSL, and those
+of the op table derive from ``hivm.ElementwiseOp``. Each class has at most one entry. The simulator cannot execute an op whose
+class and base classes have no entry; such an op is an error at its source line.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Custom = Callable[["PythonEmitter", "hivm.CustomOp"], None]
 
 
 class Handler(NamedTuple):
-    """How the ops of a class are handled.
+    """How code is generated for the ops of a class.
 
     Attributes:
-        kind: ``pure`` ops are evaluated when their result is first needed; ops with an ``effect`` are emitted in program order;
-            ``nothing`` is done for ops that change neither values nor times.
-        run: evaluates or emits an op of the class.
+        kind: ``pure`` for ops without effects, which are evaluated when their result is first needed; ``effect`` for ops whose
+            code is emitted in program order; ``nothing`` for ops that change neither values nor times and have no code.
+        run: the function that evaluates or emits an op of the class, given the emitter and the op.
     """
 
     kind: Literal["pure", "effect", "nothing"]
@@ -41,15 +42,15 @@ class Handler(NamedTuple):
 
 
 HANDLERS: dict[type[Operation], Handler] = {}
-"""The handlers, by registered class."""
+"""The handler of each registered class of ops."""
 CUSTOM: dict[str, Custom] = {}
-"""Emitters of custom ops whose symbol is not an entry of the op table: loads of L0 and products of its contents."""
+"""By symbol, the emitters of custom ops that are not in the op table: loads of L0, products of its contents, printing."""
 _FOUND: dict[type[Operation], Handler | None] = {}
 """Cache of :func:`handler_of`."""
 
 
 def handler_of(kind: type[Operation]) -> Handler | None:
-    """Returns the handler of a class, or of the nearest base class that has one."""
+    """Returns the handler of a class of ops, or of its nearest base class that has one; None if no base class has one."""
     try:
         return _FOUND[kind]
     except KeyError:
@@ -58,7 +59,7 @@ def handler_of(kind: type[Operation]) -> Handler | None:
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether an op is emitted in program order."""
+    """Whether an op has effects, so that its code is emitted in program order."""
     handler = handler_of(type(op))
     return handler is not None and handler.kind == "effect"
 
@@ -72,10 +73,13 @@ def _enter(kinds: Sequence[type[Operation]], handler: Handler) -> None:
 
 
 def pure(*kinds: type[OpT]) -> Callable[[Pure[OpT]], Pure[OpT]]:
-    """Registers how ops without effects are evaluated.
+    """Returns a decorator that registers a function which evaluates ops without effects.
+
+    Args:
+        kinds: the classes of these ops.
 
     Raises:
-        InternalError: a class is registered already.
+        InternalError: one of the classes is registered already.
     """
 
     def register(run: Pure[OpT]) -> Pure[OpT]:
@@ -86,10 +90,13 @@ def pure(*kinds: type[OpT]) -> Callable[[Pure[OpT]], Pure[OpT]]:
 
 
 def effect(*kinds: type[OpT]) -> Callable[[Effect[OpT]], Effect[OpT]]:
-    """Registers how ops with effects are emitted.
+    """Returns a decorator that registers a function which emits the code of ops with effects.
+
+    Args:
+        kinds: the classes of these ops.
 
     Raises:
-        InternalError: a class is registered already.
+        InternalError: one of the classes is registered already.
     """
 
     def register(run: Effect[OpT]) -> Effect[OpT]:
@@ -100,19 +107,22 @@ def effect(*kinds: type[OpT]) -> Callable[[Effect[OpT]], Effect[OpT]]:
 
 
 def ignore(*kinds: type[Operation]) -> None:
-    """Registers ops that change neither values nor times.
+    """Registers classes of ops for which no code is generated, because they change neither values nor times.
 
     Raises:
-        InternalError: a class is registered already.
+        InternalError: one of the classes is registered already.
     """
     _enter(kinds, Handler("nothing", lambda em, op: None))
 
 
 def custom(*symbols: str) -> Callable[[Custom], Custom]:
-    """Registers how custom ops are emitted.
+    """Returns a decorator that registers a function which emits the code of ``hivm.hir.custom`` ops.
+
+    Args:
+        symbols: the symbols of these ops.
 
     Raises:
-        InternalError: a symbol is registered already.
+        InternalError: one of the symbols is registered already.
     """
 
     def register(run: Custom) -> Custom:
@@ -132,6 +142,12 @@ def op_name(op: Operation) -> str:
 
 
 def unsupported(op: Operation, why: str = "", help_: str = "") -> TileError:
-    """Returns the error for an op that the simulator does not execute."""
+    """Returns the error T501 for an op that the simulator does not execute.
+
+    Args:
+        op: the op.
+        why: the reason, which the message ends with.
+        help_: the advice.
+    """
     return TileError(f"the simulator does not execute {op_name(op)}" + (f": {why}" if why else ""), code="T501",
                      location=location_of(op), help=help_)

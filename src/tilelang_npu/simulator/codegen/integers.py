@@ -1,6 +1,7 @@
-"""Scalar arithmetic on integers and truth values: ``arith``.
+"""Evaluation of the scalar ops of ``arith`` on integers and truth values.
 
-Integers of the ``index`` type do not overflow here. Narrower types wrap; no code is generated for it where bounds exclude it.
+Values of type ``index`` are exact integers of any size; only large products and large loop-carried values wrap to 64 bits.
+Values of other integer types wrap to their width; code for that is generated only where bounds do not exclude an overflow.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tilelang_npu.simulator.codegen.strided_views import Choice, StridedView, al
 
 
 def wrapped(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """Returns ``value`` in the range of a type: wrapped where it may not fit."""
+    """Returns ``value`` wrapped to the range of the type ``kind``; ``value`` itself, if its bounds are in that range."""
     held = bounds(kind)
     if value.interval.within(held):
         return value
@@ -30,22 +31,24 @@ def wrapped(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
 
 
 INDEX_BITS = 64
-"""Bits of ``index`` on the scalar unit."""
+"""Width in bits of the type ``index`` on the scalar unit."""
 _LARGE = 1 << 255
-"""Products of the index type are exact up to this magnitude; larger ones wrap to 64 bits."""
+"""Products of type ``index`` are exact up to this magnitude; larger ones wrap to 64 bits."""
 CARRIED = 1 << 64
-"""The same for loop-carried values: a sum may grow by a step in each iteration, a product may not."""
+"""Loop-carried values of type ``index`` are exact up to this magnitude; larger ones wrap to 64 bits.
+
+The limit lets a sum grow by a step per iteration, but not a product, which would soon have thousands of digits."""
 
 
 def wrapped_if_large(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
-    """Returns ``value`` in the range of a type; for the index type only where its magnitude may exceed ``most``."""
+    """Returns ``value`` wrapped to the range of a type; type ``index`` is wrapped only if the magnitude can exceed ``most``."""
     if not isinstance(kind, IndexType) or value.interval.within(Interval(-most, most)):
         return wrapped(em, value, kind)
     return wrapped(em, value, IntegerType(INDEX_BITS))
 
 
 def grouped(em: PythonEmitter, value: Int) -> str:
-    """Returns an integer as an operand of an operator of high precedence."""
+    """Returns the expression of an integer, in parentheses unless it is a name or a literal without a sign."""
     text = em.text_of(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
@@ -60,9 +63,9 @@ def _operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
 
 
 def _exact_operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
-    """Returns both operands for an operation that needs all of their bits: an index that exceeds 64 bits is wrapped.
+    """Returns both operands for an operation whose result depends on all bits, with ``index`` values wrapped to 64 bits.
 
-    Indices that are computed from int64 data may exceed them. Sizes without an upper bound are assumed not to overflow.
+    Indices that are computed from int64 data can exceed 64 bits. Sizes without an upper bound are assumed not to overflow.
     """
     def held(value: SSAValue) -> Int:
         number = em.integer(value)
@@ -97,7 +100,7 @@ def truncated_quotient(a: int, b: int) -> int:
 
 
 def unsigned(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
-    """Returns the integer read as unsigned."""
+    """Returns the unsigned integer that has the bits of ``value`` in type ``kind``."""
     if value.at_least(0):
         return value
     held = Interval.of_bits(kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS, signed=False)
@@ -193,7 +196,13 @@ def _bitwise(em: PythonEmitter, op: Operation) -> Value:
 
 
 def define_truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
-    """Returns a truth value (or a float) computed by an expression."""
+    """Returns the truth value or float that an expression computes.
+
+    Args:
+        em: the emitter.
+        text: the expression.
+        parts: the values that the expression uses; their innermost scope computes the expression.
+    """
     scope = em.scope_of(*parts)
     return ScalarExpr(em.define(text, scope, "c"), scope)
 
@@ -205,19 +214,24 @@ def _negated(em: PythonEmitter, value: ScalarExpr) -> ScalarExpr:
 
 
 def check_shift(count: int, width: int) -> int:
-    """Returns the shift amount, checked.
+    """Returns ``count``, the number of bits by which an integer of ``width`` bits is shifted, if it is valid.
 
     Raises:
-        TileError: T509, the amount is negative or not below the width.
+        TileError: T509, ``count`` is negative, or not less than ``width``.
     """
     if 0 <= count < width:
         return count
-    raise TileError(f"a shift of {width} bits by {count} has no value", code="T509",
-                    help=f"shift by 0 to {width - 1}, or select 0 where it is more")
+    raise TileError(f"the result of shifting an integer of {width} bits by {count} is undefined", code="T509",
+                    help=f"shift by 0 to {width - 1} bits, or select 0 where the amount is larger")
 
 
 def _places(em: PythonEmitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
-    """Returns a shift amount: the number, the text that checks it if needed, and whether it is known to be valid."""
+    """Returns the amount of a shift, in bits.
+
+    Returns:
+        the integer; its expression, which contains a run-time check if the amount is possibly invalid; and whether the amount
+        is known to be valid.
+    """
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     if count.known:
         check_shift(count.constant, width)
@@ -285,10 +299,10 @@ def _cast(em: PythonEmitter, op: Operation) -> Value:
 
 @pure(UnrealizedConversionCastOp)
 def _resigned(em: PythonEmitter, op: UnrealizedConversionCastOp) -> Value:
-    """Changes the signedness of a type; the bits stay the same."""
+    """Returns the operand as an integer of the same width and another signedness; the bits stay the same."""
     source, kind = op.operands[0].type, op.results[0].type
     if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
-        raise unsupported(op, f"it makes {kind} of {source}")
+        raise unsupported(op, f"it converts {source} to {kind}, and only the signedness of an integer can change")
     return em.value(op.operands[0]) if is_truth(kind) else wrapped(em, em.integer(op.operands[0]), kind)
 
 
@@ -301,7 +315,7 @@ def _select(em: PythonEmitter, op: arith.SelectOp) -> Value:
     if isinstance(kind, MemRefType):
         first, second = em.value(op.lhs), em.value(op.rhs)
         if not isinstance(first, (StridedView, Choice)) or not isinstance(second, (StridedView, Choice)):
-            raise unsupported(op, "it chooses among scalar storage")
+            raise unsupported(op, "its operands must be memrefs in a device memory, not scalar storage (memref.alloca)")
         em.buffer_numbers.join((*alternatives(first), *alternatives(second)))
         return Choice(condition, first, second)
     if isinstance(kind, (IndexType, IntegerType)) and not is_truth(kind):

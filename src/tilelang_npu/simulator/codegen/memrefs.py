@@ -1,4 +1,8 @@
-"""Memrefs: views of memories (which move no data), element accesses, and scalar storage of the core."""
+"""Evaluation of ops that create views of memrefs, and emitters of accesses to single elements.
+
+A view moves no data. A ``memref.alloc`` or ``memref.alloca`` without an address space is scalar storage of the core, a Python
+list.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ from tilelang_npu.target import is_fractal
 
 
 def _mixed(em: PythonEmitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
-    """Returns a list whose static entries are in an attribute and whose dynamic entries are operands."""
+    """Returns the entries of a list of an op: static entries are in an attribute, dynamic entries are operands."""
     rest = iter(dynamic)
     return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(number) for number in static.get_values()]
 
@@ -71,8 +75,11 @@ def _subview(em: PythonEmitter, op: memref.SubviewOp) -> Value:
 
 
 def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], steps: Sequence[Int]) -> Iterator[Cut]:
-    """Yields the cuts of a subview that may leave an axis of their source. The lowering clips what is cut from GM; the end of
-    the whole view is checked with its array."""
+    """Yields the slices of a subview that are not known to lie inside their axis of the source.
+
+    In GM only the starts of slices are checked: the lowering clips slices of tensors, and the end of the whole view is checked
+    when its array is created.
+    """
     for axis, (offset, size, step, extent) in enumerate(zip(offsets, sizes, steps, view.sizes, strict=True)):
         reach = offset + (size - 1) * step.constant + 1 if step.known and view.base.memory != "gm" else None
         if reach is not None and (extent - reach).at_least(0):
@@ -83,8 +90,11 @@ def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], 
 
 
 def _called(view: StridedView, axis: int) -> tuple[str, int]:
-    """Returns the name of an axis in messages, and the elements of a matrix for each of its elements. Axes of fractals are
-    panels of columns, rows of fractals or single rows, and columns of a panel (``[C1, R1, r0, c0]``, ``[C1, rows, c0]``)."""
+    """Returns the name of an axis of a view in messages, and the number of matrix elements per index of this axis.
+
+    An axis of a matrix in fractals (``[C1, R1, r0, c0]`` or ``[C1, rows, c0]``) is called ``the columns`` if an index is a
+    panel of c0 columns, and ``the rows`` if an index is a fractal of r0 rows or a single row.
+    """
     behind, sizes = view.rank - axis, view.sizes
     fractals = is_fractal(view.base.memory) and view.rank >= 3 and sizes[-1].known and sizes[-2].known
     if not fractals or behind == 1:
@@ -96,7 +106,7 @@ def _called(view: StridedView, axis: int) -> tuple[str, int]:
 
 
 def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
-    """Returns the axes of the source that the result keeps; the others have size 1 (a rank-reducing subview)."""
+    """Returns the axes of the source that a subview keeps; the other axes have size 1 (rank-reducing subview)."""
     kept: list[int] = []
     surplus = len(sizes) - len(shape)
     for axis, size in enumerate(sizes):
@@ -169,7 +179,7 @@ def _collapse(em: PythonEmitter, op: memref.CollapseShapeOp) -> Value:
             for outer, inner in zip(group, group[1:], strict=False):
                 fits = view.strides[outer] == em.multiplied(view.strides[inner], view.sizes[inner])
                 if view.strides[outer].known and view.strides[inner].known and not fits and view.sizes[outer] != Int(1):
-                    raise unsupported(op, "the axes that it merges do not lie without gaps")
+                    raise unsupported(op, "the axes that it merges are not contiguous in memory")
             sizes.append(size)
             strides.append(view.strides[group[-1]] if group else Int(view.element.nbytes))
         return replace(view, sizes=tuple(sizes), strides=tuple(strides))
@@ -203,7 +213,7 @@ def _dim(em: PythonEmitter, op: memref.DimOp) -> Value:
     if not axis.known:
         raise unsupported(op, "the axis is not a constant")
     if not 0 <= axis.constant < buffer.rank:
-        raise unsupported(op, f"axis {axis.constant} of a memref of {buffer.rank}")
+        raise unsupported(op, f"axis {axis.constant} does not exist in a memref of rank {buffer.rank}")
     return buffer.sizes[axis.constant]
 
 
@@ -218,7 +228,7 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     element = element_of(kind)
     memory = space_of(kind)
     if memory is None or memory == "gm" or memory not in em.chip.memory:
-        raise unsupported(op, f"its memory is {memory or 'not given'}")
+        raise unsupported(op, f"its address space must be an on-chip memory, and is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
     remark = remark_of(op)
@@ -245,7 +255,7 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
 
 
 MOST_SCALARS = 1 << 16
-"""Limit for elements of scalar storage; a core has some kilobytes."""
+"""Limit of the elements of one allocation of scalar storage, of which a core has some kilobytes."""
 
 
 @effect(memref.AllocOp, memref.AllocaOp)
@@ -254,15 +264,15 @@ def _alloc(em: PythonEmitter, op: Operation) -> None:
     memory = space_of(kind)
     if memory is not None:
         raise TileError(
-            f"a buffer in {memory} has no address: the simulator runs the planned form", code="T501",
+            f"a buffer in {memory} has no address: the simulator runs modules whose buffers have addresses", code="T501",
             location=location_of(op), help="run memory planning first (the stage hivm), or write hivm.hir.pointer_cast")
     if any(size < 0 for size in kind.get_shape()):
-        raise unsupported(op, "scalar storage of dynamic size")
+        raise unsupported(op, "the size of scalar storage must be constant")
     count = 1
     for size in kind.get_shape():
         count *= size
     if count > MOST_SCALARS:
-        raise unsupported(op, f"scalar storage of {count} elements", f"a core has room for some {MOST_SCALARS}")
+        raise unsupported(op, f"scalar storage of {count} elements is too large", f"allocate at most {MOST_SCALARS} elements")
     name = em.fresh("s")
     truth = is_truth(kind.element_type)
     zero = "False" if truth else "0" if isinstance(kind.element_type, IntegerType) else "0.0"
@@ -271,7 +281,7 @@ def _alloc(em: PythonEmitter, op: Operation) -> None:
 
 
 def _inside(em: PythonEmitter, op: Operation, numbers: Sequence[Int], sizes: Sequence[Int], name: str) -> None:
-    """Emits bounds checks for the indices of an element that may be outside."""
+    """Emits bounds checks for those indices of an element that are possibly outside of their axes."""
     for axis, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
         if not (number.at_least(0) and (size - number).at_least(1)):
             index, extent = em.name_of(number), em.name_of(size)

@@ -1,4 +1,4 @@
-"""Data movement: load, store, copy, nd2nz, nz2nd, fixpipe."""
+"""Emitters of data movement ops: load, store, copy, nd2nz, nz2nd, fixpipe and broadcast."""
 
 from __future__ import annotations
 
@@ -24,22 +24,29 @@ from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, al
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.op_records import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
+from tilelang_npu.target.chip_data import PipeName
 
 _BLOCK = np.dtype("V32")
-"""One row of a fractal, moved as one element."""
+"""NumPy type of one row of a fractal, which is copied as one element of 32 bytes."""
 
 
 def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = False, turned: bool = False,
              targets: Sequence[Buffer] = ()) -> None:
-    """Records a move along a path of the chip; ``turned`` exchanges rows and columns.
+    """Records a data movement.
 
-    ``targets`` are the memrefs that it writes, where they are not the op's destination.
+    Args:
+        em: the emitter.
+        op: the op that moves data.
+        path: the path of the chip between two memories that the op uses.
+        unit_flag: whether the op synchronises with M block by block, by the unit flag.
+        turned: whether the op exchanges rows and columns.
+        targets: the memrefs that the op writes; empty for the op's operand ``dst``.
     """
     em.record_op(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
                  held={"dst": targets})
 
 
-def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
+def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: PipeName, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
@@ -50,7 +57,10 @@ def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe
 
 
 def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) -> str:
-    """Returns how an op combines with its destination: as the op says, or as the core's atomic mode says if it applies."""
+    """Returns the operation that combines stored values with those in the destination, or ``none``.
+
+    The op states the operation; if it states none, the core's atomic mode applies to stores to GM.
+    """
     kind = op.atomic_kind if isinstance(op, hivm.StoreOp) else None
     if kind is not None:
         return str(kind.data)
@@ -79,7 +89,7 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
 
 
 def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
-    """Emits ``init_out_buffer``: fills the destination before the load, if its condition holds."""
+    """Emits the fill of the destination before a load (``init_out_buffer``), which runs only if the op's condition holds."""
     flag = op.init_out_buffer
     if flag is None or not flag.value.data:
         return
@@ -106,7 +116,7 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
     spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
     pipe = pipes_of("copy").get(spaces)
     if pipe is None:
-        raise unsupported(op, f"it copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
+        raise unsupported(op, f"no pipe copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
     if pipe == "V":
         bits = 8 * source.element.nbytes
         em.record_op(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
@@ -114,13 +124,14 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
     elif isinstance(op, hivm.CopyOp):
         _move(em, op, source, target, pipe, atomic=_atomic(em, op))
     elif spaces[1] == "gm" and em.atomic != "none":
-        raise unsupported(op, "it ignores the core's atomic mode", "write hivm.hir.store")
+        raise unsupported(op, "an atomic mode is set, and the op ignores the mode",
+                          "write hivm.hir.store, which follows the atomic mode")
     else:
         _move(em, op, source, target, pipe)
 
 
 def blocks_view(view: StridedView) -> StridedView | None:
-    """Returns a fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None where that is not a view."""
+    """Returns the view ``[C1, R1 * r0, c0]`` of a fractal buffer ``[C1, R1, r0, c0]``; None if no strides describe it."""
     if view.rank != 4:
         return None
     outer, inner = view.strides[1], view.strides[2]
@@ -131,7 +142,8 @@ def blocks_view(view: StridedView) -> StridedView | None:
 
 
 def panels(buffer: Buffer) -> Buffer | None:
-    """Applies ``blocks_view`` to each alternative; None where it fails for one."""
+    """Returns a fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None if one of the views that it selects between
+    has no such view."""
     made = [blocks_view(view) for view in alternatives(buffer)]
     if any(view is None for view in made):
         return None
@@ -139,7 +151,7 @@ def panels(buffer: Buffer) -> Buffer | None:
 
 
 def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, StridedView] | None:
-    """Returns both operands of nd2nz as rows of 32 bytes; None where the source does not consist of whole ones."""
+    """Returns both operands of nd2nz as views with rows of 32 bytes; None if rows of the source are no multiple of 32 bytes."""
     width, run = target.sizes[3], source.element.nbytes
     merged = blocks_view(target)
     if merged is None or not width.known or width.constant * run != _BLOCK.itemsize or source.rank != 2:
@@ -189,47 +201,49 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     relu = "NO_RELU" if op.pre_relu is None else op.pre_relu.data
     quant = "NO_QUANT" if op.pre_quant is None else op.pre_quant.data
     if relu not in ("NO_RELU", "NORMAL_RELU"):
-        raise unsupported(op, f"pre_relu {relu}: its slope is not an operand")
+        raise unsupported(op, f"pre_relu {relu} needs a slope, and the op has no operand for it")
     if quant != "NO_QUANT" and target.element != dtype(_QUANT[quant]):
-        raise TileError(f"fixpipe with {quant} makes {_QUANT[quant]}, its destination has {target.element.mlir}", code="T506",
-                        location=location_of(op))
+        raise TileError(f"fixpipe with pre_quant {quant} converts to {_QUANT[quant]}, but dst has elements of type "
+                        f"{target.element.mlir}", code="T506", location=location_of(op))
     if quant == "NO_QUANT" and target.element != source.element:
         raise TileError(f"fixpipe without pre_quant does not convert {source.element.mlir} to {target.element.mlir}",
-                        code="T506", location=location_of(op), help="give pre_quant, for f16 F322F16")
+                        code="T506", location=location_of(op),
+                        help="set pre_quant, such as F322F16 for a conversion from f32 to f16")
     if any(view.rank not in (2, 4) for view in alternatives(source)):
-        raise unsupported(op, "its source in L0C is not a matrix", "use one op for each matrix of a batch")
+        raise unsupported(op, "its source in L0C is not a matrix (rank 2 or 4)", "use one op for each matrix of a batch")
     if op.sub_block_idx is not None:
-        target = of_vector_core(target, int(op.sub_block_idx.data.removeprefix("sub_block_")))
+        target = of_vector_core(target, op.vector_core())
     rows = op.dma_mode.data == "nz2nd"
     if op.dma_mode.data == "nz2dn":
-        raise unsupported(op, "dma_mode nz2dn")
+        raise unsupported(op, "dma_mode nz2dn is not modelled")
     atomic = _atomic(em, op)
     flag = op.unit_flag_mode is not None
     path = path_of(em, op, op.pipes()[0], source, target, ("nz2nd", "") if rows else ("",))
-    halves = _halves(em, op, target, atomic)
-    transfer(em, op, path, unit_flag=flag, targets=halves)
+    parts = _destinations(em, op, target, atomic)
+    transfer(em, op, path, unit_flag=flag, targets=parts)
     scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
-    if rows and scale is None and atomic == "none" and _drain_rows(em, source, halves, op, relu=relu != "NO_RELU"):
+    if rows and scale is None and atomic == "none" and _drain_rows(em, source, parts, op, relu=relu != "NO_RELU"):
         return
     convert = "None"
     if not is_plain(source.element, target.element, "rint") and source.element != target.element:
         convert = em.constant(made(conversion, dtype("f32") if scale else source.element, target.element, "rint"), "convert")
     combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
-    if len(halves) > 1:
-        helper, targets = em.constant(datapath.fixpipe_to_both, "fixpipe_to_both"), ", ".join(map(em.array, halves))
-        em.line(f"{helper}({targets}, {_by_rows(op)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
+    if len(parts) > 1:
+        helper, targets = em.constant(datapath.fixpipe_to_all, "fixpipe_to_all"), ", ".join(map(em.array, parts))
+        em.line(f"{helper}(({targets}), {_by_rows(op)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
         return
     helper = em.constant(datapath.fixpipe, "fixpipe")
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
 
 
-def _halves(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
-    """Returns the destinations of a fixpipe: its own, or with ``dual_dst_mode`` the same place in both Vector cores."""
+def _destinations(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
+    """Returns the destinations of a fixpipe: its ``dst`` or, with ``dual_dst_mode``, the same bytes of each Vector core."""
     if op.dual_dst_mode is None or op.dual_dst_mode.data == "NO_DUAL":
         return [target]
     if op.dma_mode.data != "nz2nd" or atomic != "none" or any(view.rank != 2 for view in alternatives(target)):
-        raise unsupported(op, "dual_dst_mode to anything but rows", "write to each Vector core by an op of its own")
-    return [of_vector_core(target, sub) for sub in range(em.chip.aiv_per_aic)]
+        raise unsupported(op, "dual_dst_mode needs dma_mode nz2nd, destinations of rank 2, and no atomic mode",
+                          "write to each Vector core by a separate op")
+    return [of_vector_core(target, sub) for sub in range(hivm.sub_blocks_of(op, em.chip.aiv_per_aic))]
 
 
 def _by_rows(op: hivm.FixpipeOp) -> bool:
@@ -237,7 +251,10 @@ def _by_rows(op: hivm.FixpipeOp) -> bool:
 
 
 def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hivm.FixpipeOp, *, relu: bool) -> bool:
-    """Emits L0C to rows as one assignment of views per destination; returns False where that is not possible."""
+    """Emits a fixpipe from L0C to row-major destinations as one assignment of NumPy views per destination.
+
+    Returns False, and emits nothing, if this is not possible.
+    """
     target, panel = targets[0], panels(source)
     if len(targets) > 1 and not _by_rows(op):
         return False

@@ -1,9 +1,9 @@
-"""Scalars whose value differs between the blocks of a batch: floats that the scalar unit reads from memory, and their results.
+"""Finds scalars whose value differs between the blocks of a batch: floats that the scalar unit reads, and their results.
 
-In code that runs many blocks at once such a scalar is an array with one number per block. This covers floats that are read from
-a tensor or a buffer, arithmetic on them, and values that loops, branches and scalar storage pass on; it ends where they are
-stored. Every other use (an address, a trip count, an operand of a pipe's op) needs one number for all blocks; kernels with such
-a use run block by block.
+In code that runs many blocks at once such a scalar is an array with one number per block. These scalars are the floats that are
+read from a tensor or a buffer, the results of float arithmetic on such floats, and the loop-carried values, results of branches
+and elements of scalar storage that contain them. The kernel may store these scalars to memory. Every other use (an address, a
+trip count, an operand of an op on a pipe) needs one number for all blocks; kernels with such a use run block by block.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tilelang_npu.simulator.codegen.strided_views import element_of
 from tilelang_npu.simulator.machine.memory import Array
 
 Sources = dict[SSAValue, frozenset[Operation]]
-"""For each such scalar, or scalar storage of them, the loads that its value comes from."""
+"""For each scalar that differs between blocks, and each scalar storage of such values, the loads that the value comes from."""
 
 _COMPUTE = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.ExtFOp, arith.TruncFOp, arith.MaximumfOp,
             arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp)
 ROUNDED = ("float16", "float32", "float64")
-"""Types for which arrays round exactly as single numbers do."""
+"""The types for which rounding an array gives exactly the results of rounding each number."""
 
 
 class UnbatchableFunctionError(Exception):
-    """A function cannot run several blocks at once."""
+    """Raised if no code can be generated that runs several blocks of a function at once."""
 
 
 def find_per_block_scalars(function: FuncOp) -> Sources:
-    """Returns the scalars of a function that are arrays with one number per block.
+    """Returns the scalars of a function that differ between blocks, each with the loads that its value comes from.
 
     Raises:
-        UnbatchableFunctionError: a use of them needs one number for all blocks.
+        UnbatchableFunctionError: a use of one of these scalars needs one number for all blocks.
     """
     found: Sources = {}
     changed = True
@@ -58,7 +58,7 @@ def find_per_block_scalars(function: FuncOp) -> Sources:
 
 
 def _handed(op: Operation, found: Sources) -> Iterator[tuple[SSAValue, frozenset[Operation]]]:
-    """Yields the values and storage that an op passes data to, with the loads that the data come from."""
+    """Yields the SSA values and the scalar storage that receive data from an op, with the loads that the data come from."""
     if isinstance(op, memref.LoadOp):
         yield op.results[0], found.get(op.memref, frozenset()) if _is_storage(op.memref) else frozenset({op})
     elif isinstance(op, memref.StoreOp):
@@ -82,12 +82,12 @@ def _handed(op: Operation, found: Sources) -> Iterator[tuple[SSAValue, frozenset
 
 
 def _is_storage(value: SSAValue) -> bool:
-    """Whether a memref is scalar storage of the core, not in a memory."""
+    """Whether a memref is scalar storage of the core, that is, has no address space."""
     return isinstance(value.type, MemRefType) and isinstance(value.type.memory_space, NoneAttr)
 
 
 def _may_take(op: Operation, found: Sources) -> bool:
-    """Whether an op may have operands that are arrays with one number per block."""
+    """Whether batched code can be generated for an op if some of its operands are arrays with one number per block."""
     if isinstance(op, memref.StoreOp):
         return all(index not in found for index in op.indices)
     if isinstance(op, memref.LoadOp):
@@ -102,7 +102,11 @@ def _may_take(op: Operation, found: Sources) -> bool:
 
 
 def array_rounder(kind: Attribute) -> Callable[[Array], Array]:
-    """Returns the function that rounds an array of numbers to a type."""
+    """Returns the function that rounds each number of an array to a float type, and returns the results as float64.
+
+    Args:
+        kind: the type, one of ``ROUNDED``.
+    """
     return _ROUNDERS[str(element_of(kind))]
 
 

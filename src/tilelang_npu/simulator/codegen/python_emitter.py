@@ -14,31 +14,36 @@ from tilelang_npu.simulator.codegen.op_recorder import OpRecorder
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import CoreKind
 
 
 class PythonEmitter(OpRecorder):
-    """Generates the Python source of one device function.
+    """Generates the Python source of one device function, which computes the ops in program order.
 
     Args:
         function: the function.
         core: ``AIC`` or ``AIV``.
-        chip: gives the capacities of the memories.
-        parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
+        chip: the chip, which gives the memories, pipes and paths.
+        parallel: the number of sub-blocks that run the function: the number of Vector cores of a block for the Vector function
+            of a mixed kernel, otherwise 1.
 
     Attributes:
-        switches: whether the function waits for other cores.
-        global_sync: whether the function waits for other blocks.
+        stepwise: whether the generated code yields its ops instead of running them.
+        computes: whether the generated code computes values.
+        switches: whether the generated code sets or waits for flags of other cores, or yields its ops.
+        global_sync: whether the function sets flags of other blocks, so that blocks must run concurrently.
         open_loops: for each open loop, its induction variable, lower bound and step.
-        atomic: the core's atomic mode, which says how stores to GM combine.
-        unguarded_trips: iterations of the unguarded loops around the current place.
-        batch_axes: number of batch axes of the arrays.
+        atomic: the core's atomic mode: the operation that combines a stored value with the value in GM, or ``none``.
+        unguarded_trips: in the loop body that is being emitted, the largest number of iterations of a loop nest that contains
+            no check of the limit of iterations.
+        batch_axes: the number of leading batch axes of the arrays.
     """
 
     stepwise = False
     computes = True
     batch_axes = 0
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, function: FuncOp, core: CoreKind, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         self.switches = self.global_sync = False
         self.open_loops: dict[Operation, tuple[Int, Int, Int]] = {}
@@ -47,10 +52,10 @@ class PythonEmitter(OpRecorder):
         self._by_data: frozenset[Operation] | None = None
 
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
-        """Returns the results of an op without effects.
+        """Returns the representations of the results of an op without effects.
 
         Raises:
-            TileError: T501, the op is not executed.
+            TileError: T501, the simulator does not execute the op.
         """
         handler = handler_of(type(op))
         if handler is None or handler.kind != "pure":
@@ -59,7 +64,7 @@ class PythonEmitter(OpRecorder):
         return made
 
     def knows_length(self, loop: Operation) -> bool:
-        """Whether a counted loop's trip count follows from sizes and the block index, not from data."""
+        """Whether the trip count of a counted loop is independent of data: it follows from sizes and the block index."""
         if self._by_data is None:
             self._by_data = data_dependent_loops(self.function)
         return loop not in self._by_data
@@ -67,55 +72,73 @@ class PythonEmitter(OpRecorder):
     # -- lines -------------------------------------------------------------------------------------------------------
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """Emits a statement in the current scope."""
+        """Emits a statement in the current scope, for ``op`` or else for the current op."""
         self.scope.line(text, op if op is not None else self.current)
 
     def emit_batched(self, text: str, *buffers: Buffer) -> None:
-        """Emits a statement that does the same for each element, or each matrix, whatever batch axes its arrays have; requires
-        that ``buffers`` have equal ranks."""
+        """Emits a statement that is also correct for arrays with additional leading batch axes.
+
+        Args:
+            text: the statement.
+            buffers: the memrefs that the statement uses, if it is correct for batch axes only if their ranks are equal;
+                otherwise none.
+        """
         self.line(text)
 
     def note_product_operands(self, *buffers: Buffer, rows: bool) -> None:
-        """Notes the operands of a product, and whether they may be stored row by row instead of in fractals."""
+        """Called with the operands of each matrix product. Does nothing; subclasses override it.
+
+        Args:
+            buffers: the operands.
+            rows: whether the product allows operands that are stored row by row instead of in fractals.
+        """
 
     def emit_print(self, text: str) -> None:
         """Emits a statement that prints output of the kernel."""
         self.line(text)
 
     def finish_op(self) -> None:
-        """Ends the lines of an op."""
+        """Called after the last line of each op. Does nothing; subclasses override it."""
 
     def is_per_block(self) -> bool:
-        """Whether the current scalar result is an array with one number per block."""
+        """Whether the current op's result is a scalar that differs between the blocks of a batch.
+
+        Always False in this class, whose code runs one block; subclasses override it.
+        """
         return False
 
     def emit_scalar_read(self, name: str, element: str) -> None:
-        """Emits the assignment of a variable from an array of one element."""
+        """Emits the assignment of the number in an array of one element, ``element``, to the variable ``name``."""
         self.line(f"{name} = {element}.item()")
 
     def condition_text(self, op: Operation, condition: str) -> str:
-        """Returns the condition of a branch or a while loop as it is emitted."""
+        """Returns the expression that is emitted for the condition of a branch or a while loop."""
         return condition
 
     def emit_flag_set(self, flag: Int, group: str, op: Operation) -> None:
-        """Emits the set of a flag between cores."""
+        """Emits a statement that sets a flag between cores; ``group`` as in ``Rendezvous.group``."""
         self.line(f"set_flag({self.text_of(flag)}, {group!r})", op)
 
     def emit_flag_wait(self, record: OpRecord, flag: Int, op: Operation) -> None:
-        """Emits the wait for a flag between cores; it yields to other cores until the flag is set."""
+        """Emits a loop that waits for a flag between cores; the code yields to other cores until the flag is set."""
         self.flush()
         text = self.name_of(flag)
         self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
         self.line(f"counts[{text}] -= 1", op)
 
     def enter(self, kind: Kind, *, certain: bool = False) -> CodeScope:
-        """Opens a scope inside the current one."""
+        """Opens a scope inside the current one, makes it the current one, and returns it.
+
+        Args:
+            kind: the kind of the scope.
+            certain: for a loop, whether it is known to have at least one iteration.
+        """
         self.flush()
         self.scope = CodeScope(kind, self.scope, self.scope.indent + 1, certain)
         return self.scope
 
     def leave(self) -> None:
-        """Closes the current scope."""
+        """Closes the current scope: appends its lines to the enclosing scope, which becomes the current one."""
         self.flush()
         scope = self.scope
         if not scope.lines:
@@ -127,14 +150,19 @@ class PythonEmitter(OpRecorder):
     # -- blocks --------------------------------------------------------------------------------------------------------
 
     def emit_block(self, block: Block) -> None:
-        """Emits the ops of a block in program order."""
+        """Emits the ops of an MLIR block in program order.
+
+        Raises:
+            TileError: T501, the simulator does not execute an op.
+        """
         self.scalar_work.enter_block(block.args)
         self.homes[block] = self.scope
         for op in block.ops:
             self.current = op
             handler = handler_of(type(op))
             if handler is None:
-                raise unsupported(op, help_="write it with other ops of the planned form; T501 lists what nothing executes")
+                raise unsupported(op, help_="write it with other ops of HIVM; the page of T501 lists the ops that are not "
+                                            "executed")
             if handler.kind == "effect":
                 self.scalar_work.use_operands(op)
                 handler.run(self, op)

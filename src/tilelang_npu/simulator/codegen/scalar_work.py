@@ -2,7 +2,7 @@
 
 Loop-invariant values are computed before the loop. A value that changes by a constant in each iteration (an induction variable
 times a stride plus an offset, an address in a tensor) is kept in a register and takes one addition per iteration. Conversions
-between integers take no instruction. Every other op takes one, where it stands in the program.
+between integers take no instruction. Every other op takes one instruction at its position in the program.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def _address(op: Operation) -> list[SSAValue]:
 
 
 class ScalarWork:
-    """The scalar instructions, counted while the ops of a function are visited in program order.
+    """Counts the instructions of the scalar unit, while the ops of a function are visited in program order.
 
     Attributes:
-        pending: instructions that run before the next op.
+        pending: the number of instructions between the last recorded op and the next one.
     """
 
     def __init__(self) -> None:
@@ -47,12 +47,16 @@ class ScalarWork:
         self._in_register: set[SSAValue] = set()  # those of them that are in a register
 
     def enter_block(self, values: Iterable[SSAValue]) -> None:
-        """Adds the arguments of a block."""
+        """Records that the arguments of an MLIR block change in each iteration of the innermost open loop."""
         for value in values:
             self._level.setdefault(value, len(self._ahead))
 
     def open_loop(self, counter: SSAValue | None = None) -> None:
-        """Opens a loop: pending instructions run before it. Its own two instructions step the counter and jump."""
+        """Opens a loop. The pending instructions run before the loop; each iteration has two instructions that step and jump.
+
+        Args:
+            counter: the induction variable of a counted loop; None for a ``while``.
+        """
         self._ahead.append(self.pending)
         self.pending = 2
         if counter is not None:
@@ -61,25 +65,32 @@ class ScalarWork:
             self._in_register.add(counter)
 
     def close_loop(self) -> int:
-        """Closes a loop and returns the instructions that run before it."""
+        """Closes the innermost open loop, and returns the number of instructions that run before the loop."""
         return self._ahead.pop()
 
     def take_pending(self) -> int:
-        """Returns the pending instructions and resets them."""
+        """Returns the number of pending instructions, and sets it to 0."""
         taken, self.pending = self.pending, 0
         return taken
 
     def use_operands(self, op: Operation) -> None:
-        """Visits the operands of an op with effects, which needs them as numbers."""
+        """Counts the additions that keep operands of an op with effects in registers.
+
+        An operand that changes by a constant in each iteration takes one addition, unless it is in a register already.
+        """
         self._put_in_register(self._varying(op.operands))
 
     def define_results(self, op: Operation) -> None:
-        """Adds the results of an op with effects: they may differ each time."""
+        """Records that the results of an op with effects change in each iteration of the innermost open loop."""
         for result in op.results:
             self._level[result] = len(self._ahead)
 
     def visit_pure(self, op: Operation) -> None:
-        """Visits an op without effects."""
+        """Counts the instruction of an op without effects, in the outermost loop in which its operands change.
+
+        No instruction is counted for an op whose result changes by a constant in each iteration: ``use_operands`` counts an
+        addition when the result is needed.
+        """
         if isinstance(op, _CONVERSIONS):
             if op.operands[0] in self._level:
                 root = self._root.get(op.operands[0], op.operands[0])
@@ -101,7 +112,7 @@ class ScalarWork:
             self._add(1, at)
 
     def _is_affine(self, op: Operation, moving: Sequence[SSAValue]) -> bool:
-        """Whether the op's result changes by a constant if ``moving`` operands do."""
+        """Whether the op's result changes by a constant in each iteration if its operands ``moving`` change by constants."""
         if isinstance(op, _PRODUCTS):
             factors = [self._root.get(value, value) for value in op.operands[:2]]
             places = [place for place, factor in enumerate(factors) if factor in moving]

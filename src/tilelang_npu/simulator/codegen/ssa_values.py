@@ -1,4 +1,4 @@
-"""The SSA values of a function in its generated code: integers, expressions, memrefs, and arrays over them."""
+"""The representation of SSA values in generated code: integers, scalar expressions, and memrefs with their NumPy arrays."""
 
 from __future__ import annotations
 
@@ -31,33 +31,36 @@ from tilelang_npu.simulator.codegen.strided_views import (
 )
 from tilelang_npu.simulator.machine.axis_bounds import check_slice
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import CoreKind, Space
 
 
 class SsaValues(Definitions, ABC):
-    """The values of one device function.
+    """Maps the SSA values of one device function to their representations in the generated code.
 
     Args:
         function: the function.
         core: ``AIC`` or ``AIV``.
-        chip: gives the capacities of the memories.
-        parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
+        chip: the chip, which gives the memories, pipes and paths.
+        parallel: the number of sub-blocks that run the function: the number of Vector cores of a block for the Vector function
+            of a mixed kernel, otherwise 1.
 
     Attributes:
-        values: the representation of each value.
-        extents: used bytes of each on-chip memory.
-        open_ended: on-chip memories with an access whose place is only known at run time.
-        buffer_bytes: the names of the bytes of single buffers.
-        buffer_numbers: numbers of buffers that the planner has not numbered.
+        values: the representation of each value that has been evaluated.
+        extents: the number of bytes, from the start, that the function uses of each on-chip memory.
+        open_ended: the on-chip memories with a view that is not known at compile time to lie inside its buffer.
+        buffer_bytes: the variables that hold the bytes of single buffers. The key is the memory, the offset of the first byte,
+            and the offset after the last byte.
+        buffer_numbers: gives numbers to buffers that the planner has not numbered.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, function: FuncOp, core: CoreKind, chip: Chip, parallel: int) -> None:
         super().__init__()
         self.function = function
         self.core = core
         self.chip = chip
         self.parallel = parallel
         self.values: dict[SSAValue, Value] = {}
-        self.extents: dict[str, int] = {}
+        self.extents: dict[Space, int] = {}
         self.open_ended: set[str] = set()
         self.buffer_bytes: dict[tuple[Base, tuple[int, int]], str] = {}
         self.buffer_numbers = BufferNumbers()
@@ -65,10 +68,10 @@ class SsaValues(Definitions, ABC):
 
     @abstractmethod
     def evaluate(self, op: Operation) -> Value | Sequence[Value]:
-        """Returns the results of an op without effects."""
+        """Returns the representations of the results of an op without effects."""
 
     def value(self, ssa: SSAValue) -> Value:
-        """Returns the representation of an SSA value."""
+        """Returns the representation of an SSA value, and evaluates the op that defines it where this is not done yet."""
         found = self.values.get(ssa)
         if found is None:
             if isinstance(ssa, BlockArgument):
@@ -89,7 +92,11 @@ class SsaValues(Definitions, ABC):
         return self.values[ssa]
 
     def integer(self, ssa: SSAValue) -> Int:
-        """Returns an SSA value as an integer."""
+        """Returns the representation of an SSA value that must be an integer or a truth value.
+
+        Raises:
+            TileError: T501, the value is neither an integer nor a truth value.
+        """
         value = self.value(ssa)
         if isinstance(value, Int):
             return value
@@ -97,23 +104,31 @@ class SsaValues(Definitions, ABC):
             if value.value is not None:
                 return Int(int(value.value))
             return self.define_integer(f"int({value.text})", value.scope, TRUTH)
-        raise unsupported(self._owner(ssa), "an integer is needed here")
+        raise unsupported(self._owner(ssa), "an operand must be an integer and is not")
 
     def expression(self, ssa: SSAValue) -> ScalarExpr:
-        """Returns a scalar as an expression that is a name or a literal."""
+        """Returns the value of a scalar as an expression that consists of a name or a constant.
+
+        Raises:
+            TileError: T501, the value is not a scalar.
+        """
         value = self.value(ssa)
         if isinstance(value, Int):
             return ScalarExpr(self.name_of(value), self.scope_of(value), value.constant if value.known else None)
         if isinstance(value, ScalarExpr):
             return value
-        raise unsupported(self._owner(ssa), "a scalar is needed here")
+        raise unsupported(self._owner(ssa), "an operand must be a scalar and is a memref")
 
     def buffer(self, ssa: SSAValue) -> Buffer:
-        """Returns an SSA value as a memref."""
+        """Returns the representation of an SSA value that must be a memref in a device memory.
+
+        Raises:
+            TileError: T501, the value is no memref in a device memory.
+        """
         value = self.value(ssa)
         if isinstance(value, (StridedView, Choice)):
             return value
-        raise unsupported(self._owner(ssa), "a memref in a device memory is needed here",
+        raise unsupported(self._owner(ssa), "an operand must be a memref in a device memory and is not",
                           "give the memref an address space and an address (hivm.hir.pointer_cast)")
 
     def _owner(self, ssa: SSAValue) -> Operation:
@@ -123,7 +138,13 @@ class SsaValues(Definitions, ABC):
         return owner if isinstance(owner, Operation) else self.function
 
     def argument(self, ssa: BlockArgument) -> Value:
-        """Returns a kernel argument; arguments of other blocks are set by the op that owns them."""
+        """Returns the representation of a kernel argument, and emits the line that reads it.
+
+        Must not be called for arguments of inner MLIR blocks: the op that owns such a block adds them to ``values``.
+
+        Raises:
+            TileError: T503, a memref argument is in an on-chip memory.
+        """
         index = ssa.index
         kind = ssa.type
         called = author_name(ssa, f"arg{index}")  # arbitrary text if the module comes from a file: it must not become code
@@ -152,15 +173,29 @@ class SsaValues(Definitions, ABC):
         return ScalarExpr(name, self.launch)
 
     def caller_value(self, name: str, scope: CodeScope, bounds: Interval) -> Int:
-        """Returns a number that the caller of the generated code passes."""
+        """Returns an integer that the generated code has as a parameter, such as the block index.
+
+        Args:
+            name: the name of the parameter.
+            scope: the outermost scope in which the integer is known.
+            bounds: the least and the greatest value that it can have.
+        """
         found = self._who.get(name)
         if found is None:
             found = self._who[name] = self.atom(name, scope, bounds)
         return found
 
-    def on_chip(self, memory: str, label: str, placed: Placed | None) -> Base:
-        """Returns an on-chip memory of the core, or of the block's other core (the first Vector core), for a named buffer;
-        ``placed`` is the planner's remark about its address."""
+    def on_chip(self, memory: Space, label: str, placed: Placed | None) -> Base:
+        """Returns the on-chip memory in which a buffer lies, with the name and the number of the buffer.
+
+        If the core has no such memory, the memory of the other kind of core of the block is returned; if the block has two
+        Vector cores, that of the first one.
+
+        Args:
+            memory: the address space.
+            label: the user's name of the buffer.
+            placed: the remark of memory planning about the buffer's address; None if there is no such remark.
+        """
         kind = self.chip.memory[memory].core
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
         owner = self.buffer_numbers.fresh() if placed is None else placed.number
@@ -168,7 +203,15 @@ class SsaValues(Definitions, ABC):
                     placed is not None and not placed.pinned)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
-        """Returns the name of the NumPy array over a memref; ``element`` replaces its element type."""
+        """Returns the name of the NumPy array that views the bytes of a memref, and emits its creation.
+
+        Args:
+            buffer: the memref.
+            element: the type that replaces the memref's element type; None for none.
+
+        Raises:
+            TileError: T502, the memref is known to exceed its buffer.
+        """
         if isinstance(buffer, Choice):
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
@@ -205,22 +248,31 @@ class SsaValues(Definitions, ABC):
         return self.define(text, scope if inside else self.certain_scope(scope), "v", made)
 
     def array_place(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
-        """Returns the offset of the array over a memref, and its strides."""
+        """Returns expressions of the byte offset and the byte strides of a view's array."""
         return self.name_of(view.offset), tuple(self.sum_of(stride) for stride in view.strides)
 
     def batch_axes_of(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
-        """Returns sizes and strides of the batch axes of a view's array, and the name of a shift that is added to its
-        offset."""
+        """Returns the batch axes of a view's array. This class has no batch axes; ``BatchedEmitter`` overrides the method.
+
+        Returns:
+            the sizes of the batch axes, their strides in bytes, and the name of a variable with the number of bytes that is
+            added to the array's offset (an empty name if nothing is added).
+        """
         return (), (), ""
 
     def check_slice(self, cut: Cut, view: StridedView) -> str:
-        """Returns the call that checks a cut at run time; it adds 0 to the offset."""
+        """Returns an expression that checks at run time that a slice lies inside its axis; its value is 0.
+
+        Args:
+            cut: the slice.
+            view: the view that the slice creates; messages name the buffer of this view.
+        """
         start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
         name = called(view.base, whole=False)
         return f"{self.constant(check_slice, 'check_slice')}({start}, {reach}, {extent}, {cut.axis!r}, {name!r})"
 
     def current_op(self) -> Operation:
-        """The op that code is generated for."""
+        """Returns the op for which code is being generated; between ops, the device function."""
         return self.current if self.current is not None else self.function
 
 

@@ -1,7 +1,8 @@
-"""Code that yields its ops instead of running them, so that a schedule decides when each one runs.
+"""Generates code that yields its ops instead of running them, so that a schedule decides when each op runs.
 
-The generated function is a generator of ``(event, gm offsets, function, arguments, operands)``. Arguments are bound when the op
-is issued, as the scalar unit does. Reads of the scalar unit run at once, when the generator is resumed.
+The generated function is a generator of tuples ``(event, GM offsets, function, arguments, operands)``: calling the function
+with the arguments runs the op. The values of the arguments are those at the time of the yield, at which the scalar unit issues
+the op. Reads by the scalar unit run at once, when the generator is resumed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from typing import Literal
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -18,22 +20,27 @@ from tilelang_npu.simulator.codegen.op_recorder import Costing, Operand
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import CoreKind, PipeName
 
 
 class StepwiseEmitter(PythonEmitter):
-    """As ``PythonEmitter``, for code that yields its ops."""
+    """Generates the Python source of one device function as a generator that yields its ops.
+
+    Args:
+        function, core, chip, parallel: as for ``PythonEmitter``.
+    """
 
     stepwise = True
     _pending: tuple[str, Sequence[Operand]] | None = None
     _body: list[str]
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, function: FuncOp, core: CoreKind, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         self.scope.line("if False: yield")  # makes the function a generator even if it has no ops
 
-    def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
+    def record(self, op: Operation, pipe: PipeName | Literal[""], operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Records the op; the statements of its handler become a function."""
+        """Records an op. The statements that the op's handler then emits become the body of a function that runs the op."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
         self.switches = True
@@ -45,19 +52,27 @@ class StepwiseEmitter(PythonEmitter):
             self._pending, self._body = (f"{event}, ({offsets})", operands), []
         return made
 
-    def record_statement(self, record: OpRecord) -> str:
-        """Returns the statement that yields a record without operands."""
-        return f"yield {record.number}, (), None, (), ()"
+    def record_statement(self, record: OpRecord, *facts: str) -> str:
+        """Returns a statement that yields the event of an op without operands in memory.
+
+        Args:
+            record: the record of the op.
+            facts: the expressions of the event's facts (run-time numbers).
+        """
+        event = f"({record.number}, {', '.join(facts)})" if facts else record.number
+        return f"yield {event}, (), None, (), ()"
 
     def line(self, text: str, op: Operation | None = None) -> None:
-        """Emits a statement: of the recorded op, or of the scalar unit."""
+        """Emits a statement: between ``record`` and ``finish_op`` into the function that runs the op, otherwise into the
+        generator.
+        """
         if self._pending is None:
             super().line(text, op)
         else:
             self._body.append(text)
 
     def finish_op(self) -> None:
-        """Emits the function of the recorded op, and the yield."""
+        """Emits the function that runs the recorded op, and the statement that yields the op."""
         if self._pending is None:
             return
         (event, operands), self._pending = self._pending, None

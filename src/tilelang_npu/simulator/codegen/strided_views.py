@@ -1,6 +1,6 @@
 """Memrefs during code generation: offset, sizes and strides as expressions, element types, and numbers of on-chip buffers.
 
-An array is made only where an op needs one.
+The generated code creates a NumPy array for a memref only where an op needs one.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from tilelang_npu.linear import ANY, Interval
 from tilelang_npu.simulator.codegen.code_scopes import Int, ScalarExpr
 from tilelang_npu.simulator.machine.op_records import Access, OpRecord
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import Space
 from tilelang_npu.target.dtypes import DType
 
 
 @dataclass(frozen=True)
 class Base:
-    """A memory: ``gm`` with the position of a kernel argument, or an on-chip memory.
+    """The memory in which a memref lies (a kernel argument in GM, or an on-chip memory), and the buffer that it belongs to.
 
     Attributes:
-        memory: ``gm`` or the address space.
-        buffer: for GM, the position of the kernel argument.
-        name: the name of its bytes in the generated code.
-        size: bytes, where known.
+        memory: ``gm``, or the address space of the on-chip memory.
+        buffer: the position of the kernel argument in GM; 0 on chip.
+        name: the variable of the generated code that holds the bytes of the memory.
+        size: the size of the memory in bytes; None where it is not known.
         label: the user's name of the buffer or tensor.
-        holder: the core of the block that owns the memory, if it is not the core that the code is for.
-        owner: the number of an on-chip buffer among those of its memory (``BufferNumbers``); None for GM.
-        planned: whether the planner chose its address.
+        holder: the core of the block that owns the memory, if it is not the core that the code is for; otherwise empty.
+        owner: the number of the on-chip buffer, by which buffers of one memory are told apart; None in GM. Buffers that memory
+            planning has numbered have its number, the others a number from ``BufferNumbers``.
+        planned: whether memory planning chose the address of the buffer.
     """
 
-    memory: str
+    memory: Space
     buffer: int
     name: str
     size: int | None
@@ -46,7 +48,7 @@ class Base:
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
-    """Returns the same place in the memory of another Vector core of the block."""
+    """Returns a memref with the same offset, sizes and strides in the memory of Vector core number ``sub`` of the block."""
     def there(view: StridedView) -> StridedView:
         name = view.base.name + (f"_{sub}" if sub else "")
         return replace(view, base=replace(view.base, name=name, holder=f"AIV{sub}"))
@@ -55,12 +57,17 @@ def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
 
 
 def spoken(base: Base) -> str:
-    """Returns the name of a memory in messages."""
+    """Returns the name of a memory in messages, such as ``UB``."""
     return name_of(base.memory)
 
 
 def called(base: Base, *, whole: bool) -> str:
-    """Returns the name in messages of a memory's bytes, or of those of one buffer in it."""
+    """Returns the name of a memref's memory or buffer in messages: the user's name of a tensor or buffer, or ``UB``.
+
+    Args:
+        base: the memory and the buffer.
+        whole: whether the on-chip memory as a whole is meant, and not the buffer.
+    """
     if base.memory == "gm":
         return base.label or f"arg{base.buffer}"
     return spoken(base) if whole or not base.label else base.label
@@ -68,13 +75,15 @@ def called(base: Base, *, whole: bool) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """A slice of an axis that may not be inside the axis; it would then reach into another row.
+    """A slice of an axis that is not known to lie inside the axis.
+
+    Elements before the start or after the end of the axis would be elements of another row.
 
     Attributes:
-        axis: the axis in messages: ``axis 0``, or the rows or columns of fractals.
-        start: its first element.
-        reach: one past its last element; None where the end is known to be inside.
-        extent: elements of the axis.
+        axis: the axis as messages name it: ``axis 0``, or ``the rows`` or ``the columns`` of a matrix in fractals.
+        start: the first element of the slice.
+        reach: the index after the last element of the slice; None if the end is known to lie inside the axis.
+        extent: the number of elements of the axis.
     """
 
     axis: str
@@ -85,17 +94,18 @@ class Cut:
 
 @dataclass(frozen=True)
 class StridedView:
-    """A strided part of a memory.
+    """A memref as a strided view of the bytes of a memory.
 
     Attributes:
         base: the memory.
-        element: element type.
-        origin: byte offset of the memref's base pointer.
-        offset: byte offset of the first element.
-        sizes: elements of each axis.
-        strides: bytes between neighbouring elements of each axis.
-        limit: first byte, and one past the last, of the buffer that the view belongs to, where known.
-        cuts: the slices in its history that may leave their axis.
+        element: the element type.
+        origin: the byte offset of the memref's base pointer in the memory.
+        offset: the byte offset of the first element in the memory.
+        sizes: the number of elements along each axis.
+        strides: the bytes between neighbouring elements along each axis.
+        limit: the byte offset of the buffer that the view belongs to, and of the byte after the buffer's last one; None if they
+            are not known.
+        cuts: the slices by which the view was derived, but only those that are not known to lie inside their axis.
     """
 
     base: Base
@@ -109,6 +119,7 @@ class StridedView:
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.sizes)
 
     @property
@@ -118,7 +129,7 @@ class StridedView:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The sizes, if all are constants."""
+        """The sizes of the axes if all are constants; otherwise None."""
         if all(size.known for size in self.sizes):
             return tuple(size.constant for size in self.sizes)
         return None
@@ -126,7 +137,7 @@ class StridedView:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of two memrefs, selected by a condition."""
+    """A memref that is selected at run time: ``true`` if ``condition`` holds, otherwise ``false``."""
 
     condition: ScalarExpr
     true: Buffer
@@ -134,20 +145,29 @@ class Choice:
 
     @property
     def element(self) -> DType:
+        """The element type, which both memrefs have."""
         return self.true.element
 
     @property
     def base(self) -> Base:
+        """The memory and the buffer of ``true``."""
         return self.true.base
 
     @property
     def rank(self) -> int:
+        """The number of axes, which both memrefs have."""
         return self.true.rank
 
 
 @dataclass(frozen=True)
 class Local:
-    """Scalar storage of a core (``memref.alloca``): a Python list in row-major order."""
+    """Scalar storage of a core (``memref.alloca``): in generated code, a Python list of the elements in row-major order.
+
+    Attributes:
+        name: the variable that holds the list.
+        element: the element type.
+        shape: the number of elements along each axis.
+    """
 
     name: str
     element: Attribute
@@ -158,14 +178,14 @@ Buffer = StridedView | Choice
 
 
 def mapped(buffer: Buffer, change: Callable[[StridedView], StridedView]) -> Buffer:
-    """Returns the memref with ``change`` applied to each alternative."""
+    """Returns a memref in which ``change`` is applied to each of the views between which the memref is selected at run time."""
     if isinstance(buffer, Choice):
         return replace(buffer, true=mapped(buffer.true, change), false=mapped(buffer.false, change))
     return change(buffer)
 
 
 def alternatives(buffer: Buffer) -> list[StridedView]:
-    """Returns the views that the memref may be."""
+    """Returns the views between which a memref is selected at run time; one view if there is no selection."""
     if isinstance(buffer, Choice):
         return [*alternatives(buffer.true), *alternatives(buffer.false)]
     return [buffer]
@@ -181,11 +201,14 @@ def element_of(kind: Attribute) -> DType:
     try:
         return dtype_of(element)
     except ValueError:
-        raise TileError(f"the simulator has no elements of type {element}", code="T501") from None
+        raise TileError(f"the simulator does not support element type {element}", code="T501") from None
 
 
 def bounds(kind: Attribute) -> Interval:
-    """Returns the range of an integer type; unbounded for ``index``, which does not overflow in the simulator."""
+    """Returns the range of values of an integer type.
+
+    The range of ``index`` is unbounded, because integers of this type do not overflow in the simulator.
+    """
     if isinstance(kind, IntegerType):
         return Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
     return ANY
@@ -196,7 +219,10 @@ _Buffer = tuple[str, int]
 
 
 class BufferNumbers:
-    """The buffers of one function. Numbers that are assigned here are negative; the planner's begin at 0."""
+    """Gives numbers to the on-chip buffers of one function that memory planning has not numbered.
+
+    These numbers are negative; those of memory planning begin at 0.
+    """
 
     def __init__(self) -> None:
         self._count = 0
@@ -208,14 +234,14 @@ class BufferNumbers:
         return -self._count
 
     def join(self, views: Iterable[StridedView]) -> None:
-        """Makes the buffers of views slots of one buffer."""
+        """Records that the buffers of these views are slots of one multi-buffer and have one number."""
         buffers = sorted({self._representative((view.base.memory, view.base.owner)) for view in views
                           if view.base.owner is not None})
         for buffer in buffers[:-1]:
             self._joined[buffer] = buffers[-1]
 
     def renumbered(self, record: OpRecord) -> OpRecord:
-        """Returns a record whose accesses have one number for all slots of a buffer."""
+        """Returns a copy of a record in which all slots of a multi-buffer have the same number."""
         accesses = tuple(map(self._renumbered, record.accesses)) if self._joined else record.accesses
         return record if accesses == record.accesses else replace(record, accesses=accesses)
 

@@ -1,10 +1,12 @@
-"""Events, barriers and cross-core flags.
+"""Emitters of the ops that synchronise: events, barriers and flags between cores.
 
 Inside a core, values are computed in program order, so events and barriers are only recorded. Between cores a flag is a
 counter: a wait for a flag that is not set yields to the other cores of the launch.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
@@ -20,6 +22,7 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG
 from tilelang_npu.simulator.machine.op_records import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
+from tilelang_npu.target.chip_data import Pipe
 
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
                  "INTRA_BLOCK_SYNCHRONIZATION": "pair"}
@@ -43,8 +46,8 @@ def _wait_event(em: PythonEmitter, op: hivm.WaitFlagOp) -> None:
     em.record(op, target, (), lambda slot: EventWait(source, target, slot(event)))
 
 
-def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
-    """Returns both pipes and the number of an event, checked."""
+def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[Pipe, Pipe, Int]:
+    """Returns the pipe that sets an event, the pipe that waits for it, and the event's number, after checks of all three."""
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
@@ -59,9 +62,8 @@ def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str
 @effect(hivm.PipeBarrierOp)
 def _barrier(em: PythonEmitter, op: hivm.PipeBarrierOp) -> None:
     (pipe,) = op.pipes()
-    if pipe != "ALL":
-        check_pipe(em, op, pipe)
-    em.record(op, "S" if pipe == "ALL" else pipe, (), lambda slot: Barrier(pipe))
+    own: Pipe | Literal["ALL"] = "ALL" if pipe == "ALL" else check_pipe(em, op, pipe)
+    em.record(op, "S" if own == "ALL" else own, (), lambda slot: Barrier(own))
 
 
 @effect(hivm.SyncBlockSetOp)
@@ -82,7 +84,7 @@ def _cross_wait(em: PythonEmitter, op: hivm.SyncBlockWaitOp) -> None:
 def _right_core(em: PythonEmitter, op: _Flag) -> None:
     core = op.core()
     if core not in (em.core, "either"):
-        raise unsupported(op, f"it belongs to the {core} but is in a function of the {em.core}")
+        raise unsupported(op, f"it is an op of the {core}, but in a function of the {em.core}")
 
 
 def _flag(em: PythonEmitter, op: _Flag) -> Int:
@@ -98,15 +100,16 @@ def _flag(em: PythonEmitter, op: _Flag) -> Int:
 
 
 def _no_event(event: int, limit: int) -> TileError:
-    return TileError(f"event {event} does not exist: a pair of pipes has {limit}", code="T505", help=f"use 0 to {limit - 1}")
+    return TileError(f"event {event} does not exist: a pair of pipes has {limit} events", code="T505",
+                     help=f"use an event from 0 to {limit - 1}")
 
 
 def _no_flag(flag: int, sync: Sync) -> TileError:
-    return TileError(f"cross-core flag {flag} does not exist: there are {sync.flag_ids}", code="T505",
-                     help=f"use one of {list(sync.user_flag_ids)}")
+    return TileError(f"cross-core flag {flag} does not exist: there are {sync.flag_ids} flags", code="T505",
+                     help=f"use one of the flags {list(sync.user_flag_ids)}")
 
 
-def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, group: str) -> None:
+def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: Pipe, flag: Int, group: str) -> None:
     em.record(op, pipe, (), lambda slot: CrossSet(pipe, slot(flag), group))
     if group in ("kind", "all"):
         em.global_sync = True
@@ -114,7 +117,7 @@ def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, 
     em.emit_flag_set(flag, group, op)
 
 
-def _wait(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
+def _wait(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: Pipe, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
     em.emit_flag_wait(record, flag, op)
@@ -141,6 +144,6 @@ def _block_barrier(em: PythonEmitter, op: hivm.SyncBlockOp) -> None:
 
 @effect(hivm.CreateSyncBlockLockOp, hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp, hivm.FreeLockVarOp)
 def _lock(em: PythonEmitter, op: Operation) -> None:
-    """Blocks run one after the other in the simulator, which is the order that the lock enforces."""
+    """Emits nothing for a lock: the simulator runs blocks one after the other, which is the order that the lock enforces."""
     if op.results:
         em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

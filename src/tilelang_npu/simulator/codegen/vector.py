@@ -1,4 +1,4 @@
-"""Vector ops: the elementwise ones from the op table, reductions, and those that change shape or order."""
+"""Emitters of vector ops: elementwise ops of the op table, reductions, and ops that change the shape or order of elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.codegen.code_scopes import Int
-from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
+from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer, StridedView, alternatives, element_of, mapped
 from tilelang_npu.simulator.machine.op_records import Fold, Lanes, Slot, Sorting
@@ -36,25 +36,37 @@ def _kernel(op: ops.Operation, sources: Sequence[DType], target: DType, clauses:
 
 @effect(hivm.ElementwiseOp)
 def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
-    """Emit an op of the elementwise table."""
-    entry = op.ENTRY
+    """Emits the code of an op of HIVM that is an elementwise entry of the op table."""
+    clauses = {clause.name: op.fact(clause.name) for clause in op.ENTRY.clauses}
+    _emit_elementwise(em, op, op.ENTRY, op.src, op.dst, clauses, op.transpose_axes)
+
+
+def emit_custom(em: PythonEmitter, op: hivm.CustomOp, entry: ops.Elementwise) -> None:
+    """Emits the code of a custom op whose symbol is an elementwise entry of the op table."""
+    _emit_elementwise(em, op, entry, op.ins(), op.outs(), {clause.name: clause.default for clause in entry.clauses})
+
+
+def _emit_elementwise(em: PythonEmitter, op: hivm.ElementwiseOp | hivm.CustomOp, entry: ops.Elementwise,
+                      operands: Sequence[SSAValue], outputs: Sequence[SSAValue], clauses: Mapping[str, object],
+                      permutation: Sequence[int] = ()) -> None:
     inputs: list[Buffer | str] = []
     buffers: list[Buffer] = []
     held: dict[str, Sequence[Buffer]] = {}
     sources: list[DType] = []
-    for number, ssa in enumerate(op.src):
+    for number, ssa in enumerate(operands):
         sources.append(element_of(ssa.type))
         if isinstance(ssa.type, MemRefType):
-            buffer = _transposed(em.buffer(ssa), op.transpose_axes)
+            buffer = _transposed(em.buffer(ssa), permutation)
             inputs.append(buffer)
             buffers.append(buffer)
-            held[f"src{number}"] = (buffer,)
+            if isinstance(op, hivm.ElementwiseOp):
+                held[f"src{number}"] = (buffer,)
         else:
             inputs.append(em.expression(ssa).text)
-    targets = [em.buffer(ssa) for ssa in op.dst]
+    targets = [em.buffer(ssa) for ssa in outputs]
     scalar = any(isinstance(value, str) for value in inputs)
     cost = entry.cost + "s" if scalar and entry.cost + "s" in em.chip.vector else entry.cost
-    rate = em.chip.vector[cost]
+    rate = ops.rate_of(em.chip, cost)
     banked = (0, 1) if rate.banked and len(buffers) == 2 else None
     bits = max(8 * element.nbytes for element in (*sources, targets[0].element))
     spread = _spread(buffers, targets[0])
@@ -64,7 +76,6 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
 
     em.record_op(op, work, held=held)
     texts = [value if isinstance(value, str) else em.array(value) for value in inputs]
-    clauses = {clause.name: op.fact(clause.name) for clause in entry.clauses}
     target = targets[0].element
     direct = meaning.ufunc(entry, sources, target, clauses)
     if direct is not None and len(targets) == 1:
@@ -80,10 +91,8 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
         em.emit_batched(text, *buffers, *targets)
 
 
-@custom(*(entry.name for entry in ops.composites() if entry.instruction))
-def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
-    """Emits a composite op that is one instruction."""
-    entry = ops.operation(op.symbol)
+def emit_instruction(em: PythonEmitter, op: hivm.CustomOp, entry: ops.Composite) -> None:
+    """Emits the code of a custom op whose symbol is a composite entry of the op table, as one vector instruction."""
     sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
     em.record_op(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
     texts = [em.array(em.buffer(ssa)) if isinstance(ssa.type, MemRefType) else em.expression(ssa).text for ssa in op.ins()]
@@ -92,7 +101,7 @@ def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
-    """Returns the rows of the source that is broadcast along the last axis; 0 if none is."""
+    """Returns the number of rows of the source that is broadcast along the last axis; 0 if no source is."""
     goal = alternatives(target)[0]
     for source in sources:
         view = alternatives(source)[0]
@@ -112,9 +121,9 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
     base = mode.split("_")[0]
     entry = meaning.reduction(base)
     if entry is None:
-        raise unsupported(op, f"mode {mode}")
+        raise unsupported(op, f"mode {mode} is not modelled")
     if op.indices is not None:
-        raise unsupported(op, "indices as an input")
+        raise unsupported(op, "an operand for indices as an input is not modelled")
     axes = tuple(op.dims)
     bits = 8 * source.element.nbytes
     em.record_op(op, lambda slot: Fold(entry.cost, ops.operation(entry.combine).cost, bits, axes))
@@ -133,7 +142,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
 
 def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
            times: int = 1) -> tuple[list[str], list[str]]:
-    """Records a vector op with plain operands, and returns the names of its arrays."""
+    """Records a vector op, and returns the names of the arrays of its sources and of its destinations."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0
@@ -143,7 +152,8 @@ def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAVal
 
 def _structured(em: PythonEmitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
                 facts: dict[str, object], scalars: Sequence[str] = (), times: int = 1) -> None:
-    """Emits an op that is a structured entry of the op table: its cost, and a call of its meaning."""
+    """Emits an op that is a structured entry of the op table: records the cost, and emits a call of the entry's NumPy function.
+    """
     entry = ops.operation(name)
     reads, writes = _lanes(em, op, entry.cost, sources, targets, times)
     call, given = em.constant(entry.meaning, name), em.constant(facts, "facts")
@@ -207,19 +217,26 @@ _Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
 
 
 def _scan_steps(em: PythonEmitter, op: _Scan) -> int:
-    """Returns the passes over the data that a scan takes: the logarithm of the axis."""
+    """Returns the number of passes over the data that a scan takes: the logarithm to base 2 of the axis length,
+    rounded up, and at least 1. Each pass adds elements at twice the distance of the pass before.
+
+    The result is 1 if the length is known only at run time.
+    """
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
-    return max(1, (size.constant if size.known else 1).bit_length())
+    return max(1, (size.constant - 1).bit_length()) if size.known else 1
 
 
 def _is_reverse(op: _Scan) -> bool:
     return op.reverse is not None and bool(op.reverse.value.data)
 
 
-@effect(hivm.VCumsumOp)
-def _cumsum(em: PythonEmitter, op: hivm.VCumsumOp) -> None:
+def _scan(name: str, em: PythonEmitter, op: _Scan) -> None:
     facts: dict[str, object] = {"dim": int(op.cum_dims.get_values()[0]), "reverse": _is_reverse(op)}
-    _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
+    _structured(em, op, name, [op.src], [op.dst], facts, times=_scan_steps(em, op))
+
+
+effect(hivm.VCumsumOp)(partial(_scan, "cumsum"))
+effect(hivm.VCummaxOp)(partial(_scan, "cummax"))
 
 
 def _cumulate(kind: str, cost: str, em: PythonEmitter, op: _Scan) -> None:
@@ -229,7 +246,6 @@ def _cumulate(kind: str, cost: str, em: PythonEmitter, op: _Scan) -> None:
 
 
 effect(hivm.VCumprodOp)(partial(_cumulate, "prod", "mul"))
-effect(hivm.VCummaxOp)(partial(_cumulate, "max", "max"))
 effect(hivm.VCumminOp)(partial(_cumulate, "min", "min"))
 
 

@@ -1,4 +1,4 @@
-"""Kernel arguments that alias each other's bytes, and copies of them that alias in the same way."""
+"""Kernel arguments whose bytes overlap in memory, and copies of arguments that overlap in the same way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilelang_npu.simulator.machine.memory import Array
 
 @dataclass
 class MemoryRange:
-    """A range of memory that one argument occupies, or several that overlap.
+    """A contiguous range of memory that one argument occupies, or several arguments that overlap.
 
     Attributes:
-        start: address of the first byte.
-        size: bytes.
-        delta: by argument number, its byte offset in the range.
+        start: the address of the first byte.
+        size: the length of the range in bytes.
+        delta: for each argument in the range, by its number, the byte offset at which it begins.
     """
 
     start: int
@@ -26,7 +26,11 @@ class MemoryRange:
 
 
 def memory_ranges(arrays: Sequence[Array | None]) -> list[MemoryRange]:
-    """Returns the memory ranges of the arguments; arguments that overlap share one."""
+    """Returns the memory ranges that the arguments occupy, in the order of addresses; arguments that overlap share a range.
+
+    Args:
+        arrays: the bytes of each argument, by its number; None for a scalar.
+    """
     spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
     found: list[MemoryRange] = []
     for start, size, number in spans:
@@ -40,11 +44,14 @@ def memory_ranges(arrays: Sequence[Array | None]) -> list[MemoryRange]:
 
 
 def range_copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tuple[Array, dict[int, slice]]]:
-    """Yields a copy of each memory range that contains one of some arguments, with the slice of every argument in it.
+    """Yields a copy of each memory range that contains one of the arguments ``which``.
 
     Args:
-        arrays: bytes, or None, by argument number.
-        which: argument numbers; arguments that overlap with them are copied too.
+        arrays: the bytes of each argument, by its number; None for a scalar.
+        which: the numbers of the arguments to copy; arguments that overlap with them are copied with them.
+
+    Yields:
+        the bytes of the copy, and for each argument in it, by number, the slice of these bytes that it occupies.
     """
     wanted = set(which)
     for memory in memory_ranges(arrays):

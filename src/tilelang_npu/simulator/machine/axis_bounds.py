@@ -1,20 +1,24 @@
-"""Checks at run time that a slice lies inside its axis. Generated code calls them where bounds are not known earlier."""
+"""Checks that a slice lies inside its axis. Generated code calls these checks at run time if compilation cannot decide them."""
 
 from __future__ import annotations
 
 
 class AxisBoundsError(Exception):
-    """An op takes elements that an axis does not have. The message gives the slice, the axis and its extent."""
+    """Raised by generated code when an op accesses elements before the start or after the end of an axis.
+
+    The message names the slice, the axis and the elements that the axis has.
+    """
 
 
 def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> int:
-    """Returns 0 if an axis has the elements ``start`` to ``reach - 1``; generated code adds the 0 to an offset.
+    """Checks that an axis has the elements ``start`` to ``reach - 1``, and returns 0, which generated code adds to an offset.
 
     Args:
-        start, reach: the first element, and one past the last.
-        extent: elements of the axis.
-        axis: the axis in messages: ``axis 0``, or ``the rows`` or ``the columns`` of fractals.
-        name: the buffer.
+        start: the first element of the slice.
+        reach: the index after the last element of the slice.
+        extent: the number of elements of the axis.
+        axis: the axis as messages name it: ``axis 0``, or ``the rows`` or ``the columns`` of a matrix in fractals.
+        name: the buffer as messages name it.
 
     Raises:
         AxisBoundsError: the slice begins before the axis or ends after it.
@@ -28,16 +32,16 @@ def check_slice(start: int, reach: int, extent: int, axis: str, name: str) -> in
 
 
 def check_product_size(name: str, size: int, first: int, second: int, what: str) -> None:
-    """Checks one size of a matrix product against both operands that have it.
+    """Checks that one size of a matrix product does not exceed the extents of the two buffers that have an axis of this size.
 
     Args:
         name: ``m``, ``k`` or ``n``.
-        size: the size.
-        first, second: the most that each of the operands has.
-        what: the unit in messages: ``rows``, ``columns`` or ``depths``.
+        size: the size that the op multiplies.
+        first, second: the extents of the two buffers along the axis, in elements.
+        what: the unit of the extents in messages: ``rows``, ``columns`` or ``elements along k``.
 
     Raises:
-        AxisBoundsError: an operand has fewer.
+        AxisBoundsError: an extent is smaller than the size.
     """
     if size > min(first, second):
-        raise AxisBoundsError(f"multiplies {name} = {size}, but its operands have {what} {first} and {second}")
+        raise AxisBoundsError(f"multiplies {name} = {size}, but its operands have {first} and {second} {what}")

@@ -1,9 +1,12 @@
-"""The layout of a batch: blocks that run as one, with the same ops on the same on-chip offsets, evenly spaced in GM.
+"""The layout of the arrays of a batch; a batch is a group of blocks that one call of the generated code computes at once.
 
-Every array of a batch has two batch axes. In addition, fractal matrices may be stored row by row where no op can see the
-difference. A fractal matrix consists of panels: all rows and some columns, 32 bytes of a row in L1 and 16 numbers in L0C. NumPy
-and BLAS are faster on whole rows. A buffer can be stored row by row if every array over it steps from panel to panel, from row
-to row, or within a row of a panel: then only offsets and strides change.
+The blocks of a batch run the same ops on the same on-chip offsets, and their offsets in GM are evenly spaced. Every array of a
+batch has two leading axes, the batch axes, which enumerate the blocks.
+
+In addition, the simulator can store a fractal matrix row by row if no op depends on the fractal layout, because NumPy and BLAS
+are faster on whole rows. A fractal matrix consists of panels. A panel has all rows and a few columns: 32 bytes of each row in
+L1, 16 numbers of each row in L0C. A buffer can be stored row by row if every axis of every array over it steps from panel to
+panel, from row to row, or within a row of a panel: then only the offsets and strides of the arrays change.
 """
 
 from __future__ import annotations
@@ -15,17 +18,18 @@ from math import inf
 import numpy as np
 
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.target.chip_data import Space
 
 
 @dataclass(frozen=True)
 class Panels:
-    """The fractal layout of a matrix.
+    """The fractal layout of a matrix as panels.
 
     Attributes:
-        start: byte offset of the matrix.
-        count: number of panels.
-        stride: bytes from one panel to the next.
-        run: bytes of a row in a panel.
+        start: the byte offset of the matrix in its memory.
+        count: the number of panels.
+        stride: the distance in bytes from the start of one panel to the start of the next one.
+        run: the number of bytes of one row within a panel.
     """
 
     start: int
@@ -36,13 +40,13 @@ class Panels:
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """The offset and strides of an array over a memory, as far as they are known statically.
+    """The offset and strides of an array over a memory, which are constants.
 
     Attributes:
-        offset: byte offset of the array.
-        sizes: the largest size of each axis.
-        strides: bytes between neighbouring elements of each axis.
-        element: bytes of an element.
+        offset: the byte offset of the first element in the memory.
+        sizes: an upper bound of the number of elements along each axis; infinity where none is known.
+        strides: the distance in bytes between neighbouring elements along each axis.
+        element: the number of bytes of an element.
     """
 
     offset: int
@@ -51,7 +55,11 @@ class ArrayPlace:
     element: int
 
     def in_rows(self, panels: Panels) -> ArrayPlace | None:
-        """Returns the array's place once the matrix is stored row by row; None where no strides describe it then."""
+        """Returns the offset and strides of the array after its matrix is stored row by row; None if no strides describe it.
+
+        Args:
+            panels: the fractal layout of the matrix.
+        """
         row = panels.count * panels.run
         # Decompose every step into panels, rows and bytes of a row; each level has another stride in the new layout.
         levels = ((panels.stride, panels.run), (panels.run, row), (1, 1))  # stride in panels, stride by rows
@@ -76,7 +84,15 @@ class ArrayPlace:
 
 
 def panels_of(place: ArrayPlace, low: int, high: int) -> Panels | None:
-    """Returns the panels of a matrix that an array ``[panels, rows, elements of a row]`` covers whole; None otherwise."""
+    """Returns the fractal layout of a matrix, given an array ``[panels, rows, elements of a row of a panel]`` over the buffer.
+
+    Args:
+        place: the offset and strides of the array.
+        low, high: the first byte of the buffer in its memory, and the byte after its last one.
+
+    Returns:
+        the layout; None if the array does not cover the whole buffer, or its rows are not contiguous.
+    """
     if len(place.sizes) != 3 or inf in place.sizes:
         return None
     stride, run, _ = place.strides
@@ -86,11 +102,15 @@ def panels_of(place: ArrayPlace, low: int, high: int) -> Panels | None:
 
 
 def in_rows(matrices: Iterable[Panels | None], places: Sequence[ArrayPlace | None]) -> list[ArrayPlace] | None:
-    """Returns the places of all arrays over a buffer once it is stored row by row; None where it must keep its fractals.
+    """Returns the offset and strides of all arrays over a buffer after the matrix in the buffer is stored row by row.
 
     Args:
-        matrices: the matrices that ops multiply in the buffer.
-        places: all arrays over the buffer.
+        matrices: for each matrix product that reads or writes the buffer, the fractal layout of its operand in the buffer; None
+            if the product needs fractals.
+        places: all arrays over the buffer; None for an array whose offset and strides are not constants.
+
+    Returns:
+        the new offsets and strides in the order of ``places``; None if the buffer must stay fractal.
     """
     kinds = set(matrices)
     found = kinds.pop() if len(kinds) == 1 else None
@@ -101,22 +121,30 @@ def in_rows(matrices: Iterable[Panels | None], places: Sequence[ArrayPlace | Non
 
 
 BatchAxes = tuple[int, int, int, int, int]
-"""The batch axes of an array: sizes of both, and their strides in bytes; and how many bytes further into memory the array of
-the first block begins than the array of a block that runs alone."""
+"""The batch axes of an array: the sizes of both axes, their strides in bytes, and the bytes to add to the array's offset.
+
+With these bytes added, the offset of the array of a block that runs alone becomes that of the first block of the batch."""
 _LINE = 32
 """Alignment of buffers on chip in bytes."""
 
 
 @dataclass
 class OnChipFlow:
-    """The data flow of a device function on chip: which blocks of a batch may share a buffer's contents follows from it.
+    """The data flow of a device function in on-chip memory. It decides which buffers are equal in all blocks of a batch.
+
+    A *part* is a contiguous range of bytes of one memory that some view of the function covers. Parts have numbers, and so have
+    the GM operands of the function's records.
 
     Attributes:
-        parts: number of each part of a memory: the memory, its first byte, and one past its last.
-        writes: for each op that writes on chip: the part, and its sources, GM operands by number and parts by number.
-        foreign: memories of other cores that the function accesses.
-        places: the arrays over on-chip memory: the part, and the array's place, None where it is not known.
-        matrices: operands of products: the part, and its fractal layout, None where it must stay fractal.
+        parts: the number of each part. The key is the memory, the offset of the part's first byte, and the offset after its
+            last byte.
+        writes: for each write on chip, the number of the written part, and the numbers of the GM operands and of the parts that
+            the value comes from.
+        foreign: the on-chip memories of other cores that the function accesses.
+        places: for each array over an on-chip memory, the number of its part, and its offset and strides; None where they are
+            not constants.
+        matrices: for each operand of a matrix product, the number of its part, and its fractal layout; None where the part must
+            stay fractal.
     """
 
     parts: dict[tuple[str, int, int], int] = field(default_factory=dict)
@@ -125,17 +153,24 @@ class OnChipFlow:
     places: list[tuple[int, ArrayPlace | None]] = field(default_factory=list)
     matrices: list[tuple[int, Panels | None]] = field(default_factory=list)
 
-    def part(self, memory: str, low: int, high: int) -> int:
-        """Returns the number of a part."""
+    def part(self, memory: Space, low: int, high: int) -> int:
+        """Returns the number of the part of ``memory`` from byte ``low`` to before byte ``high``; a new part gets a number."""
         return self.parts.setdefault((memory, low, high), len(self.parts))
 
     def overlapping(self) -> list[int]:
-        """Returns, for each part, the number of the part that represents all parts which overlap with it."""
+        """Returns, for each part by its number, the number of the part that represents its group of overlapping parts.
+
+        Parts that overlap directly, or through other parts, form one group, and one part of the group represents the group.
+        """
         return [owner for owner, _, _ in self.stretches()]
 
     def stretches(self) -> list[tuple[int, int, int]]:
-        """Returns, for each part, its representative as in ``overlapping``, and the first byte and one past the last byte of
-        all parts that this represents."""
+        """Returns, for each part by its number, the group of overlapping parts that it belongs to.
+
+        Returns:
+            the number of the part that represents the group, as in ``overlapping``; the first byte of all parts of the group;
+            and the byte after their last one.
+        """
         ends: dict[int, tuple[int, int]] = {}
         owners = [0] * len(self.parts)
         open_: tuple[str, int] | None = None  # memory, part
@@ -148,10 +183,11 @@ class OnChipFlow:
         return [(owner, *ends[owner]) for owner in owners]
 
     def laid(self, foreign: frozenset[str]) -> list[ArrayPlace | None]:
-        """Returns the places of the arrays: row by row for matrices that only products and views access.
+        """Returns the offset and strides of each array in ``places``, after all matrices for which this is possible are stored
+        row by row.
 
         Args:
-            foreign: memories that other cores access.
+            foreign: the on-chip memories that other cores access; matrices in them stay fractal.
         """
         owner = self.overlapping()
         memory_of = [memory for memory, _, _ in self.parts]
@@ -168,21 +204,24 @@ class OnChipFlow:
 
 
 class BatchLayout:
-    """The layout of the arrays of a batch, as one core sees them: each array has two batch axes, rows of blocks and the blocks
-    of a row. Where all blocks along an axis have the same data, the axis has size 1.
+    """The layout of the arrays of a batch, as one core sees them.
+
+    The blocks of a batch form a matrix. Each array has two batch axes: the first enumerates the rows of this matrix, the second
+    the blocks of a row. If an array has the same data in all blocks along an axis, the axis has size 1.
 
     Args:
-        sizes: rows of blocks, and blocks of a row.
-        places: strides in bytes along both axes, for each GM operand in the order of the records.
-        gaps: bytes from block to block in each on-chip memory.
-        foreign: on-chip memories that other cores access.
-        blocks: block indices, row by row.
+        sizes: the number of rows of blocks, and the number of blocks of a row.
+        places: for each GM operand in the order of the records, the distance in bytes between the operands of neighbouring
+            blocks, along the first and along the second batch axis.
+        gaps: for each on-chip memory, the distance in bytes from the memory of one block to the memory of the next block.
+        foreign: the on-chip memories that other cores access.
+        blocks: the block indices, row by row.
 
     Attributes:
-        failed_block: the block in which ``each`` failed.
+        failed_block: the index of the block in which a call by ``each`` raised an error; None if none did.
     """
 
-    def __init__(self, sizes: tuple[int, int], places: tuple[tuple[int, int], ...], gaps: Mapping[str, int],
+    def __init__(self, sizes: tuple[int, int], places: tuple[tuple[int, int], ...], gaps: Mapping[Space, int],
                  foreign: frozenset[str], blocks: Sequence[int]) -> None:
         self.sizes, self.places, self.gaps, self.blocks = sizes, places, gaps, blocks
         self.failed_block: int | None = None
@@ -192,33 +231,43 @@ class BatchLayout:
 
     @property
     def count(self) -> int:
-        """Number of blocks."""
+        """The number of blocks of the batch."""
         return self.sizes[0] * self.sizes[1]
 
     def in_gm(self, operand: int, *, written: bool) -> BatchAxes:
-        """Returns the batch axes of a GM operand. A written operand keeps both axes: with stride 0, each block writes its own
-        value to the same place."""
+        """Returns the batch axes of a GM operand.
+
+        Args:
+            operand: the number of the operand.
+            written: whether the op writes the operand. If it does, both axes have full size even if their stride is 0, in which
+                case all blocks write to the same bytes.
+        """
         far, near = self.places[operand]
         if written:
             return *self.sizes, far, near, 0
         return (self.sizes[0] if far else 1), (self.sizes[1] if near else 1), far, near, 0
 
-    def on_chip(self, flow: OnChipFlow, memory: str) -> list[BatchAxes]:
-        """Returns the batch axes of each part of the function's data flow, by number, as it lies in one memory."""
+    def on_chip(self, flow: OnChipFlow, memory: Space) -> list[BatchAxes]:
+        """Returns the batch axes of each part of the function's data flow, by the number of the part.
+
+        Args:
+            flow: the data flow.
+            memory: the on-chip memory; the axes are valid for the parts that lie in it.
+        """
         found = self._fronts.get(memory)
         if found is None:
             found = self._fronts[memory] = self._found(flow, memory)
         return found
 
     def place(self, flow: OnChipFlow, number: int) -> tuple[int, ...]:
-        """Returns the offset and strides of an on-chip array of the function's data flow, by number."""
+        """Returns the byte offset and the byte strides of an on-chip array, by its position in ``flow.places``."""
         if not self._laid:
             self._laid = flow.laid(self._foreign)
         found = self._laid[number]
         assert found is not None
         return found.offset, *found.strides
 
-    def _found(self, flow: OnChipFlow, memory: str) -> list[BatchAxes]:
+    def _found(self, flow: OnChipFlow, memory: Space) -> list[BatchAxes]:
         gap = self.gaps.get(memory, 0)
         rows, row = (self._apart(flow, axis) for axis in range(2))
         found: list[BatchAxes] = []
@@ -231,9 +280,10 @@ class BatchLayout:
         return found
 
     def _apart(self, flow: OnChipFlow, axis: int) -> list[bool]:
-        """Returns, for each part, whether blocks along an axis may have different data in it.
+        """Returns, for each part, whether the part's data possibly differ between blocks along a batch axis.
 
-        Starts with memories that other cores access, and follows writes whose sources differ, until nothing changes.
+        The data differ in memories that other cores access, and in parts that are written with data from GM operands or parts
+        that differ between blocks.
         """
         owner = flow.overlapping()
         apart = [memory in self._foreign for memory, _, _ in flow.parts]
@@ -247,7 +297,15 @@ class BatchLayout:
         return [one in found for one in owner]
 
     def each(self, work: Callable[..., object], arrays: Sequence[Array]) -> None:
-        """Calls ``work`` for each block with the block's parts of the arrays; sets ``failed_block`` on an error."""
+        """Calls ``work`` once per block of the batch, with the views of the arrays that belong to the block.
+
+        Args:
+            work: the function.
+            arrays: arrays with two batch axes.
+
+        Raises:
+            Exception: the error that ``work`` raises; ``failed_block`` is then the block.
+        """
         for row, place in np.ndindex(*np.broadcast_shapes(*(array.shape[:2] for array in arrays))):
             try:
                 work(*[array[min(row, array.shape[0] - 1), min(place, array.shape[1] - 1), ...] for array in arrays])

@@ -1,11 +1,12 @@
-"""Integers of many blocks at once: what the scalar unit computes from the block index, for all blocks of a batch.
+"""Integers with one value per block, for the integers that the scalar unit computes from the block index.
 
-A :class:`BatchedInt` is a constant plus multiples of *parts*. A part has one value per block: the block indices, and results of
-divisions and remainders. Sums and multiples do not depend on the number of blocks and are exact; so an address that a loop
-advances by a constant has the same parts in every iteration, and another constant.
+A :class:`BatchedInt` is a constant plus multiples of *parts*. A part is an array with one value per block: the block indices,
+or the results of a division or a remainder. Adding integers and multiplying by a constant combine the factors of the parts, so
+their cost does not depend on the number of blocks, and they are exact. An address that a loop advances by a constant has the
+same parts in every iteration, and another constant.
 
-Blocks *diverge* where they would do different things: a condition holds for some, or a loop has several trip counts. Then
-:class:`DivergedError` gives the groups of blocks that stay together, and each group is traced again.
+Blocks *diverge* where a condition holds in only some of the blocks, or where a loop has a different trip count in some blocks.
+:class:`DivergedError` then contains the groups of blocks that behave equally, and each group is traced again.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from tilelang_npu.simulator.machine.memory import Array
 
 Numbers = NDArray[np.int64]
 Terms = tuple[tuple[int, int], ...]
-"""Numbers of parts, each with its factor, sorted by number."""
+"""The terms of a sum: the number of each part with its factor, sorted by number."""
 LARGEST = 1 << 62
-"""Bound of the magnitudes that are computed with."""
+"""Bound of the magnitude of all values that are computed in 64 bits."""
 MOST_CELLS = 1 << 22
-"""Bound of the values of all parts together; a launch whose addresses need more is traced block by block."""
+"""Limit of the number of values in all parts together; a launch whose addresses need more is traced block by block."""
 
 
 class DivergedError(Exception):
-    """Blocks diverge.
+    """Raised if a value on which the control flow depends, such as a condition or a trip count, differs between blocks.
+
+    Args:
+        values: the value in each block.
 
     Attributes:
-        groups: positions of the blocks of each group that does the same.
+        groups: for each distinct value, the positions in the batch of the blocks with this value.
     """
 
     def __init__(self, values: Array) -> None:
@@ -40,14 +44,18 @@ class DivergedError(Exception):
 
 
 class NotBatchableError(Exception):
-    """The blocks must be traced one by one: a batched integer cannot represent a value."""
+    """Raised if a batched integer cannot represent a value, so that the blocks must be traced one by one."""
 
 
 class BlockBatch:
-    """A batch of blocks and the parts of their integers.
+    """A batch of blocks, with the parts (see the module) of the integers that have one value for each of these blocks.
 
     Args:
-        numbers: the block indices.
+        numbers: the indices of the blocks.
+
+    Attributes:
+        count: the number of blocks.
+        number: the block index as a batched integer.
     """
 
     def __init__(self, numbers: Numbers) -> None:
@@ -60,7 +68,11 @@ class BlockBatch:
         self.number = self.of(np.asarray(numbers, np.int64))
 
     def of(self, values: Numbers) -> BatchedInt | int:
-        """Returns the integer with these values, one per block."""
+        """Returns the integer with the given values, one per block; an ``int`` if all values are equal.
+
+        Raises:
+            NotBatchableError: the integer needs a new part, and the parts would have more than ``MOST_CELLS`` values.
+        """
         first = int(values[0])
         part = values - first
         if not part.any():
@@ -76,7 +88,14 @@ class BlockBatch:
         return BatchedInt(self, ((number, 1),), first)
 
     def sum(self, terms: Terms) -> Numbers:
-        """Returns the values of a sum of parts."""
+        """Returns the value of a sum of multiples of parts, in each block.
+
+        Args:
+            terms: for each part in the sum, the number of the part and its factor.
+
+        Raises:
+            NotBatchableError: the magnitude of the sum possibly exceeds ``LARGEST``.
+        """
         if sum(abs(factor) * self._sizes[part] for part, factor in terms) >= LARGEST:
             raise NotBatchableError
         total = np.zeros(self.count, np.int64)
@@ -85,7 +104,7 @@ class BlockBatch:
         return total
 
     def ends(self, terms: Terms) -> tuple[int, int]:
-        """Returns the least and the greatest value of a sum of parts."""
+        """Returns the least and the greatest value that a sum of multiples of parts has in any block."""
         found = self._sums.get(terms)
         if found is None:
             values = self.sum(terms)
@@ -93,7 +112,17 @@ class BlockBatch:
         return found
 
     def made(self, name: str, one: BatchedInt, other: int, work: Callable[[Numbers, int], Numbers]) -> BatchedInt | int:
-        """Returns ``work`` applied to an integer and a constant, computed once."""
+        """Returns the result of a function of a batched integer and a constant. The result is cached.
+
+        Args:
+            name: identifies the function in the cache.
+            one: the batched integer.
+            other: the constant.
+            work: the function; its arguments are the values of the integer in all blocks, and the constant.
+
+        Raises:
+            NotBatchableError: the cached results have more than ``MOST_CELLS`` values, or the result needs too many parts.
+        """
         key = name, one.terms, one.constant, other
         found = self._made.get(key)
         if found is None:
@@ -104,11 +133,15 @@ class BlockBatch:
 
 
 class BatchedInt:
-    """An integer with a value for each block of a batch; it takes the place of an int in generated code.
+    """An integer with one value for each block of a batch, which generated code uses like an ``int``.
+
+    Its operators raise :class:`NotBatchableError` where they cannot represent the result. Comparisons, the truth value and the
+    conversion to ``int`` raise :class:`DivergedError` where the result differs between blocks.
 
     Args:
-        blocks: the batch.
-        terms: the parts with their factors.
+        blocks: the batch. It stores *parts*: vectors with one number for each block.
+        terms: pairs of a part (its index in the batch) and an integer factor. The value in a block is the sum of the factors
+            times the numbers of their parts, plus ``constant``.
         constant: the constant term.
     """
 
@@ -119,13 +152,13 @@ class BatchedInt:
         self.blocks, self.terms, self.constant = blocks, terms, constant
 
     def values(self) -> Numbers:
-        """Returns the value in each block."""
+        """Returns the value of the integer in each block."""
         if abs(self.constant) >= LARGEST:
             raise NotBatchableError
         return self.blocks.sum(self.terms) + self.constant
 
     def ends(self) -> tuple[int, int]:
-        """Returns the least and the greatest value."""
+        """Returns the least and the greatest value that the integer has in any block."""
         low, high = self.blocks.ends(self.terms)
         return low + self.constant, high + self.constant
 
@@ -197,12 +230,15 @@ class BatchedInt:
         return self if self.ends()[0] >= 0 else self.blocks.of(np.abs(self.values()))
 
     def _uniform(self, holds: Callable[[int, int], bool], low: int, high: int, values: Callable[[Numbers], Array]) -> bool:
-        """Returns the truth value that all blocks have.
+        """Returns the truth value of a comparison, which must be the same in all blocks.
 
-        ``holds`` decides by the bounds; where it does not, ``values`` is evaluated for each block.
+        Args:
+            holds: returns whether the comparison holds in all blocks, judged from the bounds ``low`` and ``high`` alone.
+            low, high: the least and the greatest value of the integer.
+            values: evaluates the comparison for each block, given the values of the integer; used where ``holds`` is false.
 
         Raises:
-            DivergedError: it differs between blocks.
+            DivergedError: the truth value differs between blocks.
         """
         if holds(low, high):
             return True
@@ -244,7 +280,11 @@ class BatchedInt:
         return self != 0
 
     def __index__(self) -> int:
-        """Returns the value that all blocks have."""
+        """Returns the value of the integer if it is the same in all blocks.
+
+        Raises:
+            DivergedError: the value differs between blocks.
+        """
         low, high = self.ends()
         if low != high:
             raise DivergedError(self.values())

@@ -1,7 +1,8 @@
 """The cores of a launch that run concurrently, and the flags between them.
 
-A core is a coroutine that runs until it waits for a flag that is not set. Flags count: a set adds one on every core that
-receives it, once all cores that must set it have done so; a wait subtracts one.
+A core is a coroutine that runs until it waits for a flag that is not set. Each core has a counter for each flag. A set
+increments the counter on every core of a group that receives the flag, once all cores of the group that must set the flag have
+set it. A wait decrements the counter of the waiting core.
 
 ====== ================================== =====================================
 group  cores that must set it             cores that receive it (FFTS mode)
@@ -19,26 +20,36 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from tilelang_npu.target.chip_data import CoreKind
+
 MAX_BLOCKS = 65535
-"""Most blocks of a launch: the width of the block dimension in the runtime's launch call, which counts AI cores (see
-``blocks_per_point`` in ``codegen/control.py``)."""
+"""Limit of the blocks of a launch, which is the largest value of the block dimension in the runtime's launch call.
+
+The runtime counts blocks per AI core; a Vector kernel can have several blocks for each (``blocks_per_point`` in
+``codegen/control.py``)."""
 
 
 class CoreId(NamedTuple):
-    """A core of a launch: the block that it runs, its kind, and its number within the block."""
+    """Identifies a core of a launch.
+
+    Attributes:
+        block: the index of the block that the core runs.
+        kind: ``AIC`` or ``AIV``.
+        sub: the number of the core among those of its kind in the block.
+    """
 
     block: int
-    kind: str
+    kind: CoreKind
     sub: int = 0
 
     @property
     def label(self) -> str:
-        """``AIC``, ``AIV0`` or ``AIV1``."""
+        """The name of the core within its block: ``AIC``, ``AIV0``, ``AIV1`` ..."""
         return self.kind if self.kind == "AIC" else f"AIV{self.sub}"
 
 
 class Rendezvous:
-    """Matches the sets of a flag by several cores: a flag is received once all members of its group have set it.
+    """Combines the sets of one flag by several cores: the receiving cores get the flag once all setting cores have set it.
 
     Args:
         cores: all cores that run concurrently.
@@ -50,7 +61,15 @@ class Rendezvous:
         self._groups: dict[tuple[CoreId, str], tuple[tuple[object, ...], tuple[CoreId, ...], tuple[CoreId, ...]]] = {}
 
     def group(self, core: CoreId, group: str) -> tuple[tuple[object, ...], tuple[CoreId, ...], tuple[CoreId, ...]]:
-        """Returns a key for the group of cores, its members that must set a flag, and the cores that receive it."""
+        """Returns the group of cores that a set of a flag involves.
+
+        Args:
+            core: the core that sets the flag.
+            group: ``pair``, ``sub``, ``kind`` or ``all``, as in the table of this module.
+
+        Returns:
+            a key of the group, the cores that must set the flag, and the cores that receive it.
+        """
         found = self._groups.get((core, group))
         if found is not None:
             return found
@@ -74,9 +93,15 @@ class Rendezvous:
     def arrive(self, core: CoreId, flag: int, group: str, token: object = None) -> tuple[tuple[CoreId, ...], list[object]]:
         """Records that a core sets a flag.
 
+        Args:
+            core: the core.
+            flag: the number of the flag.
+            group: the cores involved, as for ``group``.
+            token: any object that identifies this set.
+
         Returns:
-            The cores that receive it, and the tokens of the sets that complete it; both empty while sets of other members are
-            missing.
+            the cores that receive the flag now, and the tokens of the sets by all members; both are empty if a member has not
+            set the flag yet.
         """
         key, members, receivers = self.group(core, group)
         if len(members) == 1:
@@ -88,28 +113,44 @@ class Rendezvous:
         return (), []
 
     def pending(self, key: tuple[object, ...], flag: int) -> Mapping[CoreId, Sequence[object]]:
-        """Returns the incomplete sets of a flag by core; empty where there was none."""
+        """Returns the sets of a flag that are not complete, because other cores of the group have not set the flag as often.
+
+        The result has, for each core of the group that has set the flag, the token of each such set, in order. A token is the
+        object that the core passed when it set the flag.
+
+        Args:
+            key: the key of the group, from ``group``.
+            flag: the number of the flag.
+        """
         return self._arrived.get((*key, flag), {})
 
 
 Coroutine = Generator[tuple[int, int], None, None]
 FLAGS = 64
-"""Counters of a core: the flags that a kernel can name and those of ``sync_block``."""
+"""Number of flag counters of a core: for the flags that a kernel can name, and for those that ``sync_block`` uses."""
 BARRIER_FLAG = 16
-"""Flag of a ``sync_block`` without a number; above those that a kernel can name."""
+"""The flag that a ``sync_block`` without a number uses; its number is larger than those that a kernel can name."""
 PASSED_WAITS = 1000
-"""Waits that a core which hangs skips, to record the ops after them."""
+"""Number of waits that a core which hangs skips, so that the ops after them are recorded."""
 
 
 class Flags:
-    """The flag counters of cores that run concurrently."""
+    """The flag counters of cores that run concurrently.
+
+    Args:
+        cores: the cores.
+
+    Attributes:
+        counts: for each core, the counter of each flag by its number.
+        rendezvous: combines the sets of several cores.
+    """
 
     def __init__(self, cores: Sequence[CoreId]) -> None:
         self.counts = {core: [0] * FLAGS for core in cores}
         self.rendezvous = Rendezvous(cores)
 
     def setter(self, core: CoreId) -> Callable[[int, str], None]:
-        """Returns the function that the core's generated code calls to set a flag."""
+        """Returns the function that the core's generated code calls with a flag and a group to set the flag."""
         counts, arrive = self.counts, self.rendezvous.arrive
 
         def set_flag(flag: int, group: str) -> None:
@@ -120,20 +161,24 @@ class Flags:
 
 
 class Running(NamedTuple):
-    """A started core."""
+    """A core with the coroutine that runs its code; the coroutine yields ``(number of the record, flag)`` at each wait."""
 
     core: CoreId
     coroutine: Coroutine
 
 
 def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
-    """Runs cores until all have finished, or the remaining ones wait for flags that no core sets.
+    """Runs cores until all have finished, or until the remaining cores hang: each waits for a flag that no core sets.
 
-    In the second case they continue for a while as if the flags were set, so that the ops are recorded which they would issue;
-    the values are then meaningless.
+    Cores that hang then skip up to ``PASSED_WAITS`` waits each, so that the ops after these waits are recorded for the error
+    message. The values that these ops compute are meaningless.
+
+    Args:
+        running: the cores.
+        flags: their flag counters.
 
     Returns:
-        Whether all cores finished.
+        whether all cores finished.
     """
     waiting: dict[CoreId, int] = {}
     left = list(running)
@@ -156,7 +201,7 @@ def run_coroutines(running: Sequence[Running], flags: Flags) -> bool:
 
 
 def _go_on(left: Sequence[Running], waiting: Mapping[CoreId, int], flags: Flags) -> None:
-    """Lets cores continue as if every flag were set."""
+    """Continues the cores that hang as if every flag were set, for at most ``PASSED_WAITS`` waits of each core."""
     for one in left:
         wanted = waiting[one.core]
         with suppress(Exception):  # the values are meaningless, and so are errors that follow from them

@@ -1,12 +1,13 @@
-"""The functions that generated code calls: moves that change the layout, and matrix products on the hardware's layouts.
+"""Functions that generated code calls: data movements that change the layout, and matrix products on the hardware's layouts.
 
-A matrix [R, C] in L1 is ``[ceil(C / c0), ceil(R / 16), 16, c0]`` with c0 = 32 bytes, in L0C the same with c0 = 16 elements.
-Both are used here as panels ``[blocks of columns, rows, c0]``, which is a view.
+A matrix of R rows and C columns is stored in L1 in fractals ``[ceil(C / c0), ceil(R / 16), 16, c0]``, where c0 elements are 32
+bytes, and in L0C in the same layout with c0 = 16. The functions see both as panels ``[blocks of columns, rows, c0]``, which is
+a view of the fractals: a panel has all rows of c0 columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +19,25 @@ from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.machine.memory import Array
 
 FRACTAL = 16
-"""Rows of a fractal, and columns of a fractal in L0C."""
+"""Number of rows of a fractal, and number of columns of a fractal in L0C."""
 EXACT_DEPTH = 1024
-"""Depth up to which products of int8 are exact sums in f32: 1024 * 127 * 127 < 2**24."""
+"""Number of products of two int8 numbers whose sum is exact in f32: 1024 * 127 * 127 < 2**24."""
 BatchShapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Sizes of the batch axes of the left operand, the right operand and the accumulator."""
 HF32_MASK = np.uint32(0xFFFFF000)
-"""HF32 keeps 11 bits of the mantissa of an f32."""
+"""The bits of an f32 that HF32 keeps: the sign, the exponent and the upper 11 bits of the mantissa."""
 
 
 def panels(matrix: Array, front: int = 0) -> Array:
-    """Returns a view of a fractal buffer ``[..., C1, R1, r0, c0]`` as ``[..., C1, R1 * r0, c0]``; ``front`` counts batch
-    axes."""
+    """Returns the panels of a fractal buffer: the view ``[..., C1, R1 * r0, c0]`` of an array ``[..., C1, R1, r0, c0]``.
+
+    Args:
+        matrix: the array; an array that already consists of panels is returned unchanged.
+        front: the number of leading batch axes.
+
+    Raises:
+        ValueError: the fractals of a panel are not contiguous.
+    """
     if matrix.ndim == front + 3:
         return matrix
     blocks, outer, inner, width = matrix.shape[front:]
@@ -42,7 +50,12 @@ def panels(matrix: Array, front: int = 0) -> Array:
 
 
 def nd2nz(dst: Array, src: Array) -> None:
-    """Copies rows from GM into fractals; elements that the rows do not reach keep their values."""
+    """Copies a matrix that is stored row by row into fractals; elements of the fractals beyond the matrix keep their values.
+
+    Args:
+        dst: the fractals ``[C1, R1, r0, c0]``.
+        src: the matrix ``[rows, columns]``.
+    """
     rows, columns = src.shape
     if not src.size:
         return
@@ -57,7 +70,12 @@ def nd2nz(dst: Array, src: Array) -> None:
 
 
 def nz2nd(dst: Array, src: Array) -> None:
-    """Copies fractals into rows and converts to the destination's element type."""
+    """Copies the first rows and columns of a matrix in fractals into a matrix that is stored row by row.
+
+    Args:
+        dst: the destination ``[rows, columns]``; the values are converted to its element type.
+        src: the fractals ``[C1, R1, r0, c0]``.
+    """
     rows, columns = dst.shape
     if not dst.size:
         return
@@ -80,7 +98,7 @@ def _panels_of(buffer: Array) -> Array:
 
 
 def transpose_fractals(dst: Array, src: Array) -> None:
-    """Copies the fractals of a matrix into the fractals of its transpose."""
+    """Copies the transpose of a matrix in fractals into fractals; elements beyond the matrix become 0."""
     source, target = _panels_of(src), _panels_of(dst)
     matrix = source.transpose(1, 0, 2).reshape(source.shape[1], -1).T
     rows, columns = min(target.shape[1], matrix.shape[0]), min(target.shape[0] * target.shape[2], matrix.shape[1])
@@ -90,7 +108,15 @@ def transpose_fractals(dst: Array, src: Array) -> None:
 
 
 def load_padded(dst: Array, src: Array, left: int, right: int | None, value: float | None) -> None:
-    """Loads rows with padding on both sides; ``value`` None repeats the first element of each row."""
+    """Copies rows with padding on both sides.
+
+    Args:
+        dst: the destination; elements after the right padding keep their values.
+        src: the rows.
+        left: the number of elements of padding before each row.
+        right: the number of elements of padding after each row; None for all elements up to the end of the destination's row.
+        value: the value of the padding; None for the first element of each row.
+    """
     columns = src.shape[-1]
     end = left + columns
     last = dst.shape[-1] if right is None else min(dst.shape[-1], end + right)
@@ -103,7 +129,14 @@ def load_padded(dst: Array, src: Array, left: int, right: int | None, value: flo
 
 
 def drain(source: Array, *, relu: bool, scale: float | None, convert: Callable[[Array], Array] | None) -> Array:
-    """Returns the values that FIX makes of an accumulator: scaled, rectified, converted."""
+    """Returns the values of an accumulator as pipe FIX writes them: multiplied by a scale, then ReLU, then converted.
+
+    Args:
+        source: the values of the accumulator.
+        relu: whether negative values become 0.
+        scale: the factor; None for none.
+        convert: converts the values to another type; None for none.
+    """
     values = source if scale is None else source * np.float32(scale)
     if relu:
         values = np.maximum(values, 0)
@@ -112,7 +145,14 @@ def drain(source: Array, *, relu: bool, scale: float | None, convert: Callable[[
 
 def fixpipe(dst: Array, src: Array, relu: bool, scale: float | None, convert: Callable[[Array], Array] | None,
             combine: Callable[[Array, Array], Array] | None) -> None:
-    """Copies L0C to rows in GM (rank 2) or to fractals (rank 4), with the scale, ReLU, conversion and atomic of FIX."""
+    """Copies an accumulator in L0C to a destination as pipe FIX does.
+
+    Args:
+        dst: the destination: a matrix that is stored row by row (rank 2), or fractals (rank 4).
+        src: the accumulator: rank 2, or fractals of rank 4.
+        relu, scale, convert: as for ``drain``.
+        combine: combines the values in the destination with the new ones, for an atomic store; None for a plain store.
+    """
     if dst.ndim == 4 and src.ndim == 4:
         blocks, outer = min(dst.shape[0], src.shape[0]), min(dst.shape[1], src.shape[1])
         target, values = dst[:blocks, :outer], drain(src[:blocks, :outer], relu=relu, scale=scale, convert=convert)
@@ -131,18 +171,26 @@ def fixpipe(dst: Array, src: Array, relu: bool, scale: float | None, convert: Ca
     dst[...] = values if combine is None else combine(dst, values)
 
 
-def fixpipe_to_both(first: Array, second: Array, by_rows: bool, src: Array, relu: bool, scale: float | None,
-                    convert: Callable[[Array], Array] | None) -> None:
-    """Copies L0C to the rows of two memories: its upper and lower half, or its left and right half."""
-    axis = 0 if by_rows else 1
-    sizes = [size * (2 if place == axis else 1) for place, size in enumerate(first.shape)]
+def fixpipe_to_all(parts: Sequence[Array], by_rows: bool, src: Array, relu: bool, scale: float | None,
+                   convert: Callable[[Array], Array] | None) -> None:
+    """Copies an accumulator in L0C to several destinations that are stored row by row, an equal part to each.
+
+    Args:
+        parts: the destinations.
+        by_rows: whether the rows of the accumulator are divided among the destinations; if not, the columns are.
+        src: the accumulator.
+        relu, scale, convert: as for ``drain``.
+    """
+    axis, first = 0 if by_rows else 1, parts[0]
+    sizes = [size * (len(parts) if place == axis else 1) for place, size in enumerate(first.shape)]
     whole = np.empty(sizes, first.dtype)
     fixpipe(whole, src, relu, scale, convert, None)
-    first[...], second[...] = np.split(whole, 2, axis)
+    for part, values in zip(parts, np.split(whole, len(parts), axis), strict=True):
+        part[...] = values
 
 
 def hf32(values: Array) -> Array:
-    """Returns f32 values rounded to HF32, to nearest (halves up)."""
+    """Returns f32 values rounded to the nearest HF32 value; halfway cases are rounded away from zero."""
     bits = np.ascontiguousarray(values).view(np.uint32)
     return ((bits + np.uint32(0x800)) & HF32_MASK).view(np.float32)
 
@@ -152,7 +200,10 @@ def _whole(size: int) -> int:
 
 
 def rows_of(panels: Array) -> Array | None:
-    """Returns a view of panels as a matrix whose rows are contiguous in memory; None where they are not."""
+    """Returns the view ``[..., rows, columns]`` of panels ``[..., blocks of columns, rows, c0]``; None if no view exists.
+
+    A view exists if the columns of the next panel follow those of the panel in each row in memory.
+    """
     *batch, blocks, rows, width = panels.shape
     if panels.strides[-3] != width * panels.strides[-1]:
         return None
@@ -163,10 +214,10 @@ class _Operand:
     """An operand of a product, converted to an f32 matrix.
 
     Args:
-        shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
-        wide: round to HF32.
-        batch: sizes of the batch axes.
-        lie: distance between neighbouring rows, and between neighbouring columns, in elements.
+        shape: the shape of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
+        wide: whether the values are rounded to HF32.
+        batch: the sizes of the batch axes.
+        lie: the distances in ``matrix`` between neighbouring rows and between neighbouring columns, in elements.
     """
 
     def __init__(self, shape: tuple[int, ...], *, wide: bool, batch: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
@@ -179,7 +230,12 @@ class _Operand:
         self._moved: tuple[Array, Array, Array] | None = None
 
     def fill(self, values: Array) -> None:
-        """Takes the values of a whole buffer (rows, or panels of fractals), or those of its first rows and panels."""
+        """Converts the values of a buffer to f32, and stores them in ``matrix``.
+
+        Args:
+            values: the values as rows, or as panels ``[..., blocks of columns, rows, c0]``. If there are fewer panels than in
+                the buffer, or the panels have fewer rows, the rest of ``matrix`` is unchanged.
+        """
         if self._blocks is not None and values.shape[-3:] != self._blocks[-3:]:
             self._fill_part(values)
             return
@@ -196,7 +252,7 @@ class _Operand:
         target[...] = source
 
     def _fill_part(self, values: Array) -> None:
-        """Takes fewer panels, or panels of fewer rows, than the buffer has."""
+        """Stores the values of fewer panels, or of panels of fewer rows, than the buffer has."""
         blocks, rows, width = values.shape[-3:]
         taken = np.empty((*values.shape[:-3], rows, blocks * width), np.float32)
         self._take(values.swapaxes(-2, -3).reshape(taken.shape), taken)
@@ -209,9 +265,10 @@ class _Operand:
             widen(values, target)
 
     def _panels(self) -> tuple[Array, Array, Array]:
-        """Returns scratch for widened panels, a view of its rows, and a view of the same rows in the matrix.
+        """Returns a scratch array for the panels in f32, a view of its rows, and a view of the same rows in ``matrix``.
 
-        Two steps, converting and then moving whole rows, are faster than both at once.
+        The panels are first converted into the scratch array, and its rows are then copied to ``matrix``: together this is
+        faster than a conversion directly into ``matrix``.
         """
         assert self._blocks is not None
         *outer, width = self._blocks
@@ -227,17 +284,18 @@ class _Operand:
 
 @dataclass(frozen=True)
 class Product:
-    """The parameters of one matrix product. Immutable, so all launches share it.
+    """The parameters of one matrix product. The object is immutable, and all launches share it.
 
     Attributes:
-        a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows); for an operand whose size is only known at
-            run time, the largest shape.
-        c: shape of the accumulator's buffer.
-        a_transposed: the left operand is stored as [K, M].
-        b_transposed: the right operand is stored as [N, K].
-        wide: round f32 operands to HF32.
-        exact: operands and accumulator are integers.
-        terms: number of terms that are added to the accumulator at once, in the order of K; None where the order has no effect.
+        a, b: the shapes of the operands' buffers: rank 4 for fractals, rank 2 for rows. For an operand whose size is known only
+            at run time, the largest possible shape.
+        c: the shape of the accumulator's buffer.
+        a_transposed: whether the left operand is stored as [K, M].
+        b_transposed: whether the right operand is stored as [N, K].
+        wide: whether f32 operands are rounded to HF32.
+        exact: whether operands and accumulator are integers.
+        terms: the number of terms along K that the hardware adds to the accumulator at once; None if the order of the additions
+            has no effect on the result.
     """
 
     a: tuple[int, ...]
@@ -251,12 +309,14 @@ class Product:
 
 
 class Multiplier:
-    """Computes a product. Keeps f32 copies of the operands between calls, so that a running kernel allocates nothing; therefore
-    each launch, and each thread, has its own.
+    """Computes a matrix product.
+
+    A multiplier keeps the memory for f32 copies of the operands between calls, so that a running kernel allocates no memory.
+    Therefore each launch and each thread needs a separate multiplier.
 
     Args:
         product: the parameters.
-        batches: sizes of the batch axes of the left operand, the right operand and the accumulator.
+        batches: the sizes of the batch axes of the left operand, the right operand and the accumulator.
         rows: whether the rows of the accumulator are contiguous in memory.
     """
 
@@ -294,7 +354,14 @@ class Multiplier:
         widen(values, self._right[..., :blocks, :rows * self._apart:self._apart, :])
 
     def __call__(self, a: Array, b: Array, c: Array, init: bool, m: int, k: int, n: int, bias: Array | None = None) -> None:
-        """``c = a @ b`` or ``c += a @ b`` on the first m rows, k terms and n columns (whole fractals of columns)."""
+        """Computes ``c = a @ b`` or ``c += a @ b`` for the first rows and columns of the operands.
+
+        Args:
+            a, b, c: the buffers of the operands and of the accumulator.
+            init: whether the result replaces the accumulator instead of being added to it.
+            m, k, n: the sizes of the product; ``n`` is rounded up to whole fractals where ``c`` is fractal.
+            bias: a row that is added to each row of the result if ``init`` holds; None for none.
+        """
         self._fill_left(panels(a, self._front) if a.ndim == self._front + 4 else a)
         self._fill_right(panels(b, self._front) if b.ndim == self._front + 4 else b)
         blocks, k = -(-n // FRACTAL), k * self._apart
@@ -337,7 +404,7 @@ class Multiplier:
             np.add(target, rows, out=target)
 
     def _scratch(self, target: Array) -> Array:
-        """Returns a buffer of the target's shape for a product before it is added."""
+        """Returns an array of the target's shape, into which a product is computed before it is added to the target."""
         found = self._beside.get(target.shape)
         if found is None:
             found = self._beside[target.shape] = np.empty(target.shape, np.float32)
@@ -355,14 +422,19 @@ class Multiplier:
 
 
 class BatchMultiplier:
-    """Computes the products of a batch of blocks, with one multiplier for each combination of batch axes."""
+    """Computes the matrix products of a batch of blocks. It makes one ``Multiplier`` for each combination of the batch sizes of
+    A, B and C (size 1 where all blocks share an operand).
+
+    Args:
+        product: shapes, element types and layouts of the product.
+    """
 
     def __init__(self, product: Product) -> None:
         self._product = product
         self._made: dict[tuple[BatchShapes, bool], Multiplier] = {}
 
     def __call__(self, a: Array, b: Array, c: Array, *rest: Any) -> None:
-        """As ``Multiplier``, for arrays with two batch axes."""
+        """Computes the product as ``Multiplier`` does, for arrays with two leading batch axes."""
         batches = a.shape[:2], b.shape[:2], c.shape[:2]
         rows = c.ndim > 4 and c.strides[2] < c.strides[-2]
         found = self._made.get((batches, rows))
@@ -372,7 +444,9 @@ class BatchMultiplier:
 
 
 class Multipliers:
-    """The multipliers of one launch, one for each distinct product: its cores run in turn and can share them.
+    """The multipliers of one thread of a launch, one for each distinct product.
+
+    All cores that the thread runs use the same multipliers, because the thread runs one core at a time.
 
     Args:
         kind: the class of the multipliers.
@@ -383,7 +457,7 @@ class Multipliers:
         self._made: dict[Product, Multiplier | BatchMultiplier] = {}
 
     def __call__(self, product: Product) -> Multiplier | BatchMultiplier:
-        """Returns the multiplier of a product."""
+        """Returns the multiplier of a product, which is made at the first call."""
         found = self._made.get(product)
         if found is None:
             found = self._made[product] = self._kind(product)
@@ -391,7 +465,7 @@ class Multipliers:
 
 
 def no_multiplier(product: Product) -> None:
-    """Takes the place of ``Multipliers`` in code that computes nothing."""
+    """Returns None. Generated code that computes no values gets this function in place of ``Multipliers``."""
 
 
 def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:
@@ -423,7 +497,13 @@ ATOMICS: dict[str, Combine] = {
 
 
 def store_atomic(dst: Array, src: Array, combine: Combine) -> None:
-    """Stores values combined with the values in memory, rounded once."""
+    """Combines values with those in memory, and stores the results.
+
+    Args:
+        dst: the values in memory, which are overwritten.
+        src: the values to combine with them.
+        combine: one of ``ATOMICS``; it computes floats in f32, and the result is rounded once to the type of ``dst``.
+    """
     np.copyto(dst, combine(dst, src), casting="unsafe")
 
 
@@ -438,7 +518,12 @@ _NONE, _NONE_BELOW = np.int32(0x0F800000), np.uint32(0x8F800000)
 
 
 def widen(values: Array, target: Array) -> None:
-    """Copies values into an f32 array."""
+    """Copies values into an f32 array of the same shape, faster than NumPy for f16 and bf16.
+
+    Args:
+        values: the values, of any type.
+        target: the f32 array.
+    """
     if values.size < _FEW or target.strides[-1] != 4 or values.dtype not in _WHOLE:
         target[...] = values
         return

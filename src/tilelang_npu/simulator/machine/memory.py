@@ -12,41 +12,48 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import CoreKind, Space
 
 Array = NDArray[Any]
-"""An array of an element type that only the kernel determines."""
+"""A NumPy array of any element type."""
 Bytes = NDArray[np.uint8]
 POISON = 0xFF
-"""Byte that fills on-chip memory before a block starts: NaN as a float, -1 as a signed integer."""
+"""The byte that fills on-chip memory before a block starts. A read of unwritten memory then gives NaN, or -1 as an integer."""
 
 
 def fresh(size: int) -> Bytes:
-    """Returns bytes with arbitrary contents."""
+    """Returns a new array of ``size`` bytes with arbitrary contents."""
     return np.empty(size, np.uint8)
 
 
 @lru_cache(4)
 def untouched(size: int) -> Bytes:
-    """Returns bytes that no op accesses, the same object for every caller. New bytes for each launch would make the heap grow
-    and shrink, and the system would clear the memory of results each time."""
+    """Returns an array of ``size`` bytes for an argument that no op accesses. Calls with the same size return the same array.
+
+    A new array for each launch would make the heap grow and shrink, and the system would clear the memory of results each time.
+    """
     return fresh(size)
 
 
 class CoreMemory:
-    """The memories of one core, as byte arrays; only the part that the program uses is allocated and poisoned.
+    """The on-chip memories of one core as byte arrays; memories that the program does not use are empty.
 
     Args:
-        chip: gives the capacities.
+        chip: the chip, which gives the capacities.
         core: ``AIC`` or ``AIV``.
-        extents: bytes from the start that the program uses, by address space.
-        count: number of blocks whose memories are allocated together, one after the other.
-        gaps: bytes from the memory of one block to that of the next, by address space.
-        made: allocates bytes.
+        extents: by address space, the number of bytes from the start of the memory that the program uses.
+        count: the number of blocks of a batch, whose memories are allocated as one array, one after the other.
+        gaps: by address space, the distance in bytes from the memory of one block to the memory of the next block; by default
+            the capacity of the memory.
+        made: the function that allocates an array of a number of bytes.
+
+    Attributes:
+        arrays: by address space, the bytes of the memory.
     """
 
-    def __init__(self, chip: Chip, core: str, extents: Mapping[str, int], count: int = 1,
-                 gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh) -> None:
-        self.arrays: dict[str, Bytes] = {}
+    def __init__(self, chip: Chip, core: CoreKind, extents: Mapping[Space, int], count: int = 1,
+                 gaps: Mapping[Space, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh) -> None:
+        self.arrays: dict[Space, Bytes] = {}
         self._used: list[Bytes] = []
         for name in chip.memories(core):
             used = extents.get(name, 0)
@@ -57,44 +64,58 @@ class CoreMemory:
                 self._used.append(array[:used] if count == 1 else array)
 
     def poison(self, byte: int = POISON) -> None:
-        """Overwrites what the last block left."""
+        """Fills the used parts of all memories with a byte, so that no data of an earlier block remain."""
         for used in self._used:
             used.fill(byte)
 
 
-def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]], count: int = 1,
-                   gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh
+def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[Space, int]], count: int = 1,
+                   gaps: Mapping[Space, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh
                    ) -> dict[str, CoreMemory]:
-    """Returns the memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; as large as any of their functions needs.
+    """Allocates the memories of the cores of a block, and returns them by the name of the core: ``AIC``, ``AIV0``, ``AIV1``.
 
-    ``count``, ``gaps`` and ``made`` are as for :class:`CoreMemory`, for batched blocks.
+    Args:
+        chip: the chip.
+        cores: the cores of the block.
+        extents: for each device function, the bytes that it uses by address space; a memory is as large as any of them needs.
+        count, gaps, made: as for :class:`CoreMemory`.
     """
     used = {name: max(one.get(name, 0) for one in extents) for name in chip.memory}
     return {core.label: CoreMemory(chip, core.kind, used, count, gaps, made) for core in cores}
 
 
 def shared_names(chip: Chip) -> list[str]:
-    """Returns the names of the memories of a block's cores in generated code; those of the second Vector core end in ``_1``."""
-    return [*(f"m_{name}" for name in chip.memory), *(f"m_{name}_1" for name in chip.memories("AIV"))]
+    """Returns the names of the variables of generated code that hold the memories of a block's cores.
+
+    A name consists of ``m_`` and the address space; the names for the second Vector core end in ``_1``.
+    """
+    return [*(f"m_{name}" for name in chip.memory),
+            *(f"m_{name}_{sub}" for sub in range(1, chip.aiv_per_aic) for name in chip.memories("AIV"))]
 
 
 def shared_arrays(chip: Chip, core: CoreId, block: Mapping[str, CoreMemory]) -> list[Bytes | None]:
-    """Returns the bytes of the memories, in the order of ``shared_names``, as the code of one core sees them.
+    """Returns the values of the variables of ``shared_names`` for the code of one core: the bytes of each memory.
+
+    For the memories of its kind of core, the code gets the core's own arrays. For the memories of the other kind, it gets the
+    arrays of the AIC or of the first Vector core.
 
     Args:
         chip: the chip.
-        core: the core.
-        block: the memories of all cores of its block.
+        core: the core that runs the code.
+        block: the memories of all cores of its block, by the name of the core.
+
+    Returns:
+        the bytes of each memory; None for the memory of a core that the block does not have.
     """
-    def of(holder: str, name: str) -> Bytes | None:
+    def of(holder: str, name: Space) -> Bytes | None:
         there = block.get(holder)
         return None if there is None else there.arrays.get(name)
 
     first = [of(core.label if row.core == core.kind else "AIC" if row.core == "AIC" else "AIV0", name)
              for name, row in chip.memory.items()]
-    return [*first, *(of("AIV1", name) for name in chip.memories("AIV"))]
+    return [*first, *(of(f"AIV{sub}", name) for sub in range(1, chip.aiv_per_aic) for name in chip.memories("AIV"))]
 
 
 def as_bytes(array: Array) -> Bytes:
-    """Returns the bytes of a contiguous array, as a view."""
+    """Returns a view of the bytes of a contiguous array, as a one-dimensional array."""
     return array.reshape(-1).view(np.uint8)

@@ -1,41 +1,63 @@
-"""The records of a launch: the ops with their accesses and the inputs of their cost, the events that name them, their replay.
+"""The records of a launch: the ops with their accesses and the inputs of their cost, and the events that refer to them.
 
-While a core executes a block it appends to two lists. The *events*: an int, the number of an :class:`OpRecord`, or a tuple
-``(number, *facts)`` where the op has operands that are only known at run time. The *GM offsets*: one byte offset for each GM
-operand of each event, in order. They are separate so that blocks that run the same ops at other places in GM have equal events.
-An event here is an executed op, not a hardware event of ``set_flag``.
+While a core executes a block it appends to two lists:
+
+- The *events*, one for each executed op: the number of the op's :class:`OpRecord`, or a tuple ``(number, *facts)`` if the op
+  has sizes, offsets or other numbers that are only known at run time. These numbers are the *facts* of the event.
+- The *GM offsets*: for each event in order, the byte offset of each of its operands in GM.
+
+The lists are separate so that blocks that run the same ops at other offsets in GM have equal events. An event here is an
+executed op, not an event of ``set_flag``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
+from tilelang_npu.target.chip_data import CoreKind, Pipe, Space
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """The op is free."""
+    """The work of an op that takes no time."""
 
 
 @dataclass(frozen=True)
 class Scalars:
-    """Scalar instructions that run before a loop; the last one sets its counter."""
+    """Scalar instructions that no recorded op follows: those before a loop, or those of a loop that contains no recorded op.
+
+    ``OpRecord.scalars`` is the number of these instructions.
+
+    Attributes:
+        times: how often the instructions run: the trip count of the loop, or 1 for instructions before a loop.
+    """
+
+    times: Slot = 1
 
 
 @dataclass(frozen=True)
 class ScalarAccess:
-    """The scalar unit reads or writes one element."""
+    """An access of the scalar unit to one element.
+
+    Attributes:
+        store: whether the access writes the element; otherwise it reads the element.
+    """
 
     store: bool
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A data movement; ``path`` names a row of the chip's paths, access 0 is the source and 1 the destination; ``turned``
-    exchanges rows and columns."""
+    """A data movement from the operand of ``OpRecord.accesses[0]`` to the operand of ``OpRecord.accesses[1]``.
+
+    Attributes:
+        path: the name of the chip's path between two memories that the movement uses.
+        unit_flag: whether the movement synchronises with pipe M block by block, by the unit flag.
+        turned: whether the movement exchanges rows and columns.
+    """
 
     path: str
     unit_flag: bool = False
@@ -44,15 +66,16 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Lanes:
-    """A vector instruction over the elements of a destination.
+    """A vector instruction over the elements of one of its operands.
 
     Attributes:
-        cost: row of the chip's vector rates.
-        bits: width of the widest element type.
-        shape: the access whose elements are counted.
-        banked: the two accesses that may conflict in UB banks, or None.
-        spread: rows that a broadcast along the last axis must expand first (``brcb``), or 0.
-        times: how often the instruction runs over the elements.
+        cost: the name of the row of the chip's vector rates that gives the cost of the instruction.
+        bits: the width in bits of the widest element type of its operands.
+        shape: the index in ``OpRecord.accesses`` of the operand whose elements are counted.
+        banked: the indices in ``OpRecord.accesses`` of the two operands that possibly conflict in UB banks; None for none.
+        spread: the number of rows that a broadcast along the last axis must first expand by the instruction ``brcb``; 0 for
+            none.
+        times: the number of passes that the instruction makes over the elements.
     """
 
     cost: str
@@ -65,8 +88,13 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Sorting:
-    """Sorts access ``shape`` as pairs of a value and its index, in groups of 32 by ``cost``; with ``merged``, groups are then
-    merged four at a time until one is left."""
+    """A sort of the elements of one operand, as pairs of a value and its index.
+
+    Attributes:
+        cost: the name of the row of the chip's vector rates that gives the cost of each pass over the elements.
+        shape: the index in ``OpRecord.accesses`` of the operand whose elements are sorted.
+        merged: whether the sorted groups are then merged, four at a time, until one group is left.
+    """
 
     cost: str
     shape: int
@@ -75,7 +103,17 @@ class Sorting:
 
 @dataclass(frozen=True)
 class Fold:
-    """A reduction of access 0 along ``axes``: pairwise ``combine`` down to one repeat, then ``cost`` on the last axis."""
+    """A reduction of the operand of ``OpRecord.accesses[0]``.
+
+    Pairwise instructions combine elements until the elements of one repeat of an instruction are left; an instruction that
+    reduces the last axis then combines these.
+
+    Attributes:
+        cost: the name of the row of the chip's vector rates for the instruction that reduces the last axis.
+        combine: the name of the row of the chip's vector rates for the pairwise instruction, such as an addition.
+        bits: the width of an element in bits.
+        axes: the axes of the operand that are reduced.
+    """
 
     cost: str
     combine: str
@@ -85,16 +123,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class Mmad:
-    """The matmul macro: loads from L1 to L0A and L0B and multiplications, chunk by chunk of K.
+    """The macro ``mmadL1``: loads of A and B from L1 to L0A and L0B, and multiplications, one part of K after the other.
 
     Attributes:
-        element: element type of the operands, MLIR spelling.
+        element: the element type of the operands in MLIR.
         wide: whether f32 operands are multiplied in HF32.
-        m, k, n: sizes of the logical matrices.
-        waits: events of MTE2 that the loads of A and of B wait for, -1 for none.
-        frees: events to MTE2 that the loads of A and of B set when done, -1 for none.
-        phase: iteration number, whose parity selects the half of L0; -1 outside of loops.
-        halves: events from M to MTE1 that guard the halves of L0; -1 where the macro guards them itself.
+        m, k, n: the sizes of the matrices.
+        waits: the events from MTE2 that the loads of A and of B wait for; -1 for none.
+        frees: the events to MTE2 that are set after the loads of A and of B; -1 for none.
+        phase: the iteration number, whose parity selects the half of L0A and L0B; -1 outside of loops.
+        halves: the events from M to MTE1 that guard the two halves; -1 where the macro synchronises them itself.
         unit_flag: whether M and FIX synchronise on L0C block by block.
         bias: whether a bias is added.
         turned: whether A and B are stored in L1 with rows and columns exchanged.
@@ -116,11 +154,11 @@ class Mmad:
 
 @dataclass(frozen=True)
 class Multiply:
-    """One product of the contents of L0A and L0B.
+    """One product of the contents of L0A and L0B, without loads.
 
     Attributes:
-        element: element type of the operands, MLIR spelling.
-        m, k, n: sizes of the matrices.
+        element: the element type of the operands in MLIR.
+        m, k, n: the sizes of the matrices.
     """
 
     element: str
@@ -131,49 +169,76 @@ class Multiply:
 
 @dataclass(frozen=True)
 class EventSet:
-    """``set_flag``: sets an event for ``target`` after the earlier work of ``source``."""
+    """``set_flag``: sets an event after all earlier work of a pipe, for another pipe to wait for.
 
-    source: str
-    target: str
+    Attributes:
+        source: the pipe whose work comes before.
+        target: the pipe that waits.
+        event: the number of the event among those of the two pipes.
+    """
+
+    source: Pipe
+    target: Pipe
     event: Slot
 
 
 @dataclass(frozen=True)
 class EventWait:
-    """``wait_flag``: holds ``target`` until the event of ``source``."""
+    """``wait_flag``: stalls a pipe until an event of another pipe is set.
 
-    source: str
-    target: str
+    Attributes:
+        source: the pipe that sets the event.
+        target: the pipe that is stalled.
+        event: the number of the event among those of the two pipes.
+    """
+
+    source: Pipe
+    target: Pipe
     event: Slot
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """``pipe_barrier`` on one pipe, or on all of them."""
+    """``pipe_barrier``: later work of a pipe starts after its earlier work has ended.
 
-    pipe: str
+    Attributes:
+        pipe: the pipe, or ``ALL`` for all pipes of the core.
+    """
+
+    pipe: Pipe | Literal["ALL"]
 
 
 @dataclass(frozen=True)
 class CrossSet:
-    """Sets a flag on other cores after the earlier work of ``pipe``; ``group`` as in ``Rendezvous.group``."""
+    """``sync_block_set``: sets a flag on other cores after all earlier work of a pipe.
 
-    pipe: str
+    Attributes:
+        pipe: the pipe.
+        flag: the number of the flag.
+        group: the cores that set and receive the flag, as in ``Rendezvous.group``.
+    """
+
+    pipe: Pipe
     flag: Slot
     group: str
 
 
 @dataclass(frozen=True)
 class CrossWait:
-    """Holds ``pipe`` until another core has set a flag."""
+    """``sync_block_wait``: stalls a pipe until other cores have set a flag.
 
-    pipe: str
+    Attributes:
+        pipe: the pipe.
+        flag: the number of the flag.
+    """
+
+    pipe: Pipe
     flag: Slot
 
 
 Work = (Nothing | Scalars | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier
         | CrossSet | CrossWait)
-"""The inputs of some op's cost."""
+"""The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 
 Event = int | tuple[int, ...]
@@ -183,7 +248,11 @@ Stream = tuple[Event, ...]
 
 @dataclass(frozen=True)
 class Fact:
-    """A number that is only known at run time: its position among the facts of the event."""
+    """A number of a record that is known only at run time, and that each event of the record therefore contains.
+
+    Attributes:
+        place: the position of the number among the facts of an event.
+    """
 
     place: int
 
@@ -194,27 +263,30 @@ Slot = int | Fact
 
 @dataclass(frozen=True)
 class Access:
-    """A memory access of an op: one operand that it reads or writes.
+    """A memory access of an op: one operand in memory that the op reads, writes, or both.
 
     Attributes:
-        memory: ``gm`` or the address space of an on-chip memory.
-        buffer: position of the kernel argument that a GM operand belongs to; 0 on chip.
-        reads, writes: what the op does to the operand.
-        element: bytes of an element.
-        offset: byte offset in the memory; None in GM, where it is in the list of GM offsets.
-        sizes: elements of each axis.
-        strides: bytes between neighbouring elements of each axis.
+        memory: ``gm``, or the address space of an on-chip memory.
+        buffer: the position of the kernel argument that an operand in GM belongs to; 0 on chip.
+        reads: whether the op reads the operand.
+        writes: whether the op writes the operand.
+        element: the number of bytes of an element.
+        offset: the byte offset of the first element in the memory; None in GM, for which the list of GM offsets contains it.
+        sizes: the number of elements along each axis.
+        strides: the distance in bytes between neighbouring elements along each axis.
         pipe: the pipe that makes the access.
         name: the operand's role in the op (``src``, ``dst``, ``a`` …).
         label: the user's name of the buffer or tensor; empty where there is none.
-        holder: the core of the block that owns the memory (``AIC``, ``AIV1``), if it is not the core that runs the op.
-        scratch: whether the operand is a temporary of the op.
-        unless: a fact that is true in events that do not read the operand; None where it is always read.
-        owner: the number of its buffer among those of its memory; None in GM.
-        planned: whether the planner chose the buffer's address, not the author or the text.
+        holder: the core of the block that owns the memory (``AIC``, ``AIV1``), if it is not the core that runs the op;
+            otherwise empty.
+        scratch: whether the operand is temporary memory of the op.
+        unless: for an operand that only some executions of the op read, such as an accumulator: the run-time number of an event
+            that is 1 if this execution does not read the operand. None if every execution reads it.
+        owner: the number of the operand's buffer, by which buffers of one memory are told apart; None in GM.
+        planned: whether the planner chose the buffer's address, not the author of the kernel or of the MLIR text.
     """
 
-    memory: str
+    memory: Space
     buffer: int
     reads: bool
     writes: bool
@@ -222,7 +294,7 @@ class Access:
     offset: Slot | None
     sizes: tuple[Slot, ...]
     strides: tuple[Slot, ...]
-    pipe: str
+    pipe: Pipe
     name: str
     label: str = ""
     holder: str = ""
@@ -233,16 +305,23 @@ class Access:
 
     @property
     def adds(self) -> bool:
-        """Whether the access is an atomic update, such as an addition in GM."""
+        """Whether the access both reads and writes, as an atomic addition in GM does."""
         return self.reads and self.writes
 
     def is_read(self, event: Event) -> bool:
-        """Whether the access reads its operand in this event."""
+        """Whether the op reads the operand in the execution that an event records; ``unless`` decides for some operands."""
         return self.reads and (self.unless is None or not value(self.unless, event))
 
 
 class Footprint(NamedTuple):
-    """The bytes of one access of one event: ``offset + sum(i * stride)``, each followed by ``element`` bytes."""
+    """The bytes of one access of one event: for all indices ``i``, the ``element`` bytes from ``offset + sum(i * stride)`` on.
+
+    Attributes:
+        offset: the byte offset of the first element in its memory, or in the kernel argument.
+        sizes: the number of indices along each axis.
+        strides: the bytes between neighbouring indices along each axis.
+        element: the bytes of an element.
+    """
 
     offset: int
     sizes: tuple[int, ...]
@@ -250,7 +329,10 @@ class Footprint(NamedTuple):
     element: int
 
     def simplified(self) -> Footprint:
-        """Returns the same bytes without unit axes and with contiguous axes merged, outermost first; ``element`` is the run."""
+        """Returns the same set of bytes with as few axes as possible, the outermost first.
+
+        Axes of size 1 are dropped, contiguous axes are merged, and ``element`` is the length of the contiguous runs.
+        """
         axes = sorted((stride, size) for size, stride in zip(self.sizes, self.strides, strict=True) if size != 1)
         run = self.element
         rest: list[tuple[int, int]] = []
@@ -265,7 +347,7 @@ class Footprint(NamedTuple):
         return Footprint(self.offset, tuple(size for _, size in rest), tuple(stride for stride, _ in rest), run)
 
     def touches(self, byte: int) -> bool:
-        """Whether a byte belongs to a simplified footprint."""
+        """Whether the byte at an offset belongs to the footprint, which must be simplified."""
         rest = byte - self.offset
         for stride, size in zip(self.strides, self.sizes, strict=True):
             rest -= min(max(rest // stride, 0), size - 1) * stride
@@ -273,11 +355,12 @@ class Footprint(NamedTuple):
 
     @property
     def empty(self) -> bool:
+        """Whether the footprint has no bytes."""
         return 0 in self.sizes or not self.element  # the latter where axes were merged
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are moved: elements times their size, whether or not they overlap."""
+        """The number of bytes that are moved: the number of elements times their size, even if elements overlap."""
         total = self.element
         for size in self.sizes:
             total *= size
@@ -285,7 +368,7 @@ class Footprint(NamedTuple):
 
     @property
     def end(self) -> int:
-        """One past the last byte."""
+        """The offset after the last byte."""
         reach = self.offset + self.element
         for size, stride in zip(self.sizes, self.strides, strict=True):
             reach += (size - 1) * stride
@@ -294,25 +377,25 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True)
 class OpRecord:
-    """The static facts about an op.
+    """The properties of an op of a device function that are equal in all its executions.
 
     Attributes:
-        number: its number in the events.
-        name: full name, e.g. ``hivm.hir.vadd``.
-        pipe: the pipe that runs it; the first pipe of a macro op.
-        core: ``AIC`` or ``AIV``.
-        location: the kernel's source line.
-        accesses: its operands in memory.
-        work: the inputs of its cost.
-        scalars: scalar instructions that run before it.
-        facts: names of the facts of its events.
-        loops: number of loops around it.
+        number: the number by which events refer to the record.
+        name: the full name of the op, such as ``hivm.hir.vadd``.
+        pipe: the pipe that runs the op; the first pipe of a macro.
+        core: the kind of core that runs the op, ``AIC`` or ``AIV``.
+        location: the source line of the kernel; None where it is not known.
+        accesses: the operands in memory.
+        work: the inputs of the op's cost.
+        scalars: the number of scalar instructions between the previous recorded op and this one.
+        facts: the expressions of the generated code whose values are the facts (run-time numbers) of the record's events.
+        loops: the number of loops around the op.
     """
 
     number: int
     name: str
-    pipe: str
-    core: str
+    pipe: Pipe
+    core: CoreKind
     location: Location | None
     accesses: tuple[Access, ...]
     work: Work
@@ -322,22 +405,27 @@ class OpRecord:
 
     @property
     def mnemonic(self) -> str:
-        """The op's name without its dialect."""
+        """The op's name without its dialect, such as ``vadd`` for ``hivm.hir.vadd``."""
         return self.name.rsplit(".", 1)[-1]
 
     @property
     def gm_operands(self) -> int:
-        """The number of GM offsets of each of its events."""
+        """The number of the op's operands in GM; each event of the record has as many GM offsets."""
         return sum(access.offset is None for access in self.accesses)
 
 
 def number_of(event: Event) -> int:
-    """Returns the number of the event's record."""
+    """Returns the number of the record that an event refers to."""
     return event if isinstance(event, int) else event[0]
 
 
 def value(slot: Slot, event: Event) -> int:
-    """Returns a number of a record in an event."""
+    """Returns the value that an entry of a record has in an event.
+
+    Args:
+        slot: the entry: a constant, or the position of a run-time number among the facts of the event.
+        event: an event of the record.
+    """
     if isinstance(slot, int):
         return slot
     assert isinstance(event, tuple)
@@ -345,14 +433,27 @@ def value(slot: Slot, event: Event) -> int:
 
 
 def footprint(access: Access, event: Event, gm_offset: int = 0) -> Footprint:
-    """Returns the bytes of an access in an event; ``gm_offset`` is its entry in the list of GM offsets."""
+    """Returns the bytes of an access in an event.
+
+    Args:
+        access: an access of the event's record.
+        event: the event.
+        gm_offset: for an access to GM, its byte offset in the kernel argument.
+    """
     offset = gm_offset if access.offset is None else value(access.offset, event)
     return Footprint(offset, tuple(value(size, event) for size in access.sizes),
                      tuple(value(stride, event) for stride in access.strides), access.element)
 
 
 class Executed(NamedTuple):
-    """One executed op: its record, event, the GM offsets of its operands and how often the op ran before."""
+    """One executed op.
+
+    Attributes:
+        record: the record of the op.
+        event: the event of this execution.
+        gm: the GM offsets of the op's operands in GM.
+        iteration: how often the op was executed before in the block.
+    """
 
     record: OpRecord
     event: Event
@@ -360,7 +461,7 @@ class Executed(NamedTuple):
     iteration: int
 
     def footprints(self) -> list[tuple[Access, Footprint]]:
-        """Returns each access with its bytes."""
+        """Returns each access of the op with the bytes that it accesses in this execution."""
         offsets = iter(self.gm)
         return [(access, footprint(access, self.event, next(offsets) if access.offset is None else 0))
                 for access in self.record.accesses]
@@ -368,8 +469,17 @@ class Executed(NamedTuple):
 
 def accesses_to_gm(records: Sequence[OpRecord], stream: Sequence[Event], chosen: Callable[[Access], bool] = lambda access: True,
                    ) -> Iterator[tuple[int, int, Event, Access]]:
-    """Yields the accesses to GM of a stream, of those that are chosen: the position of its offset among the stream's GM
-    offsets, the position of its event in the stream, the event, and the access."""
+    """Yields the accesses to GM of a stream of events.
+
+    Args:
+        records: the records of the function.
+        stream: the events.
+        chosen: returns whether to yield an access; by default all accesses are yielded.
+
+    Yields:
+        the position of the access's offset among the GM offsets of the stream, the position of the event in the stream, the
+        event, and the access.
+    """
     operands = [[(number, access) for number, access in enumerate(access for access in record.accesses if access.offset is None)
                  if chosen(access)] for record in records]
     counts = [record.gm_operands for record in records]
@@ -382,7 +492,13 @@ def accesses_to_gm(records: Sequence[OpRecord], stream: Sequence[Event], chosen:
 
 
 def replay(records: Sequence[OpRecord], stream: Sequence[Event], gm: Sequence[int]) -> Iterator[Executed]:
-    """Yields the ops of a recorded block in the order of execution."""
+    """Yields the executed ops of one core in a recorded block, in the order of execution.
+
+    Args:
+        records: the records of the function.
+        stream: the events of the core.
+        gm: the GM offsets of the core.
+    """
     counts = [0] * len(records)
     position = 0
     for event in stream:

@@ -1,4 +1,4 @@
-"""Threads that compute a launch: the thread limit of BLAS, the switch interval of the interpreter, and worker threads."""
+"""Threads that compute a launch: limits BLAS to one thread, shortens the interpreter's switch interval, runs worker threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Setting = TypeVar("Setting")
-_ThreadCounts = list[tuple[Any, int]]
+
+
+class _Library(Protocol):
+    """The part of threadpoolctl's ``LibController`` that this module uses."""
+
+    user_api: str
+    threading_layer: str
+
+    def get_num_threads(self) -> int: ...
+
+    def set_num_threads(self, count: int) -> object: ...
+
+    def clear_controlling_thread(self, *, force: bool = False) -> object: ...
+
+
+_ThreadCounts = list[tuple[_Library, int]]
 """BLAS libraries, each with its number of threads."""
 SOON = 5e-6
 """Switch interval in seconds while several threads compute a launch. If NumPy calls take about as long as the system takes to
@@ -24,18 +39,23 @@ default of 5 ms, one thread then computes instead of two."""
 
 
 class _OwnUses(threading.local):
-    """How many uses of a setting the current thread has begun, and the earlier settings of libraries with one per thread."""
+    """Per thread: the number of uses of a setting that are active, and the earlier settings of libraries that are per thread.
+
+    Attributes:
+        count: the number of uses that the current thread has begun and not ended.
+        before: the libraries whose number of threads is a setting of each thread, with the earlier numbers.
+    """
 
     count = 0
     before: _ThreadCounts = []
 
 
 class _ProcessSetting(Generic[Setting]):
-    """A setting of the process that is changed from the first use that begins until the last one that is active ends.
+    """A setting of the process that stays changed while at least one thread uses the change.
 
     Args:
-        change: changes the setting, and returns its earlier value.
-        restore: sets an earlier value.
+        change: changes the setting, and returns its earlier value. Called when the first use begins.
+        restore: sets the earlier value. Called when the last use ends.
     """
 
     def __init__(self, change: Callable[[], Setting], restore: Callable[[Setting], object]) -> None:
@@ -61,7 +81,7 @@ class _ProcessSetting(Generic[Setting]):
             self._restore_if_unused()
 
     def _continue_after_fork(self) -> None:
-        """Keeps only the uses of the thread that forked: the others do not run in the child process."""
+        """Forgets, in a forked child process, the uses of all threads but the one that forked: no other thread runs there."""
         self._lock = threading.Lock()
         self._count = self.own.count
         self._restore_if_unused()
@@ -75,23 +95,28 @@ class _ProcessSetting(Generic[Setting]):
 
 
 @cache
-def _libraries() -> tuple[list[Any], list[Any]]:
-    """Returns the BLAS libraries with a number of threads for the process, and those with one for each thread (OpenMP)."""
-    found: tuple[list[Any], list[Any]] = [], []
+def _libraries() -> tuple[list[_Library], list[_Library]]:
+    """Returns the loaded BLAS libraries, in two lists.
+
+    In the first list the number of threads is a setting of the process; in the second list (OpenMP) it is a setting of each
+    thread.
+    """
+    found: tuple[list[_Library], list[_Library]] = [], []
     for library in ThreadpoolController().lib_controllers:
         if library.user_api == "blas":
             found[_has_controlling_thread(library) and library.threading_layer == "openmp"].append(library)
     return found
 
 
-def _has_controlling_thread(library: Any) -> bool:
-    """Whether only the thread that first set the number may change it, until it gives up control (threadpoolctl from 3.8
-    on)."""
+def _has_controlling_thread(library: _Library) -> bool:
+    """Whether only the thread that first set a library's number of threads can change the number, until this thread gives up
+    control. Libraries have this restriction from threadpoolctl 3.8 on.
+    """
     return hasattr(library, "clear_controlling_thread")
 
 
 def _set_thread_counts(counts: _ThreadCounts) -> None:
-    """Sets numbers of threads, whichever thread has set them before."""
+    """Sets the number of threads of each library, even if another thread has set it before."""
     for library, count in counts:
         if _has_controlling_thread(library):
             library.clear_controlling_thread(force=True)
@@ -100,8 +125,8 @@ def _set_thread_counts(counts: _ThreadCounts) -> None:
             library.clear_controlling_thread()
 
 
-def _limit(libraries: list[Any]) -> _ThreadCounts:
-    """Limits libraries to one thread, and returns their earlier numbers."""
+def _limit(libraries: list[_Library]) -> _ThreadCounts:
+    """Limits BLAS libraries to one thread, and returns the libraries with their earlier numbers of threads."""
     before = [(library, library.get_num_threads()) for library in libraries]
     _set_thread_counts([(library, 1) for library, _ in before])
     return before
@@ -112,9 +137,9 @@ _BLAS_LIMIT = _ProcessSetting(lambda: _limit(_libraries()[0]), _set_thread_count
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limits BLAS to one thread; each thread that computes must enter it.
+    """Limits BLAS to one thread while the body runs; each thread that computes must enter this context.
 
-    Many small products are slower on many threads than on one, by a factor of hundred on a busy machine.
+    Many small products are slower on many threads than on one, by a factor of a hundred on a busy machine.
     """
     own = _BLAS_LIMIT.own
     if own.count == 0:
@@ -142,7 +167,10 @@ _SWITCH_INTERVAL = _ProcessSetting(_shorten_switch_interval, sys.setswitchinterv
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Makes threads that compute a launch release the interpreter soon after another thread requests it."""
+    """Sets the interpreter's switch interval to ``SOON`` while the body runs.
+
+    A thread that computes then releases the interpreter lock soon after another thread requests it.
+    """
     _SWITCH_INTERVAL.begin()
     try:
         yield
@@ -153,19 +181,22 @@ def short_switch_interval() -> Iterator[None]:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 Ended = SimpleQueue[BaseException | None]
-"""Receives from each worker its error, or None, when it is done."""
+"""A queue that receives one item from each worker at its end: its error, or None."""
 
 
 @contextmanager
 def helped(works: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Runs each work in a new thread, and waits for all of them at the end.
+    """Runs functions in new threads while the body runs, and waits for all threads at the end.
 
-    If the system cannot start as many threads, the caller has to do the rest. Threads are not kept for later launches: the
-    system starts a new thread on the least busy processor, but wakes a waiting one on the processor of the thread that wakes
-    it.
+    If the system cannot start as many threads, the remaining functions are not called, and the body must do their work. Threads
+    are not kept for later launches: the system starts a new thread on the least busy processor, but wakes a waiting one on the
+    processor of the thread that wakes it.
+
+    Args:
+        works: the functions, each of which runs in one thread.
 
     Raises:
-        BaseException: the error of a worker, if the body raised none.
+        BaseException: the error of the first worker that failed, if the body raised none.
     """
     ended: Ended = SimpleQueue()
     begun = 0

@@ -1,8 +1,8 @@
-"""The results of a launch: times, hazards, timeline, reports and profile."""
+"""The results of a launch (``Launch``): times, hazards, timeline, text reports, and the profile."""
 
 from __future__ import annotations
 
 from typing import Any
 
 JsonObject = dict[str, Any]
-"""Data that JSON can hold."""
+"""A dict that ``json.dumps`` can serialise."""

@@ -1,4 +1,5 @@
-"""The kinds of blocks that hazards are searched in: equal event streams, and equal distances in shared memory ranges."""
+"""The kinds of blocks: blocks of one kind execute the same ops. For the search for hazards, their accesses to memory ranges in
+GM that several accesses share must also have the same distances from each other."""
 
 from __future__ import annotations
 
@@ -12,21 +13,22 @@ from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch,
 from tilelang_npu.simulator.sanitizer.happens_before import Places, shared_memories
 
 Key = tuple[int, ...]
-"""A key for the event streams of a block: equal streams are one object."""
+"""A key that identifies the event streams of a block: the ids of the streams, because equal streams are one object."""
 
 
 def key_of(run: BlockRun) -> Key:
-    """Returns a key that is equal for blocks with equal event streams."""
+    """Returns a key that is equal for blocks that execute the same ops (equal event streams)."""
     return tuple(id(stream) for stream in run.streams)
 
 
 def block_kinds_in_memory(recorded: RecordedLaunch, distinct: list[BlockRun], places: Places) -> list[BlockRun]:
-    """Returns one block of each kind of event streams and of distances between accesses to a memory range that may conflict.
+    """Returns one block of each kind, where blocks of one kind have equal event streams and equal distances between their
+    accesses to those memory ranges in GM in which accesses can conflict.
 
     Args:
-        recorded: the launch.
+        recorded: the record of the launch.
         distinct: one block of each kind of event streams.
-        places: the memory range of each argument, and its offset there.
+        places: the memory range in GM that contains each kernel argument, and the argument's offset in it.
     """
     program = recorded.program
     records = [program.functions[index].records for index, _ in program.lanes]
@@ -47,8 +49,13 @@ def block_kinds_in_memory(recorded: RecordedLaunch, distinct: list[BlockRun], pl
 
 
 def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
-    """Returns a row for each of some blocks with equal streams: the distances of its accesses from its first one in the same
-    memory range."""
+    """Returns a row for each block: the distances in bytes of its accesses from its first access in the same memory range.
+
+    Args:
+        runs: blocks with equal event streams.
+        owners: for each core, the memory range of each GM access.
+        shared: the memory ranges in which accesses can conflict.
+    """
     parts = [np.zeros((len(runs), 0), np.int64)]
     for memory in sorted(shared):
         those = np.concatenate([columns(runs, lane, np.flatnonzero(owner == memory))[1]

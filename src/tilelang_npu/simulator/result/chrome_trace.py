@@ -5,32 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilelang_npu.simulator.result import JsonObject
-from tilelang_npu.simulator.time.pipe_steps import PIPES
+from tilelang_npu.target.chip_data import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.time.critical_path import CoreGroupTimes
 
 MAX_EVENTS = 100_000
-"""Slices from which on later blocks are omitted; viewers become slow beyond."""
+"""The number of trace events after which further blocks are omitted, because viewers become slow."""
 
 
 def chrome_trace(launch: Launch) -> JsonObject:
-    """Returns the events: one process per core, one thread per pipe; times in microseconds, cycles in the arguments.
+    """Returns the timeline of a launch as Chrome trace events: a process for each core, a thread for each of its pipes, an
+    event for each executed op. Times are in microseconds; the arguments of an event have its cycles.
 
-    Every block is drawn on the core that runs it, up to ``MAX_EVENTS``; ``otherData.left_out`` counts the omitted blocks.
+    Each block is drawn on the core that runs it. After ``MAX_EVENTS`` events further blocks are omitted, and
+    ``otherData.left_out`` is their number.
     """
     events: list[dict[str, object]] = []
     named: set[tuple[int, int]] = set()
-    clocks = [0.0] * max(1, launch.cores)
-    gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
     together = launch.recorded.program.global_sync
     left_out = 0
     traced: dict[int, CoreGroupTimes] = {}
-    for place, group in enumerate(launch.group_of_block):
-        core = place % launch.cores
-        start = clocks[core] + (gap if place >= launch.cores else 0.0)
-        clocks[core] = start + group.timing.cycles
+    for place, (start, group) in enumerate(zip(launch.block_starts, launch.group_of_block, strict=True)):
         if together and place:
             continue  # one group contains the slices of all blocks
         if len(events) > MAX_EVENTS:
@@ -46,7 +43,16 @@ def chrome_trace(launch: Launch) -> JsonObject:
 
 def _draw(launch: Launch, traced: CoreGroupTimes, shift: int, start: float, events: list[dict[str, object]],
           named: set[tuple[int, int]]) -> None:
-    """Adds the slices of a block, or of all blocks that run together; ``shift`` is the block's distance from the traced one."""
+    """Appends the trace events of a block, or of all blocks if they wait for each other.
+
+    Args:
+        launch: the launch.
+        traced: the times of a block of the same group.
+        shift: the number of the block minus the number of the block in ``traced``.
+        start: the cycle in which the block begins.
+        events: the list to append to.
+        named: the processes and threads that have a name already.
+    """
     per_cycle = 1e6 / launch.chip.clock
     lanes = len(launch.recorded.program.lanes)
     for piece in traced.slices:

@@ -1,8 +1,8 @@
-"""The operations of the Cube cores, by element type: all of them, and those whose operands both come from tensors.
+"""The number of operations of the Cube cores: all operations, and the useful ones, which do not involve padding.
 
-A tile at the edge of a tensor is loaded in part and multiplied whole. So the elements that each load writes to L1 are tracked
-to the multiplications, also through L0: a multiplication is useful if both its operands were loaded. Padding in L1 was not.
-Data from a workspace or the Vector cores count as loaded, as their origin is not tracked.
+A tile at the edge of a tensor is loaded in part and multiplied as a whole. To tell padding from data, the elements that each
+load writes to L1 are tracked through L1 and L0 to the multiplications. A multiplication is useful if both operands were loaded
+from a tensor. Data from a workspace or from the Vector cores count as loaded, because their origin is not tracked.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Products:
-    """Numbers of operations, two per multiplication.
+    """Numbers of operations; each multiply-add counts as two.
 
     Attributes:
-        done: all operations.
-        useful: those whose operands both come from a tensor.
+        done: the number of all operations.
+        useful: the number of operations whose two operands both come from a tensor and not from padding.
     """
 
     done: float = 0.0
@@ -65,7 +65,8 @@ def products(launch: Launch) -> dict[str, Products]:
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """A write to L1 or L0: its bytes, and which of the elements, by row and column, come from a tensor (None: unknown)."""
+    """A tile that an op wrote to L1 or L0: its bytes, and a mask, by row and column, of the elements that come from a tensor; a
+    mask of None means that all elements count as loaded."""
 
     place: Footprint
     loaded: Mask | None
@@ -103,7 +104,14 @@ def _of_stream(records: Sequence[OpRecord], stream: Stream, tiled: frozenset[str
 
 def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str, Mapping[Footprint, _Tile]],
              known: dict[object, _Tile]) -> _Tile:
-    """Returns the tile that an op writes to L1 or L0."""
+    """Returns the tile that an execution of an op writes to L1 or L0.
+
+    Args:
+        record, event: the op and its execution.
+        access: the write.
+        tiles: the tiles that each memory holds before.
+        known: cache of the results.
+    """
     place = footprint(access, event)
     source = next((other for other in record.accesses if other.reads), None)
     below: list[_Tile] = []
@@ -132,7 +140,7 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
 
 
 def _put(tiles: dict[Footprint, _Tile], tile: _Tile) -> None:
-    """Adds a tile; tiles that it covers completely are removed."""
+    """Adds a tile to those of a memory, and removes the tiles that the new tile overwrites completely."""
     place = tile.place
     dense = place.nbytes == place.end - place.offset
     for old in [old for old in tiles if old == place or (dense and place.offset <= old.offset and old.end <= place.end)]:
@@ -141,19 +149,26 @@ def _put(tiles: dict[Footprint, _Tile], tile: _Tile) -> None:
 
 
 def _below(tiles: Mapping[Footprint, _Tile], place: Footprint) -> list[_Tile]:
-    """Returns the tiles that overlap with an operand, in the order of their writes."""
+    """Returns the tiles of a memory that overlap with an operand, in the order in which they were written."""
     return [tile for other, tile in tiles.items() if other.offset < place.end and place.offset < other.end]
 
 
 def _logical(sizes: Sequence[int]) -> tuple[int, int] | None:
-    """Returns rows and columns of fractals ``[C1, R1, r0, c0]`` or of rows; None otherwise."""
+    """Returns the numbers of rows and columns of a matrix that is stored in fractals ``[C1, R1, r0, c0]`` or row by row; None
+    for other shapes."""
     if len(sizes) == 4:
         return sizes[1] * sizes[2], sizes[0] * sizes[3]
     return (sizes[0], sizes[1]) if len(sizes) == 2 else None
 
 
 def _mask(place: Footprint, tiles: Sequence[_Tile]) -> Mask | None:
-    """Returns which elements of an operand come from a tensor, by row and column; None if its layout is not known."""
+    """Returns a mask, by row and column, of the elements of an operand that come from a tensor; None if the layout of the
+    operand is unknown.
+
+    Args:
+        place: the operand.
+        tiles: the tiles that overlap with it.
+    """
     shape = _logical(place.sizes)
     if shape is None or any(tile.place.element != place.element for tile in tiles):
         return None
@@ -180,7 +195,12 @@ def _mask(place: Footprint, tiles: Sequence[_Tile]) -> Mask | None:
 
 
 def _useful(sizes: tuple[int, int, int], masks: Sequence[Mask | None]) -> float:
-    """Returns the operations of a product whose operands both come from a tensor."""
+    """Returns the number of operations of a product whose two operands both come from a tensor.
+
+    Args:
+        sizes: m, k and n of the product.
+        masks: for A and for B, which elements come from a tensor; None for all.
+    """
     m, k, n = sizes
     left, right = masks
     rows = np.full(k, m) if left is None else left[:m, :k].sum(axis=0)

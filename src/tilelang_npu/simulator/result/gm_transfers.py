@@ -1,4 +1,4 @@
-"""The transfers between the cores and GM of a launch, with their places in GM."""
+"""The transfers of a launch between the cores and GM, with their offsets in the tensors, for the model of L2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tilelang_npu.simulator.time.pipe_steps import Expansion
 
 
 class _Transfers(NamedTuple):
-    """The transfers of a stream: positions of their offsets among the GM offsets, their kinds, and whether they write."""
+    """The GM transfers of one core in one block: the positions of their offsets among the core's GM offsets, the numbers of
+    their kinds, and whether they write."""
 
     place: Numbers
     kind: Numbers
@@ -23,41 +24,55 @@ class _Transfers(NamedTuple):
 
 
 def by_wave(recorded: RecordedLaunch, expansions: Sequence[Expansion], cores: int, kinds: Kinds) -> Iterator[list[Used]]:
-    """Yields the transfers of each wave: those of all cores with one block each; adds new kinds to ``kinds``."""
-    known: dict[int, _Transfers] = {}
+    """Yields, for each wave (one block on each core), the GM transfers of each core; adds new kinds of transfers to ``kinds``.
+
+    Args:
+        recorded: the record of the launch.
+        expansions: the steps of the ops of each function.
+        cores: the number of blocks of a wave.
+        kinds: the kinds of transfers (pairs of a kernel argument and a transfer size), which this function extends.
+    """
+    known: dict[tuple[int, int], _Transfers] = {}  # a Cube core and a Vector core may have equal streams
     for start in range(0, len(recorded.blocks), cores):
         wave = []
         for run in recorded.blocks[start:start + cores]:
             for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
-                if id(stream) not in known:
-                    known[id(stream)] = _of(stream, recorded.program.functions[index].records, expansions[index], kinds)
-                place, kind, written = known[id(stream)]
+                key = index, id(stream)
+                if key not in known:
+                    known[key] = _of(stream, recorded.program.functions[index].records, expansions[index], kinds)
+                place, kind, written = known[key]
                 wave.append(Used(kind, written, np.asarray(offsets, np.int64)[place]))
         yield wave
 
 
 def most_added(recorded: RecordedLaunch, line: int) -> dict[int, int]:
-    """Returns, for each tensor, the number of atomic updates of its most updated line."""
+    """Returns, for each kernel argument with atomic updates, the number of updates of the line that is updated most often.
+
+    Args:
+        recorded: the record of the launch.
+        line: the number of bytes of an L2 line.
+    """
     functions = recorded.program.functions
     lanes = [functions[index].records for index, _ in recorded.program.lanes]
     if not any(access.memory == "gm" and access.adds for records in lanes for record in records for access in record.accesses):
         return {}
-    known: dict[int, dict[int, Numbers]] = {}
+    known: dict[tuple[int, int], dict[int, Numbers]] = {}
     counted: dict[int, Counter[int]] = {}
     for run in recorded.blocks:
         for stream, offsets, records in zip(run.streams, run.gm, lanes, strict=True):
-            if id(stream) not in known:
+            key = id(records), id(stream)
+            if key not in known:
                 positions: dict[int, list[int]] = {}
                 for position, _, _, access in accesses_to_gm(records, stream, lambda access: access.adds):
                     positions.setdefault(access.buffer, []).append(position)
-                known[id(stream)] = {buffer: np.array(found, np.int64) for buffer, found in positions.items()}
-            for buffer, places in known[id(stream)].items():
+                known[key] = {buffer: np.array(found, np.int64) for buffer, found in positions.items()}
+            for buffer, places in known[key].items():
                 counted.setdefault(buffer, Counter()).update((np.asarray(offsets, np.int64)[places] // line).tolist())
     return {buffer: max(lines.values()) for buffer, lines in counted.items()}
 
 
 def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds) -> _Transfers:
-    """Returns the transfers of a stream; adds new kinds to ``kinds``."""
+    """Returns the GM transfers of one core in one block; adds new kinds of transfers to ``kinds``."""
     found: list[tuple[int, int, bool]] = []
     for position, _, event, access in accesses_to_gm(records, stream):
         parts = {(part.buffer, part.written): part.nbytes for step in expansion.of(event) for part in step.cost.gm}

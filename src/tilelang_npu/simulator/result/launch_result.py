@@ -1,4 +1,4 @@
-"""The result of a launch: times, hazards, written elements, timeline and summary, computed on demand."""
+"""``Launch``, the result of a launch: times, hazards, written elements, timeline and summary, each computed on demand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.op_records import OpRecord
 from tilelang_npu.simulator.result import JsonObject, gm_transfers, report
 from tilelang_npu.simulator.result.block_kinds import Key, block_kinds_in_memory, key_of
-from tilelang_npu.simulator.result.kernel_class import kind_of
+from tilelang_npu.simulator.result.kernel_class import COPY, kind_of
 from tilelang_npu.simulator.result.time_split import Split, split_of
 from tilelang_npu.simulator.result.written_elements import written
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch, SharedResults
@@ -27,11 +27,12 @@ from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.critical_path import CoreGroup, CoreGroupTimes, RecordedWalk
 from tilelang_npu.simulator.time.gm_traffic import Key as Tensor
-from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, bytes_of, pace_of, served
-from tilelang_npu.simulator.time.pipe_steps import PIPES, Expansion
+from tilelang_npu.simulator.time.gm_traffic import MovedBytes, Served, Sharing, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.pipe_steps import Expansion
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
 from tilelang_npu.target import Chip, error_of
+from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -39,69 +40,88 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.sanitizer.numerics import NumberFinding
 
 ROUNDS = 8
-"""Limit of the rounds in which GM sharing and times are iterated."""
+"""Maximum number of iterations in which a block's time and the number of GM transfers in flight are computed from each
+other."""
 SETTLED = 0.01
-"""Relative change of a block's cycles, and of the transfers in flight, below which they are settled."""
+"""The relative change, of a block's cycles and of the number of transfers in flight, below which this iteration ends."""
 
 
 TIMED_EVENTS = 400_000
-"""Limit of the events of the blocks that are timed; further kinds of blocks get the time of the most similar timed block."""
+"""Maximum number of executed ops, summed over the kinds of blocks, that are timed. Further kinds of blocks get the time of the
+timed kind with the closest number of executed ops."""
+OF_DISPATCH, OF_LATENCY = 0.9, 0.4
+"""Thresholds of ``Launch.bound_by``, as shares of the time: if the dispatch of blocks takes a larger share than the first,
+dispatch bounds the launch; if the most used pipe works for a smaller share than the second, latency bounds it."""
 STALE_KINDS = 16
-"""Limit of the kinds of blocks in which the cause of a NaN is searched."""
+"""Maximum number of kinds of blocks that ``Launch.stale`` searches."""
 KEPT_STEPS = 1_000_000
-"""Limit of the steps of the step orders that are kept; a launch with more computes them again when needed."""
+"""Maximum number of steps in the step orders that a launch keeps in memory; other step orders are computed again when
+needed."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks with equal event streams in waves of equal width: timed once.
+    """A group of blocks that execute the same ops while equally many blocks run concurrently; they have equal times.
 
     Attributes:
         run: one of the blocks.
-        width: number of blocks that run concurrently.
-        count: number of blocks in the group.
-        sharing: mean number of GM transfers of all cores in flight, with which the times were computed.
-        timing: the times.
+        width: the number of blocks of the launch that run concurrently with each block of the group, itself included.
+        count: the number of blocks in the group.
+        sharing: the mean numbers of GM transfers in flight on the whole chip with which the times were computed.
+        lockstep: whether all cores begin at once, so that several cores read the same bytes at the same time.
+        timing: the times of one block, or of all blocks if the blocks wait for each other.
     """
 
     run: BlockRun
     width: int
     count: int
-    sharing: float
+    sharing: Sharing
+    lockstep: bool
     timing: BlockTiming
 
 
+GroupKey = tuple[Key, int, bool]
+"""The key of a group of blocks: the event streams of the block, the number of blocks that run concurrently, and whether the
+cores begin at once and read some bytes at the same time."""
+L2State = Literal["warm", "cold"]
+"""The state of L2 when a launch begins: ``warm``, L2 holds what an identical launch before has left; ``cold``, L2 is empty."""
+WARM: L2State = "warm"
 Expand = Callable[[Sequence[OpRecord], CostModel], Expansion]
-"""Makes the steps of a function's ops."""
+"""A function that returns the steps of the ops of a kernel's function, from the records of the ops and the chip's costs."""
 
 _Value = TypeVar("_Value")
 
 
 def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
-    """A property that is shared by launches with equal records, unless their times are those of another chip or other steps."""
+    """Makes a method a cached property whose value is computed once for all launches with equal records. A launch that is timed
+    on another chip, with changed steps or with a cold L2 computes a separate value.
+    """
     return once(make, lambda launch: launch if launch.is_retimed else launch.recorded.alike)
 
 
 @door
 class Launch:
-    """The result of a launch.
+    """The result of a launch of a kernel on a modelled chip: times, use of pipes and memories, hazards, and timeline.
 
     Args:
         recorded: the record of the launch.
-        hazards: search for hazards now; otherwise when ``hazards`` is first read.
-        numbers: the numerical faults, if an observer looked for them.
-        made: positions of the user's arguments that the call allocated, and that therefore had no contents.
-        before: the earlier launches of the call.
-        chip: the chip that gives the times; None takes the chip of the program. The number of cores stays the same.
-        expand: makes the steps of each function's ops.
+        hazards: whether to search for hazards immediately; otherwise they are searched when ``hazards`` is first read.
+        numbers: the numerical faults that an observer found while the launch ran; empty if there was no observer.
+        made: the positions, among the user's arguments, of arrays that the call allocated, whose contents were undefined.
+        before: the earlier launches of the same call.
+        chip: the chip on which the launch is timed; None for the program's chip. The number of cores is always that of the
+            program's chip.
+        expand: a function that returns the steps of the ops of a kernel's function.
+        l2_state: the state of L2 when the launch begins: ``warm`` or ``cold``.
 
-    Launches with equal records share the results that follow from the record.
+    The results that depend on the record alone are computed once for all launches with equal records.
     """
 
     def __init__(self, recorded: RecordedLaunch, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
                  made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None,
-                 expand: Expand = Expansion) -> None:
+                 expand: Expand = Expansion, l2_state: L2State = WARM) -> None:
         self.recorded = recorded
+        self.l2_state = l2_state
         self._made, self._before = tuple(made), tuple(before)
         self.numbers = list(numbers)
         self.chip = chip or recorded.program.chip
@@ -116,30 +136,33 @@ class Launch:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _launch, (self.recorded, self.numbers, self._made, self._before, self._hazards,
-                         None if self.chip is self.recorded.program.chip else self.chip, self._expand)
+                         None if self.chip is self.recorded.program.chip else self.chip, self._expand, self.l2_state)
 
     @property
     def is_retimed(self) -> bool:
-        """Whether its times are those of another chip, or of other steps."""
-        return self.chip is not self.recorded.program.chip or self._expand is not Expansion
+        """Whether the launch is timed on another chip than the program's, with changed steps of ops, or with a cold L2."""
+        return self.chip is not self.recorded.program.chip or self._expand is not Expansion or self.l2_state != WARM
 
-    def retimed(self, chip: Chip | None = None, *, expand: Expand = Expansion, blocks: Sequence[BlockRun] = ()) -> Launch:
-        """Returns the same launch with other times.
+    def retimed(self, chip: Chip | None = None, *, expand: Expand = Expansion, blocks: Sequence[BlockRun] = (),
+                l2_state: L2State | None = None) -> Launch:
+        """Returns the same launch, timed again under other conditions. The kernel does not run again.
 
         Args:
-            chip: the times of another chip.
-            expand: other steps for its ops.
-            blocks: its blocks in another order.
+            chip: the chip whose rates and latencies are used; None for the chip of this launch.
+            expand: a function that returns the steps of the ops of a kernel's function.
+            blocks: the blocks of this launch in another order; empty to leave the order unchanged.
+            l2_state: the state of L2 when the launch begins, ``warm`` or ``cold``; None for the state of this launch.
         """
         recorded = replace(self.recorded, blocks=tuple(blocks), alike=SharedResults()) if blocks else self.recorded
-        return Launch(recorded, chip=chip or self.chip, expand=expand)
+        return Launch(recorded, chip=chip or self.chip, expand=expand, l2_state=l2_state or self.l2_state)
 
     def keep(self, changed: Iterable[int]) -> None:
-        """Copies arrays that are about to change, if this launch used them and its hazards were not searched yet: they are
-        searched with the contents that it left.
+        """Copies arrays that the caller is about to change, if this launch used them and was not searched for hazards yet.
+
+        The search for hazards needs the contents that the launch left in the arrays.
 
         Args:
-            changed: positions among the user's arguments.
+            changed: the positions of these arrays among the user's arguments.
         """
         bound, program = self.recorded.bound, self.recorded.program
         if self._hazards is None:
@@ -149,101 +172,144 @@ class Launch:
 
     @property
     def parts(self) -> tuple[Launch, ...]:
-        """The launches of the call: this one (see ``Launches``)."""
+        """This launch as the only element of a tuple; a call with several launches has several (``Launches.parts``)."""
         return (self,)
 
     @_in_common
     def expansions(self) -> list[Expansion]:
-        """The steps of each function's ops."""
-        costs = CostModel(self.chip)
+        """The steps of the ops of each function of the kernel."""
+        upstream = self.recorded.as_upstream
+        costs = CostModel(self.chip, scalar_arange=upstream is not None and upstream.dialect == "npuir")
         return [self._expand(function.records, costs) for function in self.recorded.program.functions]
 
     # -- times ---------------------------------------------------------------------------------------------------------
 
     @property
     def cores(self) -> int:
-        """Cores that each take a block at a time."""
-        return self.recorded.program.cores
+        """The number of blocks that the chip can run concurrently."""
+        cores = self.recorded.program.cores
+        return min(cores, self.chip.aic * self._points_share) if self._takes_all_cores else cores
 
     @property
     def waves(self) -> int:
-        """Number of waves: rounds in which the cores take the blocks."""
+        """The number of waves: the number of blocks divided by ``cores``, rounded up."""
         return -(-self.blocks // self.cores)
 
     @property
     def cycles(self) -> float:
-        """Cycles from the start of the first block to the end of the last, without the time in which no block runs."""
+        """The cycles from the start of the first block to the end of the last one, without launch overhead."""
         return max(self.core_cycles)
 
     @property
     def time_us(self) -> float:
-        """Microseconds that a profiler would show as the task's duration: the cycles and the launch overhead."""
+        """The modelled duration of the launch in microseconds, as a profiler would show it: the time of ``cycles`` and the
+        launch overhead ``launch_us``."""
         return self.chip.microseconds(self.cycles) + self.launch_us
 
     @property
     def launch_us(self) -> float:
-        """Microseconds of ``time_us`` in which no block runs: start and end of the kernel, for each core, and the delay of cold
-        cores."""
-        cores = min(self.cores, self.blocks) * len(self.recorded.program.lanes)
-        law = self.chip.launch
-        return law.kernel_us + law.cold_us + law.core_us * (cores - 1)
+        """The launch overhead in microseconds, in which no block runs: the start and end of the kernel, which depend on the
+        number of cores."""
+        law, lanes = self.chip.launch, self.recorded.program.lanes
+        kinds = {self.recorded.program.functions[index].core for index, _ in lanes}
+        mixed = len(kinds) > 1 or self._takes_all_cores
+        cores = min(self.cores, self.blocks) * self._cores_of_block
+        each = law.core_us if mixed or "AIC" in kinds else law.vector_core_us
+        return law.kernel_us + (law.mixed_us if mixed else 0.0) + each * (cores - 1)
+
+    @property
+    def _takes_all_cores(self) -> bool:
+        """Whether each block occupies a Cube core and all its Vector cores, even if the kernel uses only some of them."""
+        return self.recorded.as_upstream is not None and self.recorded.as_upstream.dialect == "ascendc"
+
+    @property
+    def _points_share(self) -> int:
+        """The number of blocks that run on one Cube core and its Vector cores, if each point of the grid occupies all of
+        them."""
+        return self.recorded.as_upstream.blocks_per_point if self.recorded.as_upstream is not None else 1
+
+    @property
+    def _cores_of_block(self) -> float:
+        """The number of cores that are started for a block."""
+        return (1 + self.chip.aiv_per_aic) / self._points_share if self._takes_all_cores else len(self.recorded.program.lanes)
+
+    @property
+    def dispatch_cycles(self) -> float:
+        """The cycles that the chip needs to dispatch a block; blocks are dispatched one after the other."""
+        return self.chip.launch.dispatch_us * self._cores_of_block * 1e-6 * self.chip.clock
 
     @_in_common
     def kind(self) -> str:
-        """The class of kernels that it belongs to, by the work of its cores: ``vector``, ``small gemm``, ``gemm``, ``fused`` or
-        ``attention`` (docs/accuracy.md)."""
+        """The class of the kernel, for the error of the time: ``copy``, ``element-wise``, ``rearrangement``, ``reduction``,
+        ``sort``, ``small gemm``, ``gemm``, ``attention`` or ``mixed`` (docs/accuracy.md)."""
         return kind_of(self.recorded)
 
     @property
     def error(self) -> float | None:
-        """Median relative error of modelled times of its class; None if the class was not measured on chips of the family, or
-        the chip is a user's."""
-        return error_of(self.kind, self.chip)
+        """The error of ``time_us`` as a share of ``time_us``: 80 % of the measured kernels that are like this one have a
+        smaller error (docs/accuracy.md). None if too few such kernels were measured on chips of the family, or if the chip is
+        described by a user's file."""
+        return error_of(self.kind, self.time_us, self.chip)
 
     @_in_common
     def split(self) -> Split:
-        """The parts of ``time_us``: ``launch``, ``ramp``, ``steady``, ``tail``."""
+        """The division of ``time_us`` into launch overhead, ramp-up, steady state and tail, in microseconds."""
         return split_of(self)
 
     @_in_common
-    def core_cycles(self) -> list[float]:
-        """Cycles from the start of each core's first block to the end of its last."""
-        gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
-        total = [0.0] * min(self.cores, self.blocks)
+    def block_starts(self) -> list[float]:
+        """For each block the cycle in which it begins, counted from the start of the first block: the block must be dispatched,
+        and its core must be free."""
+        dispatch, cores = self.dispatch_cycles, min(self.cores, self.blocks)
+        ends, starts = [0.0] * cores, []
         for place, group in enumerate(self.group_of_block):
-            core = place % self.cores
-            total[core] += group.timing.cycles + (gap if place >= self.cores else 0.0)
-        return total
+            starts.append(max(ends[place % cores], (place - cores + 1) * dispatch))
+            ends[place % cores] = starts[-1] + group.timing.cycles
+        return starts
+
+    @_in_common
+    def core_cycles(self) -> list[float]:
+        """For each core the cycle in which its last block ends, counted from the start of the first block of the launch."""
+        ends = [start + group.timing.cycles for start, group in zip(self.block_starts, self.group_of_block, strict=True)]
+        return [ends[len(ends) - 1 - (len(ends) - 1 - core) % self.cores] for core in range(min(self.cores, self.blocks))]
 
     @property
     def group_of_block(self) -> list[Group]:
-        """The group of each block."""
+        """For each block the group of blocks with equal times that the block belongs to."""
         return self._timed_blocks[0]
 
     @property
     def sample(self) -> tuple[int, int]:
-        """Number of kinds of blocks that were timed, and of all kinds."""
+        """The number of kinds of blocks that were timed, and the number of all kinds. They differ for launches with many
+        different blocks."""
         return self._timed_blocks[1]
 
     @_in_common
     def _timed_blocks(self) -> tuple[list[Group], tuple[int, int]]:
-        """The group of each block, and the sample."""
-        cores, runs = self.cores, self.recorded.blocks
+        """For each block its group, and the pair of numbers that ``sample`` returns."""
+        cores, runs, lockstep = self.cores, self.recorded.blocks, bool(self._places_at_once)
         if self.recorded.program.global_sync:
-            group = self._timed(list(runs), len(runs), 1)
-            return [group] * len(runs), (1, 1)
-        keys = [(key_of(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
+            return [self._timed(list(runs), len(runs), 1, lockstep=lockstep)] * len(runs), (1, 1)
+        keys = [(key_of(run), min(cores, len(runs) - place // cores * cores), lockstep and place < cores)
+                for place, run in enumerate(runs)]
         distinct = dict(zip(keys, runs, strict=True))
         timed = self._representatives({key: sum(map(len, run.streams)) for key, run in distinct.items()})
         counts = Counter(timed[key] for key in keys)
-        made = {key: self._timed([distinct[key]], key[1], counts[key]) for key in dict.fromkeys(timed.values())}
+        made = {key: self._timed([distinct[key]], key[1], counts[key], lockstep=key[2])
+                for key in dict.fromkeys(timed.values())}
         return [made[timed[key]] for key in keys], (len(set(timed.values())), len(timed))
 
     @staticmethod
-    def _representatives(sizes: dict[tuple[Key, int], int]) -> dict[tuple[Key, int], tuple[Key, int]]:
-        """Returns, for each kind of block, the kind that is timed for it: itself within the limit, otherwise the timed kind
-        with the closest number of events."""
-        chosen: list[tuple[Key, int]] = []
+    def _representatives(sizes: dict[GroupKey, int]) -> dict[GroupKey, GroupKey]:
+        """Returns, for each kind of block, the kind whose blocks are timed to get the time of its blocks.
+
+        This is the kind itself, unless the timed kinds would then have more than ``TIMED_EVENTS`` executed ops. In that case it
+        is the timed kind with the closest number of executed ops.
+
+        Args:
+            sizes: for each kind of block, the number of executed ops.
+        """
+        chosen: list[GroupKey] = []
         left = TIMED_EVENTS
         for key, size in sizes.items():
             if not chosen or size <= left:
@@ -255,12 +321,12 @@ class Launch:
 
     @property
     def groups(self) -> list[Group]:
-        """The distinct groups."""
+        """The groups of blocks with equal times, without duplicates."""
         seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
         return list(seen.values())
 
     def _together(self, runs: Sequence[BlockRun]) -> CoreGroup:
-        """Returns the cores of blocks that run together."""
+        """Returns the cores of the given blocks, with their event streams, steps and records."""
         program = self.recorded.program
         found = CoreGroup([], [], [], [])
         for run in runs:
@@ -273,7 +339,7 @@ class Launch:
 
     @_in_common
     def _orders(self) -> dict[tuple[Key, ...], StepOrder]:
-        """The step orders that are kept."""
+        """The step orders that have been computed, by the event streams of the blocks."""
         return {}
 
     def _order(self, runs: Sequence[BlockRun]) -> StepOrder:
@@ -289,73 +355,101 @@ class Launch:
 
     @_in_common
     def _orders_exist(self) -> bool:
-        """True; raises the deadlocks that only pipes show: an event that is awaited and never set."""
+        """True. Reading this property raises the error of a deadlock between pipes, such as a wait for an event that is never
+        set."""
         for runs in [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]:
             self._order(runs)
         return True
 
     @_in_common
     def distinct_blocks(self) -> list[BlockRun]:
-        """One block of each kind of event streams."""
+        """The blocks with different event streams: of blocks that execute the same ops only the first one."""
         seen: dict[tuple[int, ...], BlockRun] = {}
         for run in self.recorded.blocks:
             seen.setdefault(key_of(run), run)
         return list(seen.values())
 
-    def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
+    def _timed(self, runs: list[BlockRun], width: int, count: int, *, lockstep: bool) -> Group:
         cores = self._together(runs).cores
         order = self._order(runs)
         per_group = len({core.block for core in cores})
-        found, last = float(width), 0.0
+        found, last = Sharing(float(width), float(width)), 0.0
         for _ in range(ROUNDS):
             sharing = found
-            timing = simulate_times(order, len(cores), self.chip, pace_of(self.serves, sharing, self.chip))
-            found = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
+            pace = pace_of(self.serves, sharing, self.chip, lockstep=lockstep)
+            timing = simulate_times(order, len(cores), self.chip, pace)
+            each = width / per_group / max(timing.cycles, 1.0)
+            found = Sharing(max(each * timing.reading, 1e-9), max(each * timing.writing, 1e-9))
             # unchanged times do not settle while more transfers are in flight than assumed: GM would be too fast
-            if abs(timing.cycles - last) <= SETTLED * timing.cycles and found <= (1 + SETTLED) * sharing:
+            if abs(timing.cycles - last) <= SETTLED * timing.cycles and all(
+                    now <= (1 + SETTLED) * before for now, before in zip(found, sharing, strict=True)):
                 break
+            # where the pipes hardly wait for GM, what is in flight grows slowly: go further
+            found = Sharing(*(now * max(1.0, now / before) ** 0.5 for now, before in zip(found, sharing, strict=True)))
             last = timing.cycles
-        return Group(runs[0], width, count, sharing, timing)
+        return Group(runs[0], width, count, sharing, lockstep, timing)
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     @_in_common
     def moved(self) -> dict[Tensor, MovedBytes]:
-        """GM bytes of the whole launch by (kernel argument, whether they are written)."""
+        """The bytes that the launch moves in GM. The key is the position of the kernel argument and whether it is written."""
         counts = Counter(key_of(run) for run in self.recorded.blocks)
         total: dict[Tensor, MovedBytes] = defaultdict(MovedBytes)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, part in bytes_of(stream, self.expansions[index]).items():
-                    total[key].add(part.nbytes, part.far, part.near, counts[key_of(run)])
+                    total[key].add(part.nbytes, part.far, part.near, part.requests, counts[key_of(run)])
         return total
 
     @_in_common
     def serves(self) -> dict[Tensor, Served]:
-        """How the chip serves each tensor, by (kernel argument, whether it is written)."""
+        """For how many seconds the transfers of each tensor occupy HBM and L2, per transferred byte and per request.
+
+        The seconds per byte are means over all bytes of the launch that are transferred for the tensor, because some of these
+        bytes miss L2 and others hit it (:class:`Served`). The key is the position of the kernel argument and whether the bytes
+        are written; reads and writes of one tensor have separate entries.
+        """
         usual = self._expand is Expansion
-        missed = self.recorded.alike.missed.get(self.chip.l2, self._missed) if usual else self._missed()
-        return served(self.moved, missed, self._most_added, self.chip)
+        state = self.chip.l2, self.chip.traffic.dirty, self.l2_state
+        missed = self.recorded.alike.missed.get(state, self._missed) if usual else self._missed()
+        return served(self.moved, missed, self._most_added, self._places_at_once, self.chip)
+
+    @_in_common
+    def _places_at_once(self) -> dict[int, float]:
+        """For each tensor of which several cores of the first wave read the same bytes at the same time, the mean number of
+        different offsets that they read at the same time. Empty for kernels that compute, because cores that compute between
+        their reads do not read at the same time for long.
+        """
+        if self.kind != COPY:
+            return {}
+        kinds: l2.Kinds = {}
+        wave = next(gm_transfers.by_wave(self.recorded, self.expansions, self.cores, kinds), [])
+        return l2.places_at_once(wave, kinds)
 
     @_in_common
     def _most_added(self) -> dict[int, int]:
-        """For each tensor with atomic updates, the number of updates of its most updated line."""
+        """For each tensor with atomic updates, the number of updates of the L2 line that is updated most often."""
         return gm_transfers.most_added(self.recorded, self.chip.traffic.line)
 
     def _missed(self) -> dict[Tensor, float]:
-        """Returns the shares of the bytes of each tensor that miss L2."""
+        """Returns the share, from 0 to 1, of the transferred bytes of each tensor that miss L2.
+
+        The key is the position of the kernel argument and whether the bytes are written.
+        """
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
         if l2.touched(self.moved, sizes) <= self.chip.l2:
-            return l2.missed_once(self.moved, sizes, self.produced)
+            return l2.missed_once(self.moved, sizes, self.produced, self.chip.traffic.dirty, warm=self.l2_state == WARM)
         kinds: l2.Kinds = {}
         waves = gm_transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
-        return l2.missed_by_walk(waves, kinds, self.chip.l2)
+        return l2.missed_by_walk(waves, kinds, self.chip.l2, self.chip.traffic.dirty)
 
     @_in_common
     def produced(self) -> frozenset[int]:
-        """Tensors that every block reads only after its own first write: they pass data, as a workspace or a ring does."""
+        """The kernel arguments that every block reads only after its own first write, such as a workspace that passes data from
+        core to core."""
         found = {buffer for buffer, writes in self.moved if not writes and (buffer, True) in self.moved}
         together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
         for runs in together if found else ():
@@ -373,23 +467,39 @@ class Launch:
     # -- work of the cores ---------------------------------------------------------------------------------------------
 
     @_in_common
-    def busy_cycles(self) -> dict[str, dict[str, float]]:
-        """Cycles in which each pipe of each kind of core has work in flight, summed over all cores of the launch."""
-        total: dict[str, dict[str, float]] = {}
+    def busy_cycles(self) -> dict[CoreKind, dict[Pipe, float]]:
+        """The cycles in which a pipe has work in flight, by kind of core and pipe, summed over all cores of the launch."""
+        return self._pipe_cycles(lambda timing: timing.busy)
+
+    @_in_common
+    def worked_cycles(self) -> dict[CoreKind, dict[Pipe, float]]:
+        """The cycles in which a pipe can start no other work (without latency), by kind of core and pipe, summed over all cores
+        of the launch."""
+        return self._pipe_cycles(lambda timing: timing.worked)
+
+    def _pipe_cycles(self, of_timing: Callable[[BlockTiming], list[list[float]]]) -> dict[CoreKind, dict[Pipe, float]]:
+        """Returns the sums of some cycles over all cores of the launch, by kind of core and pipe.
+
+        Args:
+            of_timing: selects the cycles: returns them for each core and pipe of a block.
+        """
+        total: dict[CoreKind, dict[Pipe, float]] = {}
         for group in self.groups:
-            for (index, _), busy in zip(self._lanes(group), group.timing.busy, strict=True):
+            for (index, _), cycles in zip(self._lanes(group), of_timing(group.timing), strict=True):
                 kind = self.recorded.program.functions[index].core
                 row = total.setdefault(kind, dict.fromkeys(PIPES, 0.0))
-                for pipe, cycles in zip(PIPES, busy, strict=True):
-                    row[pipe] += cycles * group.count
+                for pipe, each in zip(PIPES, cycles, strict=True):
+                    row[pipe] += each * group.count
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
     @_in_common
     def held_us(self) -> dict[tuple[int, int, int], float]:
-        """Microseconds that each wait and barrier holds its pipe in a block, averaged over blocks and Vector cores.
+        """The microseconds for which each wait and each barrier holds its pipe in a block, averaged over the blocks and over
+        the cores that execute the op.
 
-        The keys are the number of the function, the number of the op's record, and the position of the event in the op's
-        ``sync_related_args``; -1 for an op that is a wait, and for the other waits of a macro.
+        A key consists of the number of the kernel's function, the number of the op's record, and the position of the event in
+        the ``sync_related_args`` of a matmul macro. The position is -1 for an op that is itself a wait or barrier, and for the
+        internal waits of a macro.
         """
         total: dict[tuple[int, int, int], float] = defaultdict(float)
         for group in self.groups:
@@ -404,8 +514,10 @@ class Launch:
         return lanes * (len(group.timing.busy) // len(lanes))
 
     @once
-    def pipes(self) -> dict[str, dict[str, float]]:
-        """Share of the time in which each pipe of each kind of core has work in flight, averaged over the cores in use."""
+    def pipes(self) -> dict[CoreKind, dict[Pipe, float]]:
+        """The share, from 0 to 1, of ``cycles`` in which a pipe has work in flight, by kind of core and pipe, averaged over the
+        cores in use.
+        """
         program = self.recorded.program
         lanes = Counter(program.functions[index].core for index, _ in program.lanes)
         taking_part = min(self.cores, self.blocks)
@@ -413,23 +525,44 @@ class Launch:
                 for kind, row in self.busy_cycles.items()}
 
     @property
-    def busiest(self) -> tuple[str, str, float]:
-        """The kind of core, the pipe and its share of the time; empty and 0 if no pipe has work."""
+    def busiest(self) -> tuple[CoreKind | Literal[""], Pipe | Literal[""], float]:
+        """The pipe that has work in flight for the largest share of the time: its kind of core, its name and that share. Two
+        empty strings and 0 if no pipe has work."""
+        none: tuple[CoreKind | Literal[""], Pipe | Literal[""], float] = ("", "", 0.0)
         found = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
-                    key=lambda item: item[2], default=("", "", 0.0))
-        return found if found[2] else ("", "", 0.0)
+                    key=lambda item: item[2], default=none)
+        return found if found[2] else none
 
-    def at_work(self, group: Group, core: str, pipe: int) -> list[tuple[float, float]]:
-        """Returns, for each core of a kind, the start of a pipe's first work in a block and the end of its last, if any."""
+    def at_work(self, group: Group, core: CoreKind, pipe: int) -> list[tuple[float, float]]:
+        """Returns, for each core of a kind that uses a pipe in a block, the cycles in which the pipe's first work starts and
+        its last work ends; [(0, 0)] if no core of the kind uses the pipe.
+
+        Args:
+            group: the group of the block.
+            core: the kind of core, ``AIC`` or ``AIV``.
+            pipe: the number of the pipe.
+        """
         return [spans[pipe] for (index, _), spans in zip(self._lanes(group), group.timing.spans, strict=True)
                 if self.recorded.program.functions[index].core == core and spans[pipe][1]] or [(0.0, 0.0)]
 
     @property
     def bound_by(self) -> str:
-        """The busiest pipe, and the memory that it waits for if GM slows it down."""
-        core, pipe, share = self.busiest
-        if not share:
+        """The bottleneck of the launch, as text.
+
+        - A pipe such as ``MTE2``: the busiest pipe; ``MTE2 (waiting for HBM)`` if GM slows the pipe down.
+        - ``dispatch``: the blocks are shorter than the time that the chip needs to dispatch a block.
+        - ``latency (MTE2)``: no pipe works for much of the time, because ops wait for each other; the busiest pipe is named.
+        - ``nothing``: no pipe has work.
+        """
+        core, pipe, _ = self.busiest
+        if not core or not pipe:
             return "nothing"
+        if (self.blocks - self.cores) * self.dispatch_cycles > OF_DISPATCH * self.cycles:
+            return "dispatch"
+        working = max((self.pipes[kind][name] * cycles / self.busy_cycles[kind][name]
+                       for kind, row in self.worked_cycles.items() for name, cycles in row.items()), default=0.0)
+        if working < OF_LATENCY:
+            return f"latency ({pipe})"
         number = PIPES.index(pipe)
         late = sum(group.timing.stalled[place][number] * group.count for group in self.groups
                    for place, (index, _) in enumerate(self._lanes(group))
@@ -438,8 +571,9 @@ class Launch:
             return f"{pipe} (waiting for {self._slow_memory()})"
         return pipe
 
-    def _slow_memory(self) -> str:
-        """Returns ``HBM`` or ``L2``, whichever needs more time."""
+    def _slow_memory(self) -> Literal["HBM", "L2"]:
+        """Returns the memory that slows down transfers: ``HBM`` if it takes more than a quarter of the time that HBM and L2
+        need for the launch's bytes together, otherwise ``L2``."""
         hbm = l2 = 0.0
         for key, one in self.serves.items():
             hbm += one.hbm * self.moved[key].far
@@ -448,22 +582,23 @@ class Launch:
 
     @once
     def memory(self) -> dict[str, int]:
-        """Used bytes of each on-chip memory, by ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
+        """The number of bytes that the launch uses of each on-chip memory, by common name (``UB``, ``L1``, ``L0A`` ...)."""
         return report.memory_use(self.recorded.program, self.distinct_blocks, self.expansions)
 
     # -- hazards, written elements, timeline ---------------------------------------------------------------------------
 
     @property
     def hazards(self) -> list[Hazard]:
-        """Races and wrong use of flags in one block of each kind and between blocks; invalid addresses; results of
-        uninitialised bytes.
+        """The hazards of the launch: races inside blocks and between blocks, wrong use of flags, misaligned addresses, and
+        results that depend on uninitialised bytes or on padding.
 
-        Whether uninitialised bytes reach a result is decided with the contents of the arrays when this is first read.
+        Only one of the blocks that execute the same ops is searched. Whether uninitialised bytes reach a result is decided with
+        the contents that the arrays have when this property is first read.
         """
         return self._find_hazards()
 
     def _find_hazards(self) -> list[Hazard]:
-        """Returns the hazards, which are searched once."""
+        """Returns the hazards; searches for them in the first call."""
         from tilelang_npu.simulator.sanitizer.all_hazards import find_all_hazards
 
         with self._lock:
@@ -473,7 +608,8 @@ class Launch:
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
-        """The hazards between ops of blocks that run together, for one block of each kind."""
+        """The races and flag faults among the ops of each kind of block, or of all blocks together if they wait for each other:
+        pairs of the blocks and their hazards."""
         from tilelang_npu.simulator.sanitizer.happens_before import find_hazards
 
         shared = memory_ranges(self.recorded.bound.arrays)
@@ -489,20 +625,20 @@ class Launch:
 
     @_in_common
     def _misaligned(self) -> list[Hazard]:
-        """On-chip addresses at which an op cannot begin."""
+        """The hazards of misaligned on-chip addresses."""
         from tilelang_npu.simulator.sanitizer.alignment import find_misaligned
 
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
     @property
     def may_be_stale(self) -> bool:
-        """Whether an op may read uninitialised bytes, as far as the record tells."""
+        """Whether an op possibly reads uninitialised bytes; False if the record rules this out."""
         one = self.recorded
         return not one.alike.filled or any(one.reads(one.bound.users[argument]) for argument in self._made)
 
     def stale(self) -> Hazard | None:
-        """Returns the first read, in the first few kinds of blocks, of uninitialised bytes or of bytes that another buffer
-        left, if a tensor depends on it."""
+        """Returns a read of uninitialised bytes, or of bytes of another buffer, on which a result of the launch depends; None
+        if there is no such read. Only the first ``STALE_KINDS`` kinds of blocks are searched."""
         from tilelang_npu.simulator.sanitizer.reused_bytes import find_reused_bytes
         from tilelang_npu.simulator.sanitizer.uninitialised_memory import find_uninitialised_memory
         from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitialised_tensors
@@ -513,7 +649,8 @@ class Launch:
 
     @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:
-        """The unwritten bytes of arguments that the call allocated and this launch reads, where they are known."""
+        """For each kernel argument that the call allocated and this launch reads, a mask of the bytes that no launch of the
+        call has written. Empty if the record of a launch does not contain all blocks."""
         if not all(part.recorded.is_complete for part in (*self._before, self)):
             return {}
         found: dict[int, NDArray[np.bool_]] = {}
@@ -528,10 +665,11 @@ class Launch:
         return found
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
-        """Returns which elements of a GM argument were written, in its shape; atomic updates do not count.
+        """Returns a mask, in the shape of an array argument, of the elements that the launch wrote. Atomic updates do not count
+        as writes.
 
         Args:
-            argument: position among the user's arguments.
+            argument: the position of the array among the user's arguments.
         """
         bound = self.recorded.bound
         given = bound.given[argument]
@@ -539,47 +677,62 @@ class Launch:
         return written(self.recorded, bound.users[argument], given)
 
     def chooses(self, argument: int) -> bool:
-        """Whether data decide which elements of a GM argument are written."""
+        """Whether the set of written elements of an array argument depends on data, because the kernel reads indices from a
+        tensor.
+
+        Args:
+            argument: the position of the array among the user's arguments.
+        """
         return self.recorded.bound.users[argument] in self.recorded.program.places
 
     def adds(self, argument: int) -> bool:
-        """Whether an op makes atomic updates of a GM argument."""
+        """Whether an op makes atomic updates of an array argument.
+
+        Args:
+            argument: the position of the array among the user's arguments.
+        """
         buffer = self.recorded.bound.users[argument]
         return any(access.memory == "gm" and access.buffer == buffer and access.adds
                    for function in self.recorded.program.functions for record in function.records for access in record.accesses)
 
     def trace(self) -> JsonObject:
-        """Returns the timeline as Chrome trace events (for Perfetto): a track per core and pipe, with one block per core."""
+        """Returns the timeline in Chrome's trace event format, which Perfetto displays: a process for each core, and in it a
+        track for each pipe, with the blocks that the core runs."""
         from tilelang_npu.simulator.result.chrome_trace import chrome_trace
 
         return chrome_trace(self)
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
-        """Draws the timeline of a block with matplotlib: a row per core and pipe, a bar per op.
+        """Draws the timeline of a block with matplotlib: a row for each pipe of each core, and in it a bar for each op.
 
         Args:
-            block: number of the block.
-            axes: the axes to draw in; None makes a figure.
+            block: the number of the block.
+            axes: the matplotlib axes to draw in; None makes a new figure.
 
         Returns:
             The axes.
 
         Raises:
-            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or there is no such block.
+            TileError: T412, matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or there is no such block.
         """
         from tilelang_npu.simulator.result.plot import timeline
 
         return timeline(self, block, axes)
 
     def traced(self, group: Group) -> CoreGroupTimes:
-        """Returns the times of a block, with the moments of its steps."""
+        """Returns the times of a block (or of all blocks, if they wait for each other), with the times of each of its steps.
+
+        Args:
+            group: the group of the block.
+        """
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
         return CoreGroupTimes(RecordedWalk(self._order(runs), len(together.cores), self.chip,
-                                           pace_of(self.serves, group.sharing, self.chip)), together)
+                                           pace_of(self.serves, group.sharing, self.chip, lockstep=group.lockstep)), together)
 
     def profile(self) -> Profile:
-        """Returns the profile: the critical path, pipes, lines, bytes, and the gain of possible changes (docs/profiling.md)."""
+        """Returns the profile: the time along the critical path, by pipe and by source line, the moved bytes, and the gain of
+        possible changes (docs/profiling.md)."""
         from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
         return Profile(self)
@@ -588,11 +741,15 @@ class Launch:
         return display.report(self.summary())
 
     def summary(self, name: str | None = None) -> str:
-        """Returns the launch in some lines: time and its parts, busy pipes, memory."""
+        """Returns a summary in a few lines of text: the time and its parts, the use of the pipes and of the memories.
+
+        Args:
+            name: the kernel's name in the summary; None for the name of the launch.
+        """
         return report.summary(self, name or self.name)
 
     def to_dict(self) -> JsonObject:
-        """Returns the launch as data for JSON: docs/accuracy.md lists the keys."""
+        """Returns the results as a dict that JSON can hold; docs/accuracy.md lists the keys."""
         return report.launch_data(self)
 
     def __repr__(self) -> str:
@@ -600,8 +757,8 @@ class Launch:
 
 
 def _launch(recorded: RecordedLaunch, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
-            hazards: list[Hazard] | None, chip: Chip | None, expand: Expand) -> Launch:
-    """Unpickles a launch."""
-    launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand)
+            hazards: list[Hazard] | None, chip: Chip | None, expand: Expand, l2_state: L2State) -> Launch:
+    """Returns a launch from its pickled fields."""
+    launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand, l2_state=l2_state)
     launch._hazards = hazards
     return launch

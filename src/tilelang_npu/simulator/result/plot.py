@@ -1,35 +1,36 @@
-"""The timeline of a block as a matplotlib picture, for notebooks (``pip install 'tilelang-npu[viz]'``)."""
+"""Draws the timeline of a block with matplotlib, for notebooks (``pip install 'tilelang-npu[viz]'``)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.time.pipe_steps import PIPES
+from tilelang_npu.target.chip_data import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 ROW_INCHES = 0.35
-"""Height of a pipe's row."""
+"""The height of a pipe's row in the picture, in inches."""
 
 
 def timeline(launch: Launch, block: int, axes: Any) -> Any:
-    """Draws a block: a row per core and pipe, a bar per op, a colour per kind of op.
+    """Draws the timeline of a block: a row for each pipe of each core, a bar for each op, and a colour for each kind of op.
 
     Args:
         launch: the launch.
-        block: number of the block.
-        axes: the matplotlib axes to draw in; None makes a figure.
+        block: the number of the block.
+        axes: the matplotlib axes to draw in; None makes a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        TileError: T412 matplotlib is not installed, or there is no such block.
+        TileError: T412, matplotlib is not installed, or there is no such block.
     """
     if not 0 <= block < launch.blocks:
-        raise TileError(f"there is no block {block}: the launch has {launch.blocks}", code="T412")
+        raise TileError(f"there is no block {block}: the launch has {launch.blocks} blocks", code="T412",
+                        help=f"give a number from 0 to {launch.blocks - 1}")
     try:
         from matplotlib import pyplot
     except ImportError:

@@ -1,9 +1,9 @@
-"""A launch as text and as data: summaries, memory use, bandwidth, and what JSON holds (docs/accuracy.md lists the keys)."""
+"""The text summary of a launch, and its results as data for JSON (docs/accuracy.md lists the keys)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, Expansion
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import CORES, Space
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.call_launches import Launches
@@ -21,13 +22,22 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
-"""Pipes in the order of a summary."""
+"""The pipes of each kind of core in the order in which a summary lists them."""
 BUSY = 0.8
-"""Share of the time from which on a pipe counts as always busy."""
+"""The minimum share of the time with work in flight for which a pipe counts as always busy."""
 
 
 def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequence[Expansion]) -> dict[str, int]:
-    """Returns the used bytes of each on-chip memory; for L0A and L0B the largest matmul's chunks, both halves together."""
+    """Returns the number of used bytes of each on-chip memory, by common name.
+
+    For a memory with buffers this is the end of the last buffer. For L0A and L0B, into which the matmul macro loads chunks, it
+    is twice the largest chunk, because the macro alternates between two halves.
+
+    Args:
+        program: the kernel.
+        blocks: one block of each kind of event streams.
+        expansions: the steps of the ops of each function.
+    """
     use: dict[str, int] = {}
     for function in program.functions:
         for memory, extent in function.extents.items():
@@ -43,42 +53,48 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
                 for step in expansions[index].of(event):
                     if step.kind == RUN and step.pipe == PIPE["MTE1"] and step.accesses[0] < 2:
                         loads[step.accesses[0]] = max(loads[step.accesses[0]], step.cost.nbytes)
-        for memory, size in zip(("ca", "cb"), loads, strict=True):
+        operands: tuple[Space, ...] = ("ca", "cb")
+        for memory, size in zip(operands, loads, strict=True):
             room = program.chip.memory[memory].size
             use[name_of(memory)] = max(use.get(name_of(memory), 0), min(room, 2 * size))
     return use
 
 
 def time_text(us: float, error: float | None) -> str:
-    """Returns a modelled time with its error."""
+    """Returns a modelled time with its error as text: ``12.3 us +- 10 %``, or ``+- ? %`` if the error is unknown.
+
+    Args:
+        us: the time in microseconds.
+        error: the error as a share of the time, such as 0.1 for 10 %; None if unknown.
+    """
     return f"{us:.1f} us +- {'?' if error is None else f'{100 * error:.0f}'} %"
 
 
 def line(launch: Launch) -> str:
-    """Returns the launch in one line."""
+    """Returns one line of text on a launch: name, time with error, chip, number of blocks, and bottleneck."""
     plural = "s" if launch.blocks != 1 else ""
     return (f"{launch.name}: {time_text(launch.time_us, launch.error)} on {launch.chip.name}, {launch.blocks} block{plural}, "
             f"bound by {launch.bound_by}")
 
 
 class Bandwidth(NamedTuple):
-    """The traffic between the cores and GM over the whole time.
+    """The traffic between the cores and GM during a launch.
 
     Attributes:
-        nbytes: bytes that the cores read and wrote.
-        per_second: the same per second.
-        memory: the memory that needs longer for them, ``HBM`` or ``L2``.
-        share: the share of the time that this memory needs at its peak rate.
+        nbytes: the number of bytes that the cores read and wrote.
+        per_second: bytes per second, averaged over the whole duration of the launch.
+        memory: ``HBM`` or ``L2``, whichever needs more time for these bytes at its peak rate.
+        share: the share of the launch's duration that this memory needs for these bytes at its peak rate.
     """
 
     nbytes: float
     per_second: float
-    memory: str
+    memory: Literal["HBM", "L2"]
     share: float
 
 
 def bandwidth(launch: Launch) -> Bandwidth:
-    """Returns the traffic between the cores and GM."""
+    """Returns the traffic between the cores and GM during a launch."""
     seconds = launch.time_us * 1e-6
     nbytes = sum(part.nbytes for part in launch.moved.values())
     hbm = sum(one.hbm * launch.moved[key].far for key, one in launch.serves.items())
@@ -87,9 +103,11 @@ def bandwidth(launch: Launch) -> Bandwidth:
 
 
 def _rate(launch: Launch) -> str:
-    """Returns the rate over the whole time, including the launch: operations if there are any, otherwise bytes; or nothing.
+    """Returns the achieved rate of a launch as text: operations per second of the Cube cores if the launch has any, otherwise
+    bytes per second in GM; empty if there are neither.
 
-    Only operations on loaded data count; the rate including padding is added if it differs.
+    The rates are averages over the whole duration, including launch overhead. Only operations on loaded data count; the rate
+    including padding is added if it differs.
     """
     work = products(launch)
     if not work:
@@ -114,26 +132,33 @@ def _element(kind: str) -> str:
 
 
 def summary(launch: Launch, name: str) -> str:
-    """Returns the launch in a few aligned lines; shares of pipes refer to the time between the start of the first block and the
-    end of the last, rates to the whole time."""
+    """Returns a summary of a launch in a few aligned lines of text.
+
+    Shares of pipes refer to the time from the start of the first block to the end of the last one; rates refer to the whole
+    duration.
+
+    Args:
+        launch: the launch.
+        name: the kernel's name in the summary.
+    """
     chip = launch.chip
     plural = "s" if launch.blocks != 1 else ""
     cores = min(launch.cores, launch.blocks)
     waves = f" ({launch.waves} waves)" if launch.waves > 1 else ""
     head = f"{name}  {launch.blocks} block{plural} on {cores} core{'s' if cores != 1 else ''}{waves}"
-    lines = [f"{head:<48}  {chip.name}, modelled"]
+    lines = [f"{head:<48}  {chip.name}, {launch.l2_state} L2, modelled"]
     timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
     lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{_rate(launch)}; bound by {launch.bound_by}")
     lines.append(f"  of which  {launch.split}")
     running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
-    for core in ("AIC", "AIV"):
+    for core in CORES:
         row = launch.pipes.get(core)
         if row:
             shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
             lines.append(f"  {core:<9} {shares}{running}")
     parts: list[str] = []
-    for core in ("AIC", "AIV"):
+    for core in CORES:
         for memory in chip.memories(core):
             used = launch.memory.get(name_of(memory))
             if used:
@@ -148,7 +173,7 @@ def summary(launch: Launch, name: str) -> str:
 
 
 def _advice(launch: Launch) -> str:
-    """Returns the largest loss in one line; empty if there is none."""
+    """Returns a line that names the largest loss of time; empty if there is none."""
     pipe, share = max(((pipe, share) for row in launch.pipes.values() for pipe, share in row.items()),
                       key=lambda item: item[1], default=("", 1.0))
     unused = launch.waves * launch.cores - launch.blocks
@@ -157,7 +182,8 @@ def _advice(launch: Launch) -> str:
         return f"the last wave uses {last} of {launch.cores} cores: launch {launch.cores} blocks and loop inside them"
     if share < BUSY:
         idle = launch.chip.microseconds(launch.cycles) * (1 - share)
-        return f"no pipe is always busy: overlapping loads, work and stores would hide up to {idle:.1f} us of {pipe}"
+        return (f"no pipe is always busy: overlapping loads, computation and stores saves up to {idle:.1f} us, in which "
+                f"{pipe} is idle")
     return ""
 
 
@@ -167,7 +193,7 @@ def _kib(size: int) -> str:
 
 
 def launch_data(launch: Launch) -> JsonObject:
-    """Returns the data of one launch."""
+    """Returns the results of one launch as a dict that JSON can hold."""
     bound, program = launch.recorded.bound, launch.recorded.program
     gm = bandwidth(launch)
     return {
@@ -175,7 +201,7 @@ def launch_data(launch: Launch) -> JsonObject:
         "arguments": [_argument(program.declared[index].name, value)
                       for index, value in zip(bound.users, bound.given, strict=True)],
         "blocks": launch.blocks, "cores": min(launch.cores, launch.blocks), "waves": launch.waves,
-        "time_us": launch.time_us, "error": launch.error, "split_us": launch.split._asdict(),
+        "l2": launch.l2_state, "time_us": launch.time_us, "error": launch.error, "split_us": launch.split._asdict(),
         "cycles": launch.cycles, "bound_by": launch.bound_by,
         "pipes": {core: dict(shares) for core, shares in launch.pipes.items()},
         "memory": dict(launch.memory),
@@ -186,7 +212,7 @@ def launch_data(launch: Launch) -> JsonObject:
 
 
 def call_data(launches: Launches) -> JsonObject:
-    """Returns the data of the launches of a call."""
+    """Returns the results of all launches of a call as a dict that JSON can hold."""
     return {"kernel": launches.name, "chip": launches.parts[0].chip.name, "time_us": launches.time_us,
             "error": launches.error, "split_us": launches.split._asdict(), "cycles": launches.cycles,
             "blocks": launches.blocks, "launches": [launch_data(part) for part in launches.parts]}

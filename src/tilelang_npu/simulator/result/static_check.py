@@ -1,12 +1,13 @@
-"""Static check of a kernel: the sanitizer's rules, applied without data.
+"""The static check of a kernel: it applies the sanitizer's rules without the user's data.
 
-A kernel's ops, their addresses and their order follow from sizes and the block index, unless branches, trip counts or addresses
-depend on numbers from a tensor. So the blocks are traced without computing anything, and the record is checked like that of a
-launch: races, flags, hangs, accesses beyond the end of a memory. Where data decide, the trace is repeated with several numbers
-in place of the data; some data would produce each of these traces. Notes say what remains undecided.
+The ops of a kernel, their addresses and their order depend only on sizes and on the block index, unless a branch, a trip count
+or an address depends on a number from a tensor. Therefore the blocks are traced without computing values, and the trace is
+checked like the record of a launch: for races, wrong use of flags, hangs, and accesses beyond the end of a memory. If data
+decide which ops run, the trace is repeated with several numbers in place of the data; for each of these traces there is data
+that would produce it. Notes say what remains undecided.
 
-Two verdicts need values: whether blocks that write the same bytes write equal values, and whether uninitialised bytes reach a
-result. The blocks in question then run on generated numbers.
+Two checks need values: whether blocks that write the same bytes write equal values, and whether uninitialised bytes reach a
+result. For these checks, the blocks concerned run on pseudo-random test values (:class:`Replay`).
 """
 
 from __future__ import annotations
@@ -25,29 +26,30 @@ from tilelang_npu.simulator.run.program import Program
 from tilelang_npu.simulator.sanitizer.hazard import Hazard
 
 VALUES = (0, 1, 2)
-"""Numbers that replace data, in addition to those that the kernel compares data with."""
+"""The numbers that always replace data in repeated traces. The numbers with which the kernel compares data are tried too."""
 MOST_VALUES = 9
-"""Limit of the additional numbers."""
+"""Maximum number of tried numbers in addition to ``VALUES``."""
 EVENTS = 300_000
-"""Limit of the ops of all blocks; of a longer launch only some blocks are checked."""
+"""Maximum number of executed ops, summed over all blocks, in a trace; of a longer launch only some blocks are checked."""
 EVENTS_AGAIN = 30_000
-"""The same for a trace in which a number replaces data."""
+"""Maximum number of executed ops, summed over all blocks, in a trace in which a number replaces data."""
 GREATEST = 4096
-"""Limit of the numbers that are tried: a loop may run as often."""
-_DECISIONS = {"branch": "the direction of the branch", "trips": "the trip count of the loop", "place": "the place of an access",
-              "flag": "the number of a flag", "extent": "a number that an op takes"}
+"""The greatest number that is tried, because a loop possibly runs that often."""
+_DECISIONS = {"branch": "the direction of the branch", "trips": "the trip count of the loop",
+              "place": "the address of an access", "flag": "the number of a flag",
+              "extent": "a size or other number that an op uses"}
 
 
 @dataclass
 class Checked:
-    """The result of a check.
+    """The result of a static check.
 
     Attributes:
-        hazards: the hazards, each once.
-        errors: other errors: cores that hang, accesses beyond the end of a memory.
-        notes: what was not decided, or not for all blocks.
-        milliseconds: the duration, without compiling the kernel.
-        launch: the trace; None if it failed.
+        hazards: the hazards that were found, each once.
+        errors: other errors that were found: cores that hang, accesses beyond the end of a memory.
+        notes: messages that say what could not be decided, or was checked only for some blocks.
+        milliseconds: the duration of the check, without compiling the kernel.
+        launch: the first trace that succeeded; None if all failed.
     """
 
     hazards: list[Hazard] = field(default_factory=list)
@@ -59,18 +61,20 @@ class Checked:
 
 def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
           before: Sequence[Launch] = ()) -> Checked:
-    """Checks one launch.
+    """Checks one launch of a kernel without running it on the user's data.
 
     Args:
-        program: the kernel.
-        args: the user's arguments in order; for arrays the shapes count, and the contents only if the scalar unit reads single
-            numbers from them.
-        blocks: number of blocks.
-        most_ops: limit of the ops of a core in a block; as in ``endless`` where None.
-        made, before: as for ``Launch``: arguments that the call allocated, and its earlier launches.
+        program: the compiled kernel.
+        args: the user's arguments in order. Only the shapes and element types of arrays matter, and the contents of arrays from
+            which the scalar unit reads single numbers.
+        blocks: the number of blocks.
+        most_ops: the largest number of ops that a core may execute in a block before the check stops with an error; None for
+            the default.
+        made: the positions of the user's arguments that the call allocates.
+        before: the earlier launches of the call.
 
     Raises:
-        TileError: T401 to T406, wrong arguments; T501, an op that the machine does not have.
+        TileError: T401 to T406, wrong arguments; T501, the simulator does not support an op.
     """
     started = time.perf_counter()
     done = Checked()
@@ -102,7 +106,7 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
                 done.notes.append(f"{where}: not decided: whether blocks overlap in {name} depends on data")
             else:
                 known.setdefault(hazard.key, hazard)
-        done.notes += [f"not decided, because the blocks do not run on made-up numbers: {error.message}"
+        done.notes += [f"not decided, because the blocks fail on generated numbers: {error.message}"
                        for error in launch.recorded.replay.failed]
     done.hazards = list(known.values())
     done.notes += [*_undecided(program, tried, ways), *_left_out(done.launch)]
@@ -113,10 +117,16 @@ def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: in
 
 def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutcomes]) -> Iterator[int | tuple[int,
                                                                                                                int] | None]:
-    """Yields the numbers that replace data: first None for the contents of the arrays; then numbers, until each branch has gone
-    both ways.
+    """Yields the numbers that replace data, one for each trace.
 
-    Pairs alternate and make iterations differ from each other.
+    The first value is None, which stands for the contents of the arrays. If only addresses or sizes depend on data, a few
+    numbers follow. Otherwise numbers and pairs of numbers follow until each branch that depends on data was taken in one trace
+    and not taken in another. The two numbers of a pair replace alternate elements, so that successive iterations differ.
+
+    Args:
+        program: the kernel.
+        uses: the statements of the kernel whose behaviour depends on data.
+        ways: for each function, the values that its data-dependent conditions have had so far; each trace adds to them.
     """
     yield None
     if not uses:
@@ -137,7 +147,7 @@ def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutc
 
 
 def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[DataUse]) -> None:
-    """Adds an error of a trace, or only a note if a number that replaces data may be its cause."""
+    """Adds an error of a trace to the result, or only a note if the number in place of data possibly causes the error."""
     # the use of data that may lead to an error
     leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)
     if leads is not None and uses and (value is not None or any(use.what == leads for use in uses)):
@@ -155,7 +165,7 @@ def _spoken(value: int | tuple[int, int]) -> str:
 
 
 def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[BranchOutcomes]) -> Iterator[str]:
-    """Yields notes about what depends on data, and which numbers were tried."""
+    """Yields a note for each branch, trip count, address or number that depends on data; the note says what was tried."""
     values = ", ".join(_spoken(value) for value in tried)
     for function, seen in zip(program.traced, ways, strict=True):
         for use in function.data.uses:

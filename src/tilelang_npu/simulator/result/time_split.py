@@ -1,24 +1,26 @@
-"""The parts of a launch's time: launch, ramp, steady, tail."""
+"""``Split``, the division of a launch's time into launch overhead, ramp-up, steady state and tail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tilelang_npu.simulator.time.pipe_steps import PIPES
+from tilelang_npu.target.chip_data import PIPES
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 
 class Split(NamedTuple):
-    """Microseconds of the parts; their sum is the time.
+    """The parts of a launch's duration in microseconds; their sum is ``Launch.time_us``.
 
     Attributes:
-        launch: no block runs.
-        ramp: until the busiest pipe has its first work, on the core that ends last.
-        steady: that pipe works, or waits for work in flight.
-        tail: a core has no block left, or the busiest pipe of the last core has no work.
+        launch: the launch overhead, in which no block runs.
+        ramp: the time from the start of the first block until the busiest pipe starts its first work, on the core that ends
+            last.
+        steady: the time from the end of ``ramp`` to the start of ``tail``.
+        tail: the time to the end of the last block, from the moment at which the first core has no more blocks or, if that is
+            earlier, at which the busiest pipe has finished its work on the core that ends last.
     """
 
     launch: float = 0.0
@@ -28,7 +30,7 @@ class Split(NamedTuple):
 
     @classmethod
     def together(cls, parts: Iterable[Split]) -> Split:
-        """Returns the sum of the parts of several launches."""
+        """Returns the sums of the parts over several launches."""
         return cls(*(sum(part) for part in zip(cls(), *parts, strict=True)))
 
     def __str__(self) -> str:
@@ -36,11 +38,11 @@ class Split(NamedTuple):
 
 
 def split_of(launch: Launch) -> Split:
-    """Returns the parts of a launch's time."""
+    """Returns the division of a launch's duration."""
     cycles = launch.cycles
     ramp, end = 0.0, cycles
     core, pipe, _ = launch.busiest
-    if pipe:
+    if core and pipe:
         number = PIPES.index(pipe)
         ends = launch.core_cycles
         longest = ends.index(cycles)

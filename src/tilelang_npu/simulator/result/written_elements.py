@@ -1,4 +1,4 @@
-"""The elements of a tensor that a launch wrote."""
+"""``written``, which computes the elements of a tensor that a launch wrote."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from tilelang_npu.simulator.run.recorded_launch import RecordedLaunch
 
 
 def written(recorded: RecordedLaunch, buffer: int, array: Array) -> NDArray[np.bool_]:
-    """Returns a mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
+    """Returns a mask, in the shape of ``array``, of the elements that a launch wrote.
 
-    Atomic updates do not count as writes: their result depends on the previous value.
+    Atomic updates do not count as writes, because their result depends on the previous value.
+
+    Args:
+        recorded: the record of the launch.
+        buffer: the position of the kernel argument.
+        array: the array that was passed for this argument.
     """
     def only_writes(access: Access) -> bool:
         return access.memory == "gm" and access.buffer == buffer and access.writes and not access.reads
@@ -43,7 +48,14 @@ def written(recorded: RecordedLaunch, buffer: int, array: Array) -> NDArray[np.b
 
 
 def _mark(covered: NDArray[np.bool_], shape: Footprint, offsets: Sequence[int], grain: int) -> None:
-    """Marks a footprint at some offsets, which are in units of ``grain`` bytes, as written."""
+    """Marks the bytes of a footprint as written, for each of some offsets.
+
+    Args:
+        covered: the mask, with an element for each ``grain`` bytes of the tensor.
+        shape: the footprint.
+        offsets: the offsets, in units of ``grain`` bytes.
+        grain: the number of bytes of an element of the mask.
+    """
     run = shape.element // grain
     if not shape.sizes:
         for offset in offsets:

@@ -1,1 +1,1 @@
-"""Execution of a module: its program, its arguments, batched and reordered execution, and replays of blocks."""
+"""Execution of a module: compilation, arguments, execution in program order, in batches, in other orders, and once more."""

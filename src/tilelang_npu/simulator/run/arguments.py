@@ -15,22 +15,21 @@ from tilelang_npu.target.dtypes import DType
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
 LOCK_BYTES = 64 * 64
-"""Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, but the argument needs an
-address."""
+"""Bytes of the lock buffer, a cache line for each of 64 locks. The simulator keeps no locks, but the argument is a buffer."""
 GRID = 3
 """Number of trailing i32 arguments that hold the grid (docs/hivm.md#arguments: program numbers x, y, z)."""
 
 
 @dataclass(frozen=True)
 class FunctionParameter:
-    """An argument of a device function.
+    """A parameter of a device function.
 
     Attributes:
-        index: its position in the function.
-        name: its name in the module's text.
-        role: who supplies it.
-        shape: sizes of a memref, -1 where dynamic; None for a scalar.
-        element: element type.
+        index: the position of the parameter among the parameters of the function.
+        name: the name of the parameter in the module's text.
+        role: ``user`` if the user passes its value. Otherwise the runtime supplies the buffer or number that the role names.
+        shape: the sizes of a memref, with -1 for a dynamic size; None for a scalar.
+        element: the element type of a memref, or the type of a scalar.
     """
 
     index: int
@@ -41,35 +40,42 @@ class FunctionParameter:
 
     @property
     def spelled(self) -> str:
-        """The parameter as text, for messages."""
+        """The name, type and sizes of the parameter as messages write them: ``A: float16 [64 x ?]``."""
         if self.shape is None:
             return f"{self.name}: {self.element}"
         sizes = " x ".join("?" if size < 0 else str(size) for size in self.shape)
         return f"{self.name}: {self.element} [{sizes}]"
 
 
-Form = tuple[np.dtype[Any], tuple[int, ...]]
+Form = tuple[np.dtype[np.generic], tuple[int, ...]]
 """Element type and shape of an array."""
 Held = Iterable[tuple[Array, Mapping[int, slice]]]
-"""Memory ranges, each with the slices of the arguments in it."""
+"""The bytes of memory ranges, each with the slice of every argument in it, by the argument's position."""
 
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """The arguments of one launch, as generated code takes them, by position in the function."""
+    """The arguments of one launch, converted to the byte arrays and numbers that generated code takes."""
 
     arrays: tuple[Array | None, ...]
-    """Bytes of each tensor; None for scalars."""
+    """For each parameter of the function, the bytes of the argument; None for a scalar."""
     scalars: tuple[float, ...]
+    """For each parameter of the function, the value of a scalar; 0 for a tensor."""
     dims: tuple[tuple[int, ...], ...]
+    """For each parameter of the function, the sizes of a tensor; empty for a scalar."""
     users: tuple[int, ...]
-    """Positions of the arguments that the user passes."""
+    """For each argument that the user passes, the position of its parameter."""
     given: tuple[object, ...]
-    """The user's arguments as passed."""
+    """The arguments of the user, as the user passed them."""
     parameters: tuple[FunctionParameter, ...]
+    """The parameters of the function; their role is ``grid`` if the user does not pass the sizes of the grid."""
 
     def copied(self, which: Iterable[int]) -> BoundArguments:
-        """Returns the same arguments with copies of some arrays; arrays that overlap still do."""
+        """Returns the same arguments with copies of some arrays; the copies of overlapping arrays overlap in the same way.
+
+        Args:
+            which: the positions of the arrays to copy.
+        """
         return self._over(range_copies(self.arrays, which), self._forms)
 
     @property
@@ -77,7 +83,12 @@ class BoundArguments:
         return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
 
     def _over(self, memories: Held, forms: Sequence[Form | None]) -> BoundArguments:
-        """Returns the same arguments with arrays in other memory, of the given types and shapes where the user passed them."""
+        """Returns the same arguments with arrays in other memory.
+
+        Args:
+            memories: pairs of the bytes of a memory range and, for each argument in it, the slice that the argument occupies.
+            forms: for each argument of the user, the element type and shape of the array; None for a number.
+        """
         made = {number: held[place] for held, places in memories for number, place in places.items()}
         given = list(self.given)
         for position, (number, form) in enumerate(zip(self.users, forms, strict=True)):
@@ -99,20 +110,21 @@ def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None])
 
 def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
          used: frozenset[int], *, grid: bool) -> BoundArguments:
-    """Matches the user's arguments with the parameters of the function.
+    """Checks the user's arguments against the parameters of the function, and adds the arguments that the runtime supplies.
 
     Args:
-        name: name of the device function.
-        declared: its ``parameters``.
-        args: the user's arguments.
-        blocks: blocks of the launch.
-        workspace_bytes: bytes of workspace of each block.
-        used: the parameters that some op accesses; a workspace that no op accesses is not initialised.
-        grid: whether the last parameters are the three sizes of the grid.
+        name: the name of the device function.
+        declared: the parameters of the function.
+        args: the user's arguments in order.
+        blocks: the number of blocks of the launch.
+        workspace_bytes: the bytes of workspace of each block.
+        used: the positions of the parameters that some op accesses; a workspace that no op accesses is not initialised.
+        grid: whether the last three parameters are the sizes of the grid, which the user can leave out.
 
     Raises:
-        TileError: T401, wrong number; T402, wrong element type; T403, wrong size; T404, not contiguous; T405, not a number
-            for a scalar, or not an array for a tensor.
+        TileError: T401, the number of arguments is wrong; T402, an array has another element type; T403, an array has other
+            sizes; T404, an array is not contiguous; T405, an argument is not a number for a scalar, or not an array for a
+            tensor; T502, the workspace does not fit into the memory of this machine.
     """
     declared = _with_grid(name, declared, len(args), grid)
     arrays: list[Array | None] = []
@@ -140,7 +152,8 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
                 array = np.full(size, 0xFF, np.uint8) if parameter.index in used else untouched(size)
             except MemoryError:
                 raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks does not fit in this "
-                                "machine's memory", code="T502", help="launch fewer blocks, or share a workspace") from None
+                                "machine's memory", code="T502",
+                                help="launch fewer blocks, or give each block less workspace") from None
             shape = (array.size,)
         elif parameter.role == "grid":
             scalar = blocks if parameter.index == len(declared) - GRID else 1
@@ -151,7 +164,11 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
 
 
 def _with_grid(name: str, declared: Sequence[FunctionParameter], count: int, is_grid: bool) -> Sequence[FunctionParameter]:
-    """Returns the parameters with the role ``grid`` for trailing ones that the user does not pass."""
+    """Returns the parameters, of which the last three get the role ``grid`` if the user leaves out the sizes of the grid.
+
+    Raises:
+        TileError: T401, the number of the user's arguments is wrong.
+    """
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]
     if count == len(user):
@@ -171,18 +188,19 @@ def _scalar(parameter: FunctionParameter, given: object) -> float:
     if isinstance(given, (int, float)) and parameter.element.is_float:
         return float(parameter.element.numpy.type(given))
     raise TileError(f"argument {parameter.spelled} got {given!r}", code="T405",
-                    help=f"give a number of type {parameter.element}")
+                    help=f"pass a number of type {parameter.element}")
 
 
 def _tensor(parameter: FunctionParameter, given: object) -> tuple[Array, tuple[int, ...]]:
     if not isinstance(given, np.ndarray):
-        raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="give a NumPy array")
+        raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="pass a NumPy array")
     if given.dtype != parameter.element.numpy:
         raise TileError(f"argument {parameter.spelled} got an array of {given.dtype}", code="T402",
                         help=f"convert it: .astype({parameter.element.numpy})")
     if not given.flags.c_contiguous:
         raise TileError(f"argument {parameter.spelled} got an array that is not contiguous", code="T404",
-                        notes=(f"shape {given.shape}, strides {given.strides}",), help="np.ascontiguousarray")
+                        notes=(f"shape {given.shape}, strides {given.strides}",),
+                        help="pass a contiguous copy: np.ascontiguousarray(array)")
     assert parameter.shape is not None
     shape = _fitted(parameter.shape, given)
     if shape is None:
@@ -191,9 +209,15 @@ def _tensor(parameter: FunctionParameter, given: object) -> tuple[Array, tuple[i
 
 
 def _fitted(declared: tuple[int, ...], given: Array) -> tuple[int, ...] | None:
-    """Returns the sizes of a memref over an array: the array's own, or any with as many elements; None if none fit.
+    """Returns the sizes of a memref parameter for an array that the user passes; None if the array does not fit.
 
-    A flat array may have fewer elements than a memref of several axes; accesses beyond its end are errors at run time.
+    The result is the array's shape if it fits the declared sizes, otherwise the declared sizes if they give as many elements as
+    the array has. A one-dimensional array may have fewer elements than a memref of several axes; accesses beyond the array's
+    end are errors at run time.
+
+    Args:
+        declared: the sizes of the parameter, with -1 for a dynamic size.
+        given: the array.
     """
     if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape, strict=True)):
         return given.shape

@@ -1,9 +1,13 @@
-"""Batched execution: which blocks of a launch run at once, and running them.
+"""Batched execution: decides which blocks of a launch one call of the generated code computes together, and runs them.
 
-Blocks can run as one if all their cores record the same events, so that they run the same ops on the same on-chip offsets; if
-their scalar operands are equal; if the offsets of each GM operand are evenly spaced from block to block; and if no block
-accesses bytes that another one writes, so that their order has no effect. All this follows from a trace, if the ops do not
-depend on data.
+Blocks can form a batch if all of the following hold:
+
+- The cores of all blocks record the same events, so that the blocks run the same ops on the same on-chip offsets.
+- The scalar operands of the ops are equal in all blocks.
+- The offsets of each GM operand are evenly spaced from block to block.
+- No block accesses bytes that another block writes, so that the order of blocks has no effect.
+
+Batches are formed only if the ops of the kernel do not depend on data; a trace then shows whether these conditions hold.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from tilelang_npu.simulator.run.bound_core import BoundCore, LaunchResources, ru
 from tilelang_npu.simulator.run.gm_accesses import GmAccesses
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, OffsetsOfBlock, SharedResults, columns, offsets_key
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
+from tilelang_npu.target.chip_data import Space
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.compiled_function import BatchedFunction
@@ -40,24 +45,27 @@ if TYPE_CHECKING:
 
 LEAST_BLOCKS = 4
 LEAST_BYTES = 1 << 20
-"""Blocks of a launch, and bytes of its arguments, below which planning batches is not worth its time."""
+"""``LEAST_BLOCKS`` is a number of blocks, ``LEAST_BYTES`` the size of all arguments. Below them no batches are planned, as
+planning takes longer than it saves."""
 AT_ONCE = 1 << 25
-"""Bytes of its arguments from which on a launch is planned when it first runs; a smaller one is planned when an equal one
-follows, as planning takes longer than a single small launch gains."""
+"""Bytes of all arguments from which on batches are planned at the first launch. For a smaller launch they are planned when an
+equal launch follows, as planning takes longer than it saves in a single small launch."""
 LEAST_OPS = 1 << 16
-"""Ops of a launch from which on it is planned when it first runs, if many blocks can be traced at once."""
+"""Number of ops of a launch from which on batches are planned at the first launch, if many blocks can be traced at once."""
 MOST_PLACES = 1 << 24
-"""Limit of the GM offsets of all blocks; the plan of a longer launch would take too much memory itself."""
+"""Limit of the number of GM offsets of all blocks; the plan of a launch with more would take too much memory."""
 LEAST_WRITTEN = 1 << 26
-"""Bytes that the ops of a launch write, on chip and in GM, from which on several threads compute it."""
+"""Bytes that all ops of a launch write, on chip and in GM, from which on several threads compute the launch."""
 LEAST_AT_A_TIME = 1 << 14
-"""Average bytes written per batched op below which threads would wait for the interpreter, not for NumPy."""
+"""Average bytes that a batched op writes, below which one thread computes the launch: several threads would mostly wait for the
+interpreter lock."""
 ROOM = 1 << 21
-"""On-chip bytes of a batch: with its operands it should fit a processor's cache."""
+"""Limit of the on-chip bytes of one core in all blocks of a batch, which should fit a processor's cache with the operands."""
 MOST_ROOM = 1 << 23
+"""Limit of the on-chip bytes of a batch that exceeds ``ROOM`` for the sake of ``ENOUGH_AT_A_TIME``."""
 ENOUGH_AT_A_TIME = 1 << 18
-"""On-chip bytes of a batch may grow up to ``MOST_ROOM`` until an op writes this much on average: threads with short operations
-wait for the interpreter so often that they gain nothing."""
+"""Bytes that a batched op of a Vector core should write on average; batches are enlarged up to ``MOST_ROOM`` for that. Threads
+with shorter operations wait for the interpreter lock so often that they gain nothing."""
 _APART = 192
 """Bytes between the memories of blocks in addition to what they use, so that equal offsets of blocks do not share cache
 sets."""
@@ -69,7 +77,12 @@ Numbers = Mapping[tuple[int, int], Sequence[object]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Blocks that run as one: the first block's number, and for each lane the layout of their arrays."""
+    """Blocks that one call of the generated code computes together.
+
+    Attributes:
+        first: the index of the first block.
+        layouts: for each core of a block, the layout of its arrays.
+    """
 
     first: int
     layouts: tuple[BatchLayout, ...]
@@ -77,13 +90,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The plan of a launch in batches.
+    """The batches of a launch. Later launches with equal arguments use the same plan.
 
     Attributes:
         runs: the record of each block.
-        batches: the batches.
-        written, calls: bytes that all blocks write, on chip and in GM, and number of ops of all batches.
-        alike: results that are shared by all launches with this plan.
+        batches: the batches, in the order of their first blocks.
+        written: the number of bytes that the ops of all blocks write, on chip and in GM.
+        calls: the number of executed ops of one block of each batch, summed over the batches.
+        alike: results that do not depend on the contents of arrays, so that all launches with this plan use them.
     """
 
     runs: tuple[BlockRun, ...]
@@ -95,14 +109,15 @@ class BatchPlan:
 
 def plan_batches(program: Program, functions: Sequence[BatchedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
                  bound: BoundArguments) -> BatchPlan | None:
-    """Returns the plan of a launch; None where its blocks depend on each other, or too few can run together.
+    """Returns the batches of a launch; None if its blocks depend on each other, or the batches have fewer than two blocks on
+    average.
 
     Args:
         program: the kernel.
-        functions: its code for batches.
+        functions: the device functions, compiled to code that computes batches.
         runs: the record of each block.
-        numbers: for each function, the scalar operands of the blocks.
-        bound: the arguments.
+        numbers: for each device function, the scalar operands of the ops in each block.
+        bound: the arguments of the launch.
     """
     records = [program.functions[index].records for index, _ in program.lanes]
     cores = [program.functions[index].core for index, _ in program.lanes]
@@ -139,9 +154,9 @@ def plan_batches(program: Program, functions: Sequence[BatchedFunction], runs: S
                      SharedResults(apart=True, filled=filled))
 
 
-def _gaps(program: Program, functions: Sequence[BatchedFunction]) -> dict[str, int]:
-    """Returns the bytes from block to block in each memory that is used."""
-    found = {}
+def _gaps(program: Program, functions: Sequence[BatchedFunction]) -> dict[Space, int]:
+    """Returns, for each on-chip memory that is used, the distance in bytes between the memories of two blocks of a batch."""
+    found: dict[Space, int] = {}
     for name, row in program.chip.memory.items():
         used = max(function.extents.get(name, 0) for function in functions)
         if used:
@@ -151,16 +166,16 @@ def _gaps(program: Program, functions: Sequence[BatchedFunction]) -> dict[str, i
 
 
 class _Grouping:
-    """Divides blocks with equal streams into batches.
+    """Divides blocks with equal event streams into batches.
 
     Args:
-        records: for each lane the records of its ops.
-        runs: the blocks.
-        gaps: as returned by ``_gaps``.
-        foreign: memories that several cores access.
+        records: for each core of a block, the records of its ops.
+        runs: the records of the blocks.
+        gaps: the result of ``_gaps``.
+        foreign: the on-chip memories that several cores access.
     """
 
-    def __init__(self, records: Sequence[Sequence[OpRecord]], runs: Sequence[BlockRun], gaps: dict[str, int],
+    def __init__(self, records: Sequence[Sequence[OpRecord]], runs: Sequence[BlockRun], gaps: dict[Space, int],
                  foreign: frozenset[str]) -> None:
         self.runs, self.gaps, self.foreign = runs, gaps, foreign
         owners = [_owners(known, stream) for known, stream in zip(records, runs[0].streams, strict=True)]
@@ -183,8 +198,11 @@ class _Grouping:
             self.again[:-2] = (self.steps[1:] == self.steps[:-1]).all(axis=1)
 
     def batches(self, most: int) -> Iterator[Batch]:
-        """Yields batches of at most ``most`` blocks, with about as many rows as columns, as blocks of a row often read the same
-        data, and so do those of a column."""
+        """Yields batches of at most ``most`` blocks.
+
+        The blocks of a batch form a matrix with about as many rows as columns, because blocks of a row often read the same
+        data, and so do blocks of a column.
+        """
         place = 0
         while place < len(self.runs):
             row = self._row(place)
@@ -198,13 +216,16 @@ class _Grouping:
             place += rows * row
 
     def _row(self, start: int) -> int:
-        """Returns the number of evenly spaced blocks from ``start`` on."""
+        """Returns the number of blocks from position ``start`` on whose GM offsets are evenly spaced."""
         if start + 1 == len(self.runs) or not self.even[start]:
             return 1
         return int(np.argmin(self.again[start:])) + 2
 
     def _rows(self, start: int, row: int) -> int:
-        """Returns the number of evenly spaced rows of blocks from ``start`` on, with equal spacing inside all rows."""
+        """Returns the number of rows of ``row`` blocks from position ``start`` on whose GM offsets are evenly spaced.
+
+        The spacing of the blocks inside a row must be equal in all these rows.
+        """
         rows = 1
         first, inside = self.places[start], self.steps[start:start + row - 1]
         while start + (rows + 1) * row <= len(self.runs):
@@ -218,7 +239,13 @@ class _Grouping:
         return rows
 
     def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Batch:
-        """Returns the batch of some rows and columns of blocks from ``start`` on."""
+        """Returns the batch of a matrix of blocks whose first block is at position ``start``.
+
+        Args:
+            start: the position of the first block among the blocks.
+            sizes: the number of rows of the matrix, and the number of blocks of a row.
+            row: the distance between the positions of the first blocks of two rows.
+        """
         nowhere = np.zeros(self.places.shape[1], np.int64)
         steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else nowhere,
                  self.steps[start] if sizes[1] > 1 else nowhere]
@@ -232,12 +259,12 @@ class _Grouping:
 
 
 def _even(count: int, most: int) -> int:
-    """Returns the size of the parts that divides a count most evenly into parts of at most ``most``."""
+    """Returns the size of the parts if ``count`` is divided as evenly as possible into the fewest parts of at most ``most``."""
     return -(-count // -(-count // most))
 
 
 def _evenly(blocks: int, most: int, processors: int) -> int:
-    """Returns the largest batch such that each processor gets as many batches."""
+    """Returns the size of batches, at most ``most`` blocks, with which all processors get the same number of batches."""
     return -(-blocks // (-(-blocks // (most * processors)) * processors))
 
 
@@ -247,24 +274,24 @@ def _processors() -> int:
 
 
 def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
-    """Returns the number of the GM operand, among those of all records, that each GM offset of a stream belongs to."""
+    """Returns, for each GM offset of a stream, the number of its operand among the GM operands of all records."""
     firsts = [0, *accumulate(record.gm_operands for record in records)]
     numbers = [range(firsts[record.number], firsts[record.number + 1]) for record in records]
     return np.array([operand for event in stream for operand in numbers[number_of(event)]], np.intp)
 
 
 def _written(records: Sequence[OpRecord], stream: Stream) -> int:
-    """Returns the bytes that the ops of a stream write."""
+    """Returns the number of bytes that the ops of a stream write."""
     return sum(count * footprint(access, event).nbytes for event, count in Counter(stream).items()
                for access in records[number_of(event)].accesses if access.writes)
 
 
 def threads_for(plan: BatchPlan, jobs: int | None) -> int:
-    """Returns the number of threads that compute the batches.
+    """Returns the number of threads that compute the batches of a launch.
 
     Args:
-        plan: the plan.
-        jobs: the limit; with None the number of processors, if NumPy operations are long enough.
+        plan: the batches.
+        jobs: the limit of the number; if None, the number of processors, or 1 if the ops are too short for several threads.
     """
     if jobs is None:
         if plan.written < LEAST_WRITTEN or plan.written < plan.calls * LEAST_AT_A_TIME:
@@ -275,17 +302,18 @@ def threads_for(plan: BatchPlan, jobs: int | None) -> int:
 
 def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: BatchPlan, bound: BoundArguments,
                 most_ops: int | None, jobs: int | None = None) -> None:
-    """Computes a launch by batches, on several threads. No batch accesses bytes that another one writes, so their order has no
-    effect.
+    """Computes a launch by batches, on several threads, and writes its results to the arrays of the arguments.
+
+    No batch accesses bytes that another batch writes, so their order has no effect.
 
     Args:
-        program, functions, bound: as for :func:`planned`.
-        plan: the plan.
-        most_ops: limit of the ops of a core in a block.
+        program, functions, bound: as for :func:`plan_batches`.
+        plan: the batches.
+        most_ops: the limit of the ops of a core in a block; None for the default.
         jobs: as for :func:`threads_for`.
 
     Raises:
-        Exception: the error of the first batch that failed.
+        Exception: the error of the first batch, in the order of the plan, among those that failed.
     """
     threads = threads_for(plan, jobs)
     if threads < 2:
@@ -298,7 +326,7 @@ def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: Ba
     failed: dict[int, Exception] = {}
 
     def take(hand: int) -> None:
-        """Computes batches until none is left; none after a failed one is started."""
+        """Computes batches of the queue until it is empty. After an error, no batch that follows in the plan is started."""
         with one_blas_thread(), np.errstate(all="ignore"), borrow_arena() as held:
             work = _BatchWorker(program, functions, plan, bound, most_ops, held)
             while (number := hands.next(hand)) is not None:
@@ -318,12 +346,15 @@ def run_batches(program: Program, functions: Sequence[BatchedFunction], plan: Ba
 
 
 class _BatchQueue:
-    """Distributes batches among threads: each takes a contiguous part in order, then the last batches of the busiest thread.
+    """Distributes batches among threads.
 
-    So threads write far from each other: if two threads first touch the same large page, the system clears it twice.
+    Each thread gets a contiguous part of the batches and takes them in order. When its part is empty, a thread takes the last
+    batch of the thread that has the most batches left. In this way threads write far from each other, which matters because the
+    system clears a new large page twice if two threads access the page at the same time.
 
     Args:
-        batches, threads: their numbers.
+        batches: the number of batches.
+        threads: the number of threads.
     """
 
     def __init__(self, batches: int, threads: int) -> None:
@@ -332,7 +363,11 @@ class _BatchQueue:
         self._lock = Lock()
 
     def next(self, hand: int) -> int | None:
-        """Returns the number of the next batch for a thread; None if none is left."""
+        """Removes a batch from the queue, and returns its position in the plan; None if the queue is empty.
+
+        Args:
+            hand: the number of the thread that computes the batch.
+        """
         with self._lock:
             if self._left[hand]:
                 number, self._left[hand] = self._left[hand][0], self._left[hand][1:]
@@ -344,13 +379,19 @@ class _BatchQueue:
             return number
 
     def stop(self, number: int) -> None:
-        """Hands out no batch from a number on."""
+        """Removes all batches from position ``number`` of the plan on from the queue."""
         with self._lock:
             self._left = [range(part.start, min(part.stop, max(part.start, number))) for part in self._left]
 
 
 class _BatchMemories(NamedTuple):
-    """The resources for all batches of one shape: their memories by core, and the arrays that each core sees."""
+    """The resources for all batches with equal numbers of rows and columns of blocks.
+
+    Attributes:
+        resources: the code of the launch, and the resources that its cores use in common.
+        memories: the on-chip memories of each core, by the name of the core.
+        shared: for each core, the arrays of ``shared_arrays``.
+    """
 
     resources: LaunchResources
     memories: dict[str, CoreMemory]
@@ -358,18 +399,25 @@ class _BatchMemories(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """Cores that are bound to a layout of arrays, for all batches that differ only in their blocks; and the layout."""
+    """Cores whose code is bound to a layout of arrays.
+
+    The same cores can run all batches that differ only in the indices of their blocks.
+
+    Attributes:
+        lanes: the cores.
+        layouts: the layout of each core.
+    """
 
     lanes: list[BoundCore]
     layouts: list[BatchLayout]
 
 
 class _BatchWorker:
-    """The state of one thread that computes batches.
+    """Computes batches in one thread, and keeps the memories and bound cores for later batches.
 
     Args:
         program, functions, plan, bound, most_ops: as for :func:`run_batches`.
-        room: the pool of its on-chip memory.
+        room: allocates the on-chip memories.
     """
 
     def __init__(self, program: Program, functions: Sequence[BatchedFunction], plan: BatchPlan, bound: BoundArguments,
@@ -384,7 +432,7 @@ class _BatchWorker:
         self._used = [function.extents for function in functions]
 
     def compute(self, batch: Batch) -> None:
-        """Computes a batch."""
+        """Runs the generated code for a batch, which writes the results of its blocks to the arrays of the arguments."""
         key = tuple((layout.sizes, layout.places) for layout in batch.layouts)
         found = self._bound_to.get(key)
         if found is None:
@@ -398,7 +446,7 @@ class _BatchWorker:
             run_cores(lanes, [batch.first], self._program)
 
     def _bind(self, batch: Batch) -> _Bound:
-        """Returns cores for a batch, and for those of the same layout."""
+        """Returns cores that are bound to the layout of a batch."""
         program, sizes, count = self._program, batch.layouts[0].sizes, batch.layouts[0].count
         if sizes not in self._made:
             self._room.clear()  # batches of different shapes are not computed at the same time

@@ -1,16 +1,17 @@
-"""Tracing of many blocks at once: the generated code runs once, with batched integers in place of the block index.
+"""Tracing of many blocks at once: the generated code runs once, with a batched integer in place of the block index.
 
-Where it does the same in all blocks, its events are those of each block, and the GM offsets are sums of a constant and a term
-that differs between blocks (``machine/batched_integers.py``). Blocks that diverge are split, and each part is traced again.
-Only kernels whose ops do not depend on data are traced so. On any error the caller traces single blocks, which gives an error
-message that names the block.
+As long as no value on which the control flow depends differs between blocks, the recorded events are those of each block, and
+each GM offset is the sum of a constant and a term with one value per block (``machine/batched_integers.py``). If such a value
+differs, the blocks are divided into groups with equal values, and each group is traced again. Only kernels whose ops do not
+depend on data are traced in this way. After any error the caller traces block by block, so that the error message names the
+block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,19 +28,30 @@ from tilelang_npu.simulator.run.recorded_launch import BatchedOffsets, BlockRun,
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
 
+MadeT = TypeVar("MadeT")
 LEAST = 8
-"""Least number of blocks of a batched trace; it must also succeed with half as many traces as there are blocks."""
+"""Least number of blocks that are traced at once. The attempt is given up if it needs more traces than half of the blocks."""
 
 
 class _Unread:
-    """An array whose address differs between blocks."""
+    """A placeholder for an array whose address differs between blocks, so that its elements cannot be read."""
 
-    def __init__(self, element: np.dtype[Any]) -> None:
+    def __init__(self, element: np.dtype[np.generic]) -> None:
         self.dtype = element
 
 
-def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strides: Any) -> Array | _Unread:
-    """Replaces ``numpy.ndarray``: creates the array at its lowest and at its highest offset, so that both are checked."""
+def viewed(shape: tuple[int, ...], element: np.dtype[np.generic], memory: Array, offset: BatchedInt | int,
+           strides: tuple[int, ...]) -> Array | _Unread:
+    """Replaces ``numpy.ndarray`` in generated code: creates an array at an offset that can differ between blocks.
+
+    The array is created at the lowest and at the highest offset that any block has, so that NumPy checks the bounds of both.
+
+    Args:
+        shape, element, memory, offset, strides: as for ``numpy.ndarray``.
+
+    Returns:
+        the array; if the offset differs between blocks, an ``_Unread`` object, which has only the element type of the array.
+    """
     if type(offset) is not BatchedInt:
         return np.ndarray(shape, element, memory, offset, strides)
     first, last = offset.ends()
@@ -49,7 +61,10 @@ def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strid
 
 
 class _BatchPlaceholders(PlaceholderData):
-    """Placeholders for many blocks; fails where a number could decide something."""
+    """Supplies numbers in place of data for a trace of many blocks.
+
+    Raises ``NotBatchableError`` where the control flow could depend on a number from memory.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,14 +72,14 @@ class _BatchPlaceholders(PlaceholderData):
         self._guessed = False
 
     def read(self, element: Array | _Unread) -> float:
-        """Returns 0 for a float."""
+        """Returns 0 for a float; raises ``NotBatchableError`` for an integer or a truth value."""
         if element.dtype.kind in "iub":
             raise NotBatchableError
         self._guessed = True
         return 0.0
 
-    def note_scalars(self, block: Any, sub: int, *numbers: object) -> None:
-        """Records scalar operands that all blocks have in common."""
+    def note_scalars(self, block: object, sub: int, *numbers: object) -> None:
+        """Records scalar operands, which must be equal in all blocks."""
         for number in numbers:
             if isinstance(number, BatchedInt):
                 number.__index__()  # raises DivergedError if they differ
@@ -75,14 +90,14 @@ class _BatchPlaceholders(PlaceholderData):
 
 def trace_batched(program: Program, bound: BoundArguments, blocks: int, most_ops: int | None,
                   placeholders: Sequence[PlaceholderData]) -> list[BlockRun] | None:
-    """Returns the records of all blocks of a launch; None where the blocks must be traced one by one.
+    """Returns the records of all blocks of a launch, in the order of blocks; None if the blocks must be traced one by one.
 
     Args:
         program: the kernel.
-        bound: the arguments.
-        blocks: number of blocks.
-        most_ops: limit of the ops of a core in a block.
-        placeholders: for each function, receives the scalar operands of the blocks.
+        bound: the arguments of the launch.
+        blocks: the number of blocks.
+        most_ops: the limit of the ops of a core in a block; None for the default.
+        placeholders: one for each device function; the trace adds the scalar operands of the blocks to them.
     """
     if blocks < LEAST or program.global_sync:
         return None
@@ -108,7 +123,7 @@ def trace_batched(program: Program, bound: BoundArguments, blocks: int, most_ops
 
 def _traced(program: Program, bound: BoundArguments, blocks: int, some: Numbers, most_ops: int | None,
             placeholders: Sequence[PlaceholderData], interned: dict[Stream, Stream]) -> list[BlockRun]:
-    """Traces some blocks that do the same, and returns their records."""
+    """Traces blocks that have the same control flow at once, and returns their records."""
     numbers = BlockBatch(some)
     joint = [_BatchPlaceholders() for _ in program.traced]
     lanes = cores_of_block(program, bound, blocks, LaunchResources(program.traced, most_ops, no_multiplier, 0, joint, viewed))
@@ -128,10 +143,10 @@ def _traced(program: Program, bound: BoundArguments, blocks: int, some: Numbers,
             for position, block in enumerate(some.tolist())]
 
 
-def _as_all(run: Callable[..., Any], number: BatchedInt | int, block: int, *rest: Any) -> Any:
+def _as_all(run: Callable[..., MadeT], number: BatchedInt | int, block: int, *rest: object) -> MadeT:
     return run(number, *rest)
 
 
 def _known(event: tuple[Any, ...]) -> Event:
-    """Returns an event whose facts are equal in all blocks, as integers."""
+    """Returns an event whose run-time numbers must be equal in all blocks, with these numbers as plain integers."""
     return tuple([int(fact) for fact in event]) if any(type(fact) is BatchedInt for fact in event) else event

@@ -1,4 +1,4 @@
-"""A device function as Python: the source, its line table, and the compiled code."""
+"""A device function that is compiled to Python: its source, the ops of its lines, and the code."""
 
 from __future__ import annotations
 
@@ -35,10 +35,14 @@ _NUMBERS = itertools.count(1)
 
 
 class Run(Protocol):
-    """Runs a block on a core; a generator if the code waits for other cores or yields its ops.
+    """The generated function that runs a block on a core; a generator if the code waits for other cores or yields its ops.
 
-    It appends events to ``ev`` and GM offsets to ``gm``. ``counts`` are the flags of the core, and ``set_flag`` sets a flag on
-    other cores.
+    Args:
+        bid: the block index.
+        ev: the list to which the function appends the events of the block.
+        gm: the list to which the function appends the GM offsets of the block.
+        counts: the flag counters of the core.
+        set_flag: sets a flag, given its number and the group of cores.
     """
 
     def __call__(self, bid: int, ev: list[Event], gm: list[int] | None, counts: list[int] | None,
@@ -46,9 +50,19 @@ class Run(Protocol):
 
 
 class Bind(Protocol):
-    """Binds the code of a core to the arguments of a launch, its resources, and last its memories.
+    """The generated function that binds the code to a launch and a core, and returns the function that runs a block.
 
-    ``layout`` is the layout of the batch, for code that runs several blocks at once.
+    Args:
+        arrays: the bytes of each argument; None for scalars.
+        scalars: the value of each scalar argument; 0 for tensors.
+        dims: the sizes of each argument; empty for scalars.
+        nblocks: the number of blocks of the launch.
+        sid: the index of the sub-block.
+        scratch: returns the multiplier that computes a matrix product.
+        guard: limits the ops and iterations of the core.
+        placeholder: supplies numbers in place of data in a trace; otherwise None.
+        layout: the layout of the batch, for code that computes many blocks at once; otherwise None.
+        memories: the bytes of the on-chip memories in the order of ``shared_names``.
     """
 
     def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
@@ -61,7 +75,13 @@ _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
 class LineFacts(NamedTuple):
-    """The facts that explain an error in a generated line: the op that it executes, the array that it creates."""
+    """The op, source line and array that an error message about a generated line names.
+
+    Attributes:
+        name: the name of the op that the line executes; None if it belongs to no op.
+        location: the source line of the op in the kernel.
+        made: the array that the line creates, if any.
+    """
 
     name: str | None
     location: Location | None
@@ -69,25 +89,28 @@ class LineFacts(NamedTuple):
 
 
 class CompiledFunction:
-    """One device function as Python. Any number of threads may run it: mutable state is passed to ``bind``.
+    """One device function that is compiled to Python.
 
-    It keeps nothing of the IR, so it can be pickled if its constants can.
+    Several threads can run the function, because all mutable state is passed to ``bind``. The object can be pickled, without
+    the IR, if the constants of the code can be pickled.
 
     Args:
-        emitter: has generated all lines.
+        emitter: an emitter that has generated all lines of the function.
 
     Attributes:
         name: the function's name.
         core: ``AIC`` or ``AIV``.
-        parallel: sub-blocks that run it.
-        records: the record of each op, by its number in the events.
-        recorded: the ops of the records; None after unpickling.
+        parallel: the number of sub-blocks that run the function.
+        records: the record of each op; events refer to a record by its position.
+        recorded: the op of each record; None after unpickling.
         source: the generated source, which tracebacks and debuggers show.
-        extents: used bytes of each on-chip memory.
-        open_ended: on-chip memories with an access whose place is only known at run time.
-        switches: whether ``run`` is a generator, because it waits for other cores.
-        global_sync: whether it waits for other blocks.
-        bind: binds the code to a launch and a core.
+        filename: the name of the code in tracebacks, which is different for each object.
+        extents: the number of bytes, from the start, that the function uses of each on-chip memory.
+        open_ended: the on-chip memories with a view that is not known at compile time to lie inside its buffer.
+        switches: whether the code sets or waits for flags of other cores, or yields its ops. The function that runs a block is
+            then possibly a generator.
+        global_sync: whether the function synchronises with other blocks, so that blocks must run concurrently.
+        bind: the generated function of type ``Bind``, with ``numpy.ndarray`` to create arrays.
     """
 
     def __init__(self, emitter: PythonEmitter) -> None:
@@ -119,13 +142,18 @@ class CompiledFunction:
         return self.bind_with(np.ndarray)
 
     def bind_with(self, view: Callable[..., object], observer: Observer | None = None) -> Bind:
-        """Returns ``bind`` of code that creates arrays with another function than NumPy's, or is observed."""
+        """Returns the generated function of type ``Bind``.
+
+        Args:
+            view: the function that creates arrays in the code, in place of ``numpy.ndarray``.
+            observer: the object that code of ``ObservedEmitter`` calls before and after each op.
+        """
         scope: dict[str, Any] = {**self._globals, "nd": view, "observer": observer}
         exec(self._code, scope)
         bind: Bind = scope["bind"]
         return bind
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in state_of(self).items() if name not in ("_emitted", "filename")} | {
             "recorded": None, "_code": marshal.dumps(self._code), "_lines": self._lines}
 
@@ -151,7 +179,8 @@ class CompiledFunction:
 
     @once
     def _lines(self) -> tuple[LineFacts | None, ...]:
-        """The facts about each line, made when an error needs them."""
+        """For each line of the source, the op, source line and array that an error message names; computed at the first error.
+        """
         from tilelang_npu.dialects.text import location_of
         from tilelang_npu.simulator.codegen.handlers import op_name
 
@@ -160,13 +189,17 @@ class CompiledFunction:
             LineFacts(op_name(line.op), location_of(line.op), line.made) for line in self._emitted)
 
     def explain(self, error: Exception, block: int, workspace: str, workspaces: Collection[int]) -> TileError | None:
-        """Returns the user's error for an exception in the generated code; None if it is not the kernel's fault.
+        """Returns the ``TileError`` for an exception in the generated code; None if no mistake in the kernel caused it.
 
         Args:
             error: the exception.
             block: the block that ran.
-            workspace: where the size of the workspace comes from, for the advice.
+            workspace: the advice for an access beyond the end of a workspace.
             workspaces: the positions of the workspace arguments.
+
+        Returns:
+            T502, an access outside of a buffer or tensor, or operands whose shapes do not match; T509, a division by zero; or
+            the ``TileError`` that the code raised, at the kernel's line.
         """
         frame = None
         trace = error.__traceback__
@@ -188,7 +221,7 @@ class CompiledFunction:
                              help="divide only where the divisor is not 0")
         if isinstance(error, AxisBoundsError):
             return TileError(f"{name} {error} {where}", code="T502", location=location,
-                             help="clamp the start, or leave out the part that is not there")
+                             help="clamp the start of the slice, or shorten the slice to the axis")
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
         if line is not None and line.made is not None:
@@ -197,23 +230,27 @@ class CompiledFunction:
                 help_ = workspace
             return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
         if isinstance(error, OutsideError):
-            return TileError(f"{name} asks for elements that are not there {where}", code="T502", location=location,
-                             notes=(str(error),), help="check the data that it takes positions from")
-        return TileError(f"the operands of {name} do not fit each other {where}", code="T502", location=location,
+            return TileError(f"{name} uses an index or offset that is out of bounds {where}", code="T502", location=location,
+                             notes=(str(error),), help="check the data that the index or offset comes from")
+        return TileError(f"the shapes or types of the operands of {name} do not match {where}", code="T502", location=location,
                          notes=(str(error),), help="the sizes of source and destination must agree")
 
 
 def _renamed(code: CodeType, filename: str) -> CodeType:
-    """Returns code, and the functions in it, with another file name, by which errors are attributed."""
+    """Returns a code object, and the code objects nested in it, with another file name, by which tracebacks find the source."""
     return code.replace(co_filename=filename, co_consts=tuple(
         _renamed(constant, filename) if isinstance(constant, CodeType) else constant for constant in code.co_consts))
 
 
 class TracedFunction(CompiledFunction):
-    """A device function that records its ops and computes nothing.
+    """A device function that is compiled to code which records its ops and computes no values.
+
+    Args:
+        emitter: an emitter that has generated all lines of the function.
+        data: the data-dependent behaviour of the function.
 
     Attributes:
-        data: its data-dependent behaviour.
+        data: the argument ``data``.
     """
 
     def __init__(self, emitter: PythonEmitter, data: DataUses) -> None:
@@ -222,11 +259,15 @@ class TracedFunction(CompiledFunction):
 
 
 class BatchedFunction(CompiledFunction):
-    """A device function that runs many blocks at once.
+    """A device function that is compiled to code which computes many blocks at once.
+
+    Args:
+        emitter: an emitter that has generated all lines of the function.
+        flow: the data flow of the function in on-chip memory.
+        has_own: whether the scalar unit reads floats from memory, which differ between blocks (``per_block_scalars.py``).
 
     Attributes:
-        flow: its data flow on chip.
-        has_own: whether it has scalars whose value differs between blocks.
+        flow, has_own: the arguments of the same name.
     """
 
     def __init__(self, emitter: PythonEmitter, flow: OnChipFlow, *, has_own: bool) -> None:
@@ -235,11 +276,11 @@ class BatchedFunction(CompiledFunction):
 
 
 def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns what is wrong with the array that a line creates, with numbers, and the advice."""
+    """Returns the end of the message about an array that could not be created, and the advice."""
     shape = [size.value(names) for size in made.sizes]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
-                "clamp the size of the last tile to zero, or let the block do nothing")
+                "clamp the size of the tile to at least 0, or skip the work of this block")
     offset = made.offset.value(names) if all(names[size] for size in made.unless) else 0
     last = offset + sum((size - 1) * stride.value(names) for size, stride in zip(shape, made.strides, strict=True))
     return (f"touches bytes {offset}..{last + made.element - 1} of {made.called}, which has {names[made.memory].size} bytes",

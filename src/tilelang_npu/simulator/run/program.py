@@ -1,4 +1,4 @@
-"""A module, compiled to Python once, and its launches."""
+"""A kernel that is compiled to Python once, and the launches that run it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from tilelang_npu.simulator.run.uninitialised_reads import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
+from tilelang_npu.target.chip_data import CoreKind
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -50,30 +51,34 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 WORKSPACE_BYTES = 32768
-"""Bytes of workspace per block if no host function states them: the default of tilelang-ascend's runtime (npuir)."""
+"""Bytes of workspace of each block if no host function returns them; the default of TileLang-Ascend's runtime for npuir."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 
 
 class CompiledForms(TypedDict, total=False):
-    """The functions of a program in further forms, by the name of the form."""
+    """The device functions of a program, compiled to two further forms of code when these are first needed."""
 
     batched: tuple[BatchedFunction, ...]
+    """The functions as code that computes many blocks at once; empty if no such code can be generated."""
     traced: tuple[TracedFunction, ...]
+    """The functions as code that records their ops and computes no values."""
 
 
 @dataclass(frozen=True)
 class ExecutableKernel:
-    """What it takes to run a kernel without its module.
+    """A compiled kernel as data that can be stored and run without the module.
 
     Attributes:
         name: the kernel's name.
-        functions: its device functions.
-        mixed: whether it has functions for both kinds of cores.
-        most_blocks: limit of the blocks of a launch.
-        lanes: the cores of a block: for each the number of its function, and its sub-block.
-        global_sync: whether its blocks wait for each other.
-        workspace: bytes of workspace of each block.
-        workspace_from: where that number comes from, for messages.
+        functions: the compiled device functions.
+        mixed: whether the kernel has functions for both kinds of cores.
+        most_blocks: the largest number of blocks of a launch.
+        lanes: for each core of a block, the position in ``functions`` of the function that the core runs, and the number of the
+            core's sub-block.
+        global_sync: whether the blocks wait for each other, so that they must run concurrently.
+        workspace: the number of bytes of workspace of each block.
+        workspace_from: the source of the number ``workspace`` for error messages, such as the name of the host function that
+            returns it.
     """
 
     name: str
@@ -87,11 +92,12 @@ class ExecutableKernel:
 
 
 Left = dict[tuple[int, int, int], SyncState]
-"""The events and flags that stay set: by the position of the block among those that run together, function and sub-block."""
+"""The events and flags that a launch leaves set on each core. The key of a core is the position of its block among those
+that run concurrently, the number of its function, and its sub-block."""
 
 
 def _fact(make: Callable[[Program], Made]) -> once[Program, Made]:
-    """A fact about a kernel: computed when first needed, and kept with the kernel in the cache."""
+    """Makes a method a property that is computed when it is first read, and stored in the cache together with the kernel."""
     def known(program: Program) -> Made:
         found: Made = program._facts.get(make.__name__, lambda: make(program))
         return found
@@ -101,17 +107,22 @@ def _fact(make: Callable[[Program], Made]) -> once[Program, Made]:
 
 
 class Program:
-    """A kernel that is ready to run.
+    """A kernel that is compiled to Python and ready to run.
 
     Args:
-        module: HIVM in the planned form: addresses given, Cube and Vector work split, synchronised.
-        chip: the chip, or its name; None takes the module's ``hacc.target``.
-        entry: name of the kernel if the module has several (of a mixed one without ``_mix_aic``).
-        computes: whether it will be run; a program that is only traced compiles in half the time.
+        module: HIVM in which buffers have addresses, Cube and Vector work are in separate functions, and waits are inserted.
+        chip: the chip, or its name; None for the chip that the module's ``hacc.target`` names.
+        entry: the name of the kernel, needed if the module has several; that of a mixed kernel without ``_mix_aic``.
+        computes: whether the program will be run; if it is only traced, compilation takes half the time.
+
+    Attributes:
+        chip: the chip.
+        name, functions, mixed, lanes, most_blocks, global_sync, workspace, workspace_from: as in :class:`ExecutableKernel`.
 
     Raises:
-        TileError: T501, an op that is not executed; T502, an address outside of its memory; T508, no kernel, or several,
-            or one that is not split.
+        TileError: T501, the simulator does not execute an op; T502, an access is outside of its buffer or memory; T503, an op
+            cannot access the memory of an operand; T508, the module has no kernel, or several, or one whose Cube and Vector
+            work is not split. Other codes from T504 to T512 for wrong operands.
     """
 
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
@@ -142,11 +153,11 @@ class Program:
         """Sets the fields of a new program.
 
         Args:
-            module: the module, or reads it.
+            module: the module, or a function that reads the module.
             chip: the chip.
             kernel: the compiled kernel.
-            facts: facts about the kernel that are computed when first needed, as far as they are known.
-            forms: reads further compiled forms of the functions.
+            facts: the properties made by ``_fact`` that are already computed; None for none.
+            forms: a function that reads the further compiled forms of the functions; None for none.
         """
         self._module, self.chip, self._kernel = module, chip, kernel
         self.name, self.functions, self.mixed, self.lanes = kernel.name, kernel.functions, kernel.mixed, kernel.lanes
@@ -160,21 +171,21 @@ class Program:
 
     @once
     def module(self) -> ModuleOp:
-        """The HIVM of the program."""
+        """The HIVM module of the program. For a program from the cache, the module is read when it is first needed."""
         return self._module() if callable(self._module) else self._module
 
     @once
     def device_functions(self) -> list[FuncOp]:
-        """The device functions of the module, in the order of ``functions``."""
+        """The device functions in the module's IR, in the order of ``functions``."""
         from tilelang_npu.simulator.run.entry_functions import kernel_of
 
         return [function for _, function in kernel_of(self.module, self.name)[1]]
 
-    def as_data(self) -> dict[str, Any]:
-        """Returns the data for :meth:`restored`: the compiled functions and facts that were computed so far, without IR.
+    def as_data(self) -> dict[str, object]:
+        """Returns the program as data without IR that can be pickled, from which :meth:`restored` makes the program again.
 
         Raises:
-            TypeError: the program can only be traced.
+            TypeError: the program was compiled to be traced only.
         """
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
@@ -182,24 +193,28 @@ class Program:
 
     @property
     def has_forms(self) -> bool:
-        """Whether there are forms for :meth:`restored`: many blocks have run at once, or cannot."""
+        """Whether code that computes many blocks at once has been compiled, or is known to be impossible for this kernel.
+
+        The result of :meth:`forms` is then worth storing for a later :meth:`restored`.
+        """
         return self._forms is not None or "batched" in self._new_forms
 
     def forms(self) -> CompiledForms:
-        """Returns the further forms that have been compiled so far."""
+        """Returns the forms of code, in addition to ``functions``, to which the device functions have been compiled so far."""
         known = CompiledForms() if self._forms is None else self._forms()
         return {**known, **self._new_forms}
 
     @classmethod
     def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
                  forms: Callable[[], CompiledForms] | None) -> Program:
-        """Returns a program from the data of :meth:`as_data`.
+        """Returns a program from the result of :meth:`as_data`, without a compilation.
 
         Args:
-            data: the data.
+            data: the result of :meth:`as_data`.
             chip: the chip.
-            module: reads the module, when something needs the IR.
-            forms: returns the result of :meth:`forms`, when many blocks run.
+            module: a function that reads the module; called when the IR is first needed.
+            forms: a function that reads the stored result of :meth:`forms`, the compiled Python code of the program; called
+                when the code is first needed. None if that result was not stored.
         """
         made = cls.__new__(cls)
         made._begin(module, chip, data["kernel"], data["facts"], forms)
@@ -207,50 +222,54 @@ class Program:
 
     @_fact
     def declared(self) -> list[FunctionParameter]:
-        """The kernel's parameters."""
+        """The parameters of the kernel's device functions."""
         from tilelang_npu.simulator.run.compile_functions import parameters
 
         return parameters(self.device_functions[0])
 
     @_fact
     def has_grid(self) -> bool:
-        """Whether the last parameters are the three sizes of the grid."""
+        """Whether the last three parameters can be the sizes of the grid."""
         from tilelang_npu.simulator.run.compile_functions import has_grid
 
         return has_grid(self.device_functions[0], self.declared)
 
     @once
     def workspaces(self) -> frozenset[int]:
-        """The positions of the workspace arguments."""
+        """The positions of the parameters that are workspaces."""
         return frozenset(parameter.index for parameter in self.declared if parameter.role == "workspace")
 
     def ops(self, index: int) -> Sequence[Operation]:
-        """Returns the op of each record of a function."""
+        """Returns the op in the IR for each record of a device function.
+
+        Args:
+            index: the position of the device function in ``functions``.
+        """
         known = self.functions[index].recorded
         return self._recompiled[index] if known is None else known
 
     @once
     def _recompiled(self) -> list[Sequence[Operation]]:
-        """The ops of each function's records, for functions that were unpickled: found by compiling again in the same order."""
+        """For each device function, the op in the IR for each of its records; found by compiling the functions again."""
         from tilelang_npu.simulator.run.compile_functions import compile_function
 
         return [function.recorded or () for function in self._in_form(compile_function)]
 
     @once
     def written(self) -> frozenset[int]:
-        """The arguments that some op writes."""
+        """The positions of the parameters whose contents an op writes."""
         return frozenset(access.buffer for function in self.functions for record in function.records
                          for access in record.accesses if access.memory == "gm" and access.writes)
 
     @once
     def used(self) -> frozenset[int]:
-        """The arguments that some op reads or writes."""
+        """The positions of the parameters whose contents an op reads or writes."""
         return frozenset(access.buffer for function in self.functions for record in function.records
                          for access in record.accesses if access.memory == "gm")
 
     @property
     def changed(self) -> frozenset[int]:
-        """The positions among the user's arguments of those that some op writes."""
+        """The positions, among the user's arguments, of the arguments whose contents an op writes."""
         users = [parameter.index for parameter in self.declared if parameter.role == "user"]
         return frozenset(position for position, index in enumerate(users) if index in self.written)
 
@@ -261,7 +280,7 @@ class Program:
 
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that yields ops to a schedule."""
+        """The device functions, compiled to code that yields its ops to a schedule."""
         from tilelang_npu.simulator.codegen.stepwise_emitter import StepwiseEmitter
         from tilelang_npu.simulator.run.compile_functions import compile_function
 
@@ -269,7 +288,7 @@ class Program:
 
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
-        """The functions in the form that records ops and computes nothing."""
+        """The device functions, compiled to code that records its ops and computes no values."""
         if all(isinstance(function, TracedFunction) for function in self.functions):
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
         if self._forms is not None and "traced" in (kept := self._forms()):
@@ -283,7 +302,7 @@ class Program:
 
     @once
     def _computing(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that computes in program order."""
+        """The device functions, compiled to code that computes in program order."""
         if not any(isinstance(function, TracedFunction) for function in self.functions):
             return self.functions
         from tilelang_npu.simulator.run.compile_functions import compile_function
@@ -292,17 +311,24 @@ class Program:
 
     @_fact
     def data_free(self) -> bool:
-        """Whether the kernel's ops are independent of the contents of tensors: a trace then equals the record of a run."""
+        """Whether branches, trip counts, addresses and other numbers of ops are independent of data.
+
+        The trace of a launch then equals the record of a run with any data.
+        """
         return not any(function.data.uses for function in self.traced)
 
     @_fact
     def reads_first(self) -> bool:
-        """Whether in program order the first access to some on-chip buffer is a read."""
+        """Whether the first access to some on-chip buffer, in the order of the program's text, is a read."""
         return any(reads_first(function.records) for function in self.functions)
 
     @once
     def batched(self) -> tuple[BatchedFunction, ...]:
-        """The functions in the form that runs many blocks at once; empty where no blocks may."""
+        """The device functions, compiled to code that computes many blocks at once.
+
+        Empty if this is not possible: blocks wait for each other, or a function needs a number from memory that differs
+        between blocks, has a ``while`` loop, or prints.
+        """
         made = self._new_forms["batched"] = () if self.global_sync else self._compile_batched()
         return made
 
@@ -319,7 +345,10 @@ class Program:
         return tuple(made)
 
     def _plan(self, bound: BoundArguments, blocks: int, most_ops: int | None) -> BatchPlan | None:
-        """Returns the plan of a launch in batches; the last plan is kept for launches with equal sizes."""
+        """Returns the batches of a launch, or None if its blocks run one by one.
+
+        The last plan is stored, and returned again for the next launch if its sizes are equal.
+        """
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
         long = blocks * self._least_ops >= batched_execution.LEAST_OPS
         if blocks < batched_execution.LEAST_BLOCKS or (sum(sizes) < batched_execution.LEAST_BYTES and not long):
@@ -338,7 +367,14 @@ class Program:
         return plan
 
     def _new_plan(self, bound: BoundArguments, blocks: int, most_ops: int | None, *, one_by_one: bool) -> BatchPlan | None:
-        """Returns a new plan; ``one_by_one`` says whether tracing each block is worth its time."""
+        """Computes the batches of a launch; returns None if its blocks run one by one.
+
+        Args:
+            bound: the arguments of the launch.
+            blocks: the number of blocks.
+            most_ops: the limit of the ops of a core in a block; None for the default.
+            one_by_one: whether to trace each block separately if the blocks cannot be traced all at once, which takes long.
+        """
         if not self.batched or not self.data_free:
             return None
         placeholders = [PlaceholderData() for _ in self.traced]
@@ -352,25 +388,25 @@ class Program:
 
     @_fact
     def _least_ops(self) -> int:
-        """A lower bound of the ops that a block issues."""
+        """An estimate of the number of ops that a block issues, from constant trip counts."""
         from tilelang_npu.simulator.run.compile_functions import ops_at_least
 
         return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
     @_fact
     def places(self) -> frozenset[int]:
-        """The arguments that are written at data-dependent places."""
+        """The positions of the parameters that are written at data-dependent addresses, or under data-dependent conditions."""
         from tilelang_npu.simulator.run.compile_functions import data_dependent_arguments
 
         return frozenset[int]().union(*map(data_dependent_arguments, self.device_functions))
 
-    def _in_form(self, form: Callable[[FuncOp, str, Chip, int], Made]) -> tuple[Made, ...]:
+    def _in_form(self, form: Callable[[FuncOp, CoreKind, Chip, int], Made]) -> tuple[Made, ...]:
         return tuple(form(function, compiled.core, self.chip, compiled.parallel)
                      for function, compiled in zip(self.device_functions, self.functions, strict=True))
 
     @once
     def _observed(self) -> tuple[CompiledFunction, ...]:
-        """The functions in the form that calls an observer."""
+        """The device functions, compiled to code that calls an observer before and after each op."""
         from tilelang_npu.simulator.codegen.observed_emitter import ObservedEmitter
         from tilelang_npu.simulator.run.compile_functions import compile_function
 
@@ -378,43 +414,53 @@ class Program:
 
     @property
     def cores(self) -> int:
-        """Cores of the chip that each take a block at a time."""
+        """The number of blocks that the chip runs at the same time.
+
+        It is the number of the chip's Vector cores for a kernel that uses only these, otherwise the number of its Cube cores.
+        """
         return self.chip.aic if self.mixed or self.functions[0].core == "AIC" else self.chip.aiv
 
     def source(self) -> str:
-        """The generated Python."""
+        """Returns the generated Python source that computes all device functions in program order."""
         return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self._computing)
 
     def core_ids(self, block: int) -> list[CoreId]:
-        """Returns the cores that work on a block, in the order of ``BlockRun.streams``."""
+        """Returns the cores that run a block, in the order of ``lanes`` and ``BlockRun.streams``."""
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
             observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> RecordedLaunch:
-        """Executes all blocks; the arrays among ``args`` are written in place.
+        """Runs all blocks of a launch. The results are written to the arrays among ``args``.
 
         Args:
             args: the user's arguments in order: NumPy arrays and numbers.
-            blocks: number of blocks.
-            order: the order in which blocks run, or the seed of a random one.
-            schedule: run the ops in another order than the program's, see ``reorder.policy``.
-            left: events and flags that earlier launches left set on the cores, which a schedule starts with; updated with those
-                that this launch leaves set.
-            stores: called in a schedule for each tile that an op writes or reads, except temporaries and atomic updates of GM:
-                the core, the pipe, the memory (``read`` for reads), the numbers.
-            observer: called before and after every op that reads or writes.
-            most_ops: limit of the ops of a core in a block; as in ``endless`` where None.
-            jobs: number of threads for independent blocks; chosen by their size where None.
+            blocks: the number of blocks.
+            order: the block indices in the order in which the blocks run, or the seed of a random order; None for ascending.
+            schedule: the name of a schedule that runs the ops in another order than the program's, see
+                ``reordered_execution.policy``; None for program order.
+            left: for a schedule, the events and flags that earlier launches left set on the cores; updated to those that this
+                launch leaves set. None if there are none.
+            stores: for a schedule, a function that is called for each operand that an op reads or writes, except temporaries
+                and atomic updates of GM. Its arguments are the core, the pipe, the name of the written memory (``read`` for an
+                operand that is read), and the values.
+            observer: called before and after every op with operands in memory; only in program order.
+            most_ops: the limit of the ops of a core in a block; None for the limits of ``loop_limits.py``.
+            jobs: the number of threads that compute batches of blocks; if None, it depends on the size of the ops.
+
+        Returns:
+            the record of the launch.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
-                T502, an access outside of its memory.
+            TileError: T401 to T406, the arguments or the number of blocks are wrong; S301 to S306, cores hang or a loop does
+                not end; T413, there is no such schedule, or a schedule is given together with an observer; T502, an access is
+                outside of its buffer or memory; T505, T509, T511 and others, mistakes that are found only at run time.
+            ValueError: ``order`` is not a permutation of the blocks.
         """
         self._check_blocks(blocks)
         if schedule is not None and observer is not None:
-            raise TileError(f"numbers are watched in the program's own order, not in {schedule!r}", code="T413",
-                            help="ask for one of the two")
+            raise TileError(f"numbers can only be observed in program order, not with schedule {schedule!r}", code="T413",
+                            help="leave out the schedule, or do not observe numbers")
         bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
@@ -434,22 +480,26 @@ class Program:
     def trace(self, args: Sequence[object], *, blocks: int, value: int | tuple[int, int] | None = None,
               most: int | None = None, most_ops: int | None = None,
               ways: Sequence[BranchOutcomes] | None = None) -> RecordedLaunch:
-        """Records the ops of blocks without values: nothing is computed and nothing is written.
+        """Records the ops of a launch without running them: no values are computed, and no array is written.
 
         Args:
-            args: as for ``run``; arrays give their sizes, and the numbers that the scalar unit reads from them.
-            blocks: number of blocks.
-            value: replaces every number that is read from memory; a pair alternates; None reads the arrays, and 0 on chip.
-            most: number of ops after which only the first blocks, the last, and some between them are traced.
+            args: as for ``run``. Only the sizes of arrays matter, and the numbers that the scalar unit reads from them.
+            blocks: the number of blocks.
+            value: the number that replaces every number that the scalar unit reads from memory, or a pair of numbers that
+                alternate by address. With None, numbers are read from the arrays, and are 0 on chip.
+            most: the approximate number of ops to record. A larger launch is traced in part: its first blocks, its last ones,
+                and evenly spaced ones between them. With None all blocks are traced.
             most_ops: as for ``run``.
-            ways: receives, for each function, the values of the data-dependent conditions.
+            ways: one dictionary for each device function, to which the trace adds the values of data-dependent conditions.
 
         Returns:
-            the launch, for times, hazards and traffic; valid for all data if the kernel is ``data_free``.
+            the record of the launch, from which times, hazards and traffic follow; valid for all data if the kernel is
+            ``data_free``.
 
         Raises:
-            TileError: T401 to T406, wrong arguments; S304, more blocks than can wait for each other; T502, an access outside of
-                its memory; S305, S306, a loop does not end: one that data end may not end without them.
+            TileError: T401 to T406, the arguments or the number of blocks are wrong; S304, there are more blocks than can wait
+                for each other; T502, an access is outside of its buffer or memory; S305 or S306, a loop does not end, possibly
+                only because the data that would end it are not computed.
         """
         self._check_blocks(blocks)
         bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
@@ -459,12 +509,18 @@ class Program:
         return self._trace(bound, blocks, placeholders, most, most_ops)
 
     def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> BoundArguments:
-        """Returns the bound arguments of a launch; ``used`` are those that some op accesses."""
+        """Returns the arguments of a launch as the byte arrays and numbers that generated code takes.
+
+        Args:
+            args: the user's arguments.
+            blocks: the number of blocks.
+            used: the positions of the parameters that an op accesses.
+        """
         return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, used, grid=self.has_grid)
 
     def _trace(self, bound: BoundArguments, blocks: int, placeholders: Sequence[PlaceholderData], most: int | None,
                most_ops: int | None) -> RecordedLaunch:
-        """As ``trace``, with bound arguments."""
+        """Records the ops of a launch as :meth:`trace` does, for arguments that are already bound."""
         resources = LaunchResources(self.traced, most_ops, no_multiplier, 0, placeholders)
         run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, resources=resources, count=blocks)
         with np.errstate(all="ignore"):
@@ -483,18 +539,24 @@ class Program:
 
     def _check_blocks(self, blocks: int) -> None:
         if not 0 < blocks <= self.most_blocks:
-            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {self.most_blocks}")
+            raise TileError(f"a launch of {blocks} blocks is not possible", code="T406",
+                            help=f"launch 1 to {self.most_blocks} blocks")
         if not 0 <= self.workspace * blocks <= self.chip.hbm:
             raise TileError(f"{self.workspace_from} asks for {self.workspace} bytes for each of {blocks} blocks; "
-                            f"{self.chip.name} has {self.chip.hbm}", code="T502",
+                            f"{self.chip.name} has {self.chip.hbm} bytes of memory", code="T502",
                             help="return the bytes of workspace that one block needs")
         if self.global_sync and blocks > self.cores:
-            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "concurrently", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
+            raise TileError(f"the {blocks} blocks of {self.name} wait for each other and must run at the same time, but "
+                            f"{self.chip.name} runs at most {self.cores}", code="S304",
+                            help="launch at most as many blocks as cores, and let each block loop over several parts of the "
+                                 "work")
 
     def _one_by_one(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
                     count: int | None = None) -> list[BlockRun]:
-        """Runs blocks one after the other; the launch has ``count`` blocks, or as many as are run."""
+        """Runs the blocks ``sequence`` one after the other.
+
+        The launch has ``count`` blocks; with None, it consists of the blocks that are run.
+        """
         blocks = len(sequence) if count is None else count
         lanes = cores_of_block(self, bound, blocks, resources)
         runs = []
@@ -511,7 +573,10 @@ class Program:
 
     def _all_at_once(self, bound: BoundArguments, sequence: Sequence[int], resources: LaunchResources,
                      count: int | None = None) -> list[BlockRun]:
-        """Runs blocks concurrently; the launch has ``count`` blocks, or as many as are run."""
+        """Runs the blocks ``sequence`` concurrently.
+
+        The launch has ``count`` blocks; with None, it consists of the blocks that are run.
+        """
         blocks = len(sequence) if count is None else count
         table = {block: cores_of_block(self, bound, blocks, resources) for block in sequence}
         run_cores([lane for lanes in table.values() for lane in lanes],
@@ -521,16 +586,20 @@ class Program:
 
     def again(self, bound: BoundArguments, blocks: Sequence[int], count: int, *, poison: int = POISON,
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> ReplayResult:
-        """Runs blocks once more on copies of the arrays, and returns the copies.
+        """Runs blocks of a launch once more in program order, on copies of the arrays that they write.
 
         Args:
             bound: the launch's arguments.
-            blocks: the blocks, which run concurrently: one, or all of a launch whose blocks wait for each other.
-            count: blocks of the launch.
+            blocks: the blocks, which run concurrently: a single block, or all blocks of a launch whose blocks wait for each
+                other.
+            count: the number of blocks of the launch.
             poison: the byte that fills on-chip memory before the blocks.
-            spans: by argument, the first byte that the blocks access and one past the last; the copies of written arrays are 0
-                elsewhere. None copies whole arrays.
-            observer: called before and after every op that reads or writes.
+            spans: by argument, the offset of the first byte that the blocks access and the offset after the last one. Only
+                these bytes are copied, and the copy is 0 elsewhere. With None whole arrays are copied.
+            observer: called before and after every op with operands in memory.
+
+        Returns:
+            the arrays after the run, of which the written ones are copies, and the record of each core.
         """
         arrays = tuple(array if array is None or number not in self.written else copy_span(array, spans, number)
                        for number, array in enumerate(bound.arrays))
@@ -549,7 +618,10 @@ class Program:
 
     def _reordered(self, bound: BoundArguments, sequence: Sequence[int], policy: Policy, left: Left,
                    stores: Stores | None, most_ops: int | None) -> list[BlockRun]:
-        """Runs as many blocks at a time as the chip has cores, in the policy's order; events and flags stay set on cores."""
+        """Runs blocks with a schedule, as many at a time as the chip has cores.
+
+        Events and flags that a block leaves set on a core are still set for the next block of this core.
+        """
         runs = []
         resources = LaunchResources(self.stepwise, most_ops)
         interned: dict[Stream, Stream] = {}
@@ -577,7 +649,10 @@ def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
 
 
 def _blocks_after_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
-    """Returns the blocks to trace after the first, so that all have about ``most`` ops: both ends, and evenly spread ones."""
+    """Returns the blocks to trace after the first ones, so that all traced blocks together have about ``most`` ops.
+
+    The result has the first blocks, the last blocks, and evenly spaced blocks between them.
+    """
     most //= max(1, sum(map(len, first[0].streams)))
     if blocks <= most + 1:
         return list(range(1, blocks))

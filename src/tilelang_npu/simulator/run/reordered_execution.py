@@ -1,9 +1,10 @@
-"""Execution in another order than the program's: any order that events, flags and barriers allow.
+"""Execution of ops in other orders than the program's, by a schedule: any order that events, flags and barriers allow.
 
-The scalar unit of each core issues ops to the pipes. Each pipe starts its ops in order, and their results land in memory some
-time later; an event, a flag or a barrier after the op waits for that. A schedule decides everything else: whether an op that
-can run runs now, whether a result lands now, which core continues. A kernel with all necessary synchronisation computes the
-same values under every schedule; one without shows a wrong number under some.
+The scalar unit of each core issues ops to the pipes. Each pipe runs its ops in order. The result of an op *lands*, which means
+that it is written to memory, at some time after the op has run, and before an event, flag or barrier that follows the op takes
+effect. A schedule decides everything else: whether an op that can run does so now, whether a result lands now, which core
+continues. A kernel with all necessary synchronisation computes the same values under every schedule. A kernel that lacks some
+synchronisation computes wrong values under some schedules.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from tilelang_npu.simulator.time.pipe_steps import (
     CROSS_WAIT,
     JOIN,
     PIPE,
-    PIPES,
     RUN,
     SET,
     WAIT,
@@ -37,35 +37,39 @@ from tilelang_npu.simulator.time.pipe_steps import (
     PipeStep,
 )
 from tilelang_npu.simulator.time.step_order import StepOrder
+from tilelang_npu.target.chip_data import PIPES
 
 SCALAR = PIPE["S"]
 _AT_ONCE = frozenset({PIPE["M"]})
-"""Pipes whose results are visible to their next op; results of the scalar unit are, before it reads again."""
+"""Pipes whose results land before their next op runs. Those of the scalar unit land before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[object, ...], tuple[Array, ...]]
 Stores = Callable[[CoreId, str, str, Array], None]
 REST = 100_000
-"""Ops of a hanging core that are inspected for the set that would release it."""
+"""Limit of the ops that a hanging core still issues, to find the set that would end its wait."""
 Choice = tuple[int, int, str]
-"""Core, pipe and action: ``issue`` its next op, ``run`` the next op of the pipe, ``land`` a result."""
+"""An action: the position of a core, the number of a pipe, and ``issue`` (the core issues its next op), ``run`` (the pipe runs
+its next step) or ``land`` (a result of the pipe lands)."""
 
 
 class Policy(Protocol):
-    """Decides between the possible next actions."""
+    """Decides which of the possible actions comes next; the implementation of a schedule."""
 
     def choose(self, choices: Sequence[Choice]) -> Choice:
-        """Returns the next action."""
+        """Returns one of the actions that are possible now; it is executed next."""
 
     def which(self, count: int) -> int:
-        """Returns which of a pipe's results lands next; 0 is the oldest."""
+        """Returns which of the ``count`` results of a pipe that have not landed lands next; 0 is the oldest result."""
 
 
 def policy(schedule: str) -> Policy:
     """Returns the policy of a schedule.
 
     Args:
-        schedule: ``early``: everything runs as soon as it can; ``late``: an op runs only when others wait for it, loads and
-            stores last; ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
+        schedule: ``early``: results land and ops run as soon as they can. ``late``: ops run only when no op can be issued, and
+            results land only when no op can run; among the ops, and among the results, loads and stores come last.
+            ``random:SEED``: actions have random priorities that change now and then, so that some pipes run many ops before
+            other pipes run theirs.
 
     Raises:
         TileError: T413, there is no such schedule.
@@ -81,7 +85,7 @@ def policy(schedule: str) -> Policy:
 
 
 class _Ranked:
-    """A fixed ranking of actions."""
+    """A policy that chooses the possible action with the highest rank; results of a pipe land in order, the oldest first."""
 
     def __init__(self, rank: Callable[[Choice], tuple[bool, ...]]) -> None:
         self._rank = rank
@@ -94,9 +98,10 @@ class _Ranked:
 
 
 class _Random:
-    """Random priorities that change now and then, so that one pipe can run far ahead of another.
+    """A policy with random priorities that change now and then, so that one pipe can run many ops before another runs any.
 
-    In most seeds one pipe, or a third of the cores, always comes last: some races need a long chain of ops to run first.
+    With most seeds one pipe, or a third of the cores, always has the lowest priority, because some races appear only if a long
+    chain of other ops runs first.
     """
 
     def __init__(self, seed: int) -> None:
@@ -121,7 +126,13 @@ class _Random:
 
 @dataclass
 class SyncState:
-    """The state of a core's synchronisation: the count of each event, by its pipes and number, and of each flag."""
+    """The events and flags that are set on a core.
+
+    Attributes:
+        events: for each event, the number of its sets that no wait has consumed. The key is the number of the setting pipe, the
+            number of the waiting pipe, and the number of the event.
+        flags: for each flag between cores, by its number, the number of its sets that no wait has consumed.
+    """
 
     events: dict[tuple[int, int, int], int] = field(default_factory=dict)
     flags: dict[int, int] = field(default_factory=dict)
@@ -132,9 +143,9 @@ class _Op:
     """An issued op.
 
     Attributes:
-        function, arguments: the call that runs it.
-        views: its operands in the order of the record's accesses.
-        record: its record.
+        function, arguments: the function that runs the op, and its arguments.
+        views: the arrays of the op's operands, in the order of the record's accesses.
+        record: the record of the op.
     """
 
     function: Callable[..., None]
@@ -144,7 +155,15 @@ class _Op:
 
 
 class _Queued(NamedTuple):
-    """A step in a pipe's queue, with its op; for ``JOIN``, ``goal`` is how many steps the other pipe must have done."""
+    """A step in a pipe's queue.
+
+    Attributes:
+        step: the step.
+        op: the op that the step belongs to; None for an op without operands.
+        last_reads: the positions of the op's operands that no later step of the op accesses.
+        executes: whether the function of the op runs in this step.
+        goal: for ``JOIN``, the number of steps that the other pipe must have done before.
+    """
 
     step: PipeStep
     op: _Op | None
@@ -154,7 +173,12 @@ class _Queued(NamedTuple):
 
 
 class _Landing(NamedTuple):
-    """A result that has not landed, or a set (``fence``) that follows all results before it."""
+    """A result that has not landed, or a set that takes effect after all earlier results of the pipe have landed.
+
+    Attributes:
+        land: writes the result to memory, or makes the set take effect.
+        fence: whether this is a set.
+    """
 
     land: Callable[[], None]
     fence: bool = False
@@ -168,25 +192,36 @@ class _PipeQueue:
     done: int = 0
 
     def land_all(self, policy: Policy) -> None:
-        """Lands all results; the op that waits for them cannot know their order."""
+        """Lands all results in an order that the policy chooses."""
         while self.landing:
             self.land_one(policy)
 
     def land_one(self, policy: Policy) -> None:
-        """Lands one result: any of those before the first set, or the set if there are none."""
+        """Lands one result before the first set, which the policy chooses; if there is none, lets the set take effect."""
         free = next((place for place, one in enumerate(self.landing) if one.fence), len(self.landing))
         self.landing.pop(policy.which(free) if free else 0).land()
 
 
 class StepParts(Expansion):
-    """The steps of the events of one function, and what the op does in each."""
+    """The steps of the events of one device function, and in which step of an op its function runs.
+
+    Args:
+        records: the records of the function.
+        costs: the cost model, which computes the steps.
+    """
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         super().__init__(records, costs)
         self._parts: dict[Event, list[tuple[PipeStep, tuple[int, ...], bool]]] = {}
 
     def parts(self, event: Event) -> list[tuple[PipeStep, tuple[int, ...], bool]]:
-        """Returns the steps of an event, each with the operands that it reads last, and whether it is the one that writes."""
+        """Returns the steps of an event.
+
+        Returns:
+            for each step: the step, the positions of the operands that no later step accesses, and whether the op's function
+            runs in this step. The function runs in the last step that writes an operand or, if no step writes, in the last step
+            that accesses one; for this step the positions are empty.
+        """
         found = self._parts.get(event)
         if found is None:
             steps = self.of(event)
@@ -201,20 +236,24 @@ class StepParts(Expansion):
 
 
 class SteppedCore:
-    """A core whose ops a schedule runs.
+    """A core whose ops a schedule runs one by one.
 
     Args:
-        identity: the core.
-        code: the generator of its ops.
-        expansion: the steps of its events.
-        explained: returns the user's error for an exception of the generated code.
-        left: the events and flags that are set; updated in place.
-        stores: called with what ops write (core, pipe, memory, numbers), except temporaries and atomic updates of GM, and with
-            what the ops of pipes other than M read (as memory ``read``).
+        identity: the core and its block.
+        code: the generator that yields the core's ops.
+        expansion: the steps of the events of the core's function.
+        explained: returns the error to raise for an exception of the generated code.
+        left: the events and flags that are set on the core; updated in place.
+        stores: a function that is called for each operand that an op writes, except temporaries and atomic updates of GM, with
+            the core, the pipe, the memory and the values. It is also called for each operand that an op of a pipe other than M
+            reads, with ``read`` in place of the memory. None for no calls.
 
     Attributes:
-        events, gm: the record.
-        expansion: as given.
+        identity, explained, expansion: the arguments of the same name.
+        pipes: the queues of the pipes.
+        tokens, flags: the events and flags that are set, as in ``SyncState``.
+        events, gm: the events and GM offsets of the ops issued so far.
+        finished: whether the core has issued all its ops.
     """
 
     def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: StepParts,
@@ -231,7 +270,7 @@ class SteppedCore:
         self.expansion = expansion
 
     def issue(self) -> None:
-        """Issues the next op of the program."""
+        """Issues the next op of the program: appends its steps to the queues of their pipes, and its event to the record."""
         try:
             event, offsets, function, arguments, views = next(self._code)
         except StopIteration:
@@ -253,7 +292,7 @@ class SteppedCore:
             self.pipes[pipe].issued += 1
 
     def issue_rest(self) -> None:
-        """Issues the remaining ops of a hanging core, as far as that works."""
+        """Issues up to ``REST`` further ops of a hanging core, until an error occurs."""
         with suppress(Exception):  # the values of a hanging core are meaningless, and so are its errors
             for _ in range(REST):
                 if self.finished:
@@ -261,11 +300,15 @@ class SteppedCore:
                 self.issue()
 
     def can_issue(self) -> bool:
-        """Whether the scalar unit waits for nothing."""
+        """Whether the scalar unit can issue the next op: the core has one, and no step of the scalar unit is pending."""
         return not self.finished and not self.pipes[SCALAR].queue
 
     def can_run(self, pipe: int) -> bool:
-        """Whether the next step of a pipe can run."""
+        """Whether the next step in the queue of a pipe can run now: a wait only if its event or flag is set.
+
+        Args:
+            pipe: the number of the pipe.
+        """
         queue = self.pipes[pipe].queue
         if not queue:
             return False
@@ -281,7 +324,11 @@ class SteppedCore:
         return True
 
     def choices(self, place: int) -> list[Choice]:
-        """Returns the possible actions of the core at a position."""
+        """Returns the actions of the core that are possible now.
+
+        Args:
+            place: the position of the core, which each action contains.
+        """
         found: list[Choice] = [(place, SCALAR, "issue")] if self.can_issue() else []
         for number, pipe in enumerate(self.pipes):
             if pipe.queue and self.can_run(number):
@@ -291,7 +338,13 @@ class SteppedCore:
         return found
 
     def run(self, pipe: int, set_flag: Callable[[int, str], None], policy: Policy) -> None:
-        """Runs the next step of a pipe."""
+        """Runs the next step in the queue of a pipe, which must be able to run.
+
+        Args:
+            pipe: the number of the pipe.
+            set_flag: sets a flag between cores, given its number and the group of cores.
+            policy: decides the order of results that land because a step waits for them.
+        """
         here = self.pipes[pipe]
         item = here.queue.popleft()
         here.done += 1
@@ -318,7 +371,7 @@ class SteppedCore:
         self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
 
     def _behind(self, here: _PipeQueue, pipe: int, act: Callable[[], None]) -> None:
-        """Acts once all results of the pipe so far have landed; later steps of the pipe do not wait for it."""
+        """Calls ``act`` once all results that the pipe has computed so far have landed; later steps of the pipe do not wait."""
         if pipe in _AT_ONCE or not here.landing:
             act()
         else:
@@ -372,7 +425,7 @@ class SteppedCore:
         here.landing.append(_Landing(land))
 
     def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[Array]) -> None:
-        """Passes the results of an op to ``stores``."""
+        """Passes the values that an op writes to the function ``stores``."""
         if self._stores is not None:
             for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):
                 if not access.scratch:
@@ -380,19 +433,21 @@ class SteppedCore:
 
 
 def _apart(value: object, view: Array) -> object:
-    """Returns an argument of an op, as a copy if it is an array that may share bytes with an operand."""
+    """Returns an argument of an op's function; returns a copy if it is an array that possibly has bytes in common with
+    ``view``.
+    """
     return value.copy() if isinstance(value, np.ndarray) and np.may_share_memory(value, view) else value
 
 
 def run_reordered(cores: Sequence[SteppedCore], policy: Policy) -> None:
-    """Runs cores to their ends.
+    """Runs cores until all ops have run and all results have landed.
 
     Args:
-        cores: the cores that run concurrently.
-        policy: the policy.
+        cores: the cores, which run concurrently.
+        policy: decides the order of actions.
 
     Raises:
-        TileError: S301 to S303, they hang.
+        TileError: S301 to S303, the cores hang.
     """
     rendezvous = Rendezvous([core.identity for core in cores])
     place_of = {core.identity: place for place, core in enumerate(cores)}
@@ -435,7 +490,7 @@ def run_reordered(cores: Sequence[SteppedCore], policy: Policy) -> None:
 
 
 def _groups_of_flags(cores: Sequence[SteppedCore]) -> list[list[SteppedCore]]:
-    """Returns the groups of cores that can set flags for each other: those of a block, or all."""
+    """Returns the groups of cores within which cores can set flags for each other: the cores of each block, or all cores."""
     works = [record.work for core in cores for record in core.expansion.records]
     if any(isinstance(work, CrossSet) and work.group in ("kind", "all") for work in works):
         return [list(cores)]

@@ -1,4 +1,7 @@
-"""Replay: blocks run once more on copies where a verdict depends on values; alone, or with all blocks that they wait for."""
+"""Re-execution of a launch: runs single blocks once more on copies of the arrays, for checks whose result depends on values.
+
+A block runs alone, or together with all blocks of the launch if the blocks wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,21 @@ Arrays = Sequence[Array | None]
 
 
 class Replay:
-    """Further runs of blocks of a launch.
+    """Runs blocks of a launch once more.
 
-    A launch that computed values has left them in its arrays. One that was only traced has none: its blocks run on generated
-    numbers, the same in every process. So do blocks of arrays that the launch both reads and writes: their final contents could
-    hide a difference, as a sum that is NaN stays NaN.
+    Every call of :meth:`after` and :meth:`watched` starts from the same contents of the arrays. After a run these are the
+    contents after the run, except that arrays which the launch both reads and writes are filled with pseudo-random test values:
+    their final contents could hide a difference, because a sum that is NaN stays NaN. After a trace, which computes no results,
+    all arrays that the user passed are filled with test values. The test values are the same in every process.
+
+    A block can fail on test values, for example if it uses a number from an array as an address. After a run, the block is then
+    run on the contents after the run instead. After a trace, there is no result for this block.
 
     Args:
         recorded: the launch.
 
     Attributes:
-        failed: errors of blocks on generated numbers; verdicts that depend on them are not decided.
+        failed: the errors of blocks that failed on test values after a trace; checks of these blocks have no result.
     """
 
     def __init__(self, recorded: RecordedLaunch) -> None:
@@ -45,7 +52,7 @@ class Replay:
 
     @once
     def _before(self) -> BoundArguments:
-        """The arguments of a run that does not depend on another run."""
+        """The arguments with the contents of arrays from which :meth:`after` and :meth:`watched` start."""
         recorded, bound = self._recorded, self._recorded.bound
         records = [record for function in recorded.program.functions for record in function.records]
         accesses = [(access, record) for record in records for access in record.accesses if access.memory == "gm"]
@@ -61,16 +68,16 @@ class Replay:
 
     @once
     def _bound(self) -> BoundArguments:
-        """The arguments with the results of the launch, as far as they are known."""
+        """The arguments with the results of the launch: of all blocks after a run, of the settled blocks after a trace."""
         return self._before if self._recorded.traced else self._recorded.bound
 
     @property
     def arrays(self) -> Arrays:
-        """The contents of the arrays after the launch, for settled blocks."""
+        """The arrays after the launch. After a trace, they contain the results of the blocks that :meth:`settle` has run."""
         return self._bound.arrays
 
     def settle(self, blocks: Iterable[int]) -> None:
-        """Makes sure that the arrays hold the results of these blocks."""
+        """Makes ``arrays`` contain the results of some blocks: after a trace, runs these blocks unless they were run before."""
         if not self._recorded.traced:
             return
         with self._lock:
@@ -81,32 +88,54 @@ class Replay:
                 self._settled.add(block)
 
     def run_after_launch(self, run: BlockRun) -> ReplayResult | None:
-        """Runs a block once more after the launch, on copies of the arrays; None as for ``after``."""
+        """Runs a block a second time, on copies of ``arrays``, together with the blocks that it waits for.
+
+        Returns:
+            the copies after the run, and the record of the run; None if the launch was only traced and the block fails on test
+            values.
+        """
         return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
               blank: Mapping[int, NDArray[np.bool_]] | None = None) -> ReplayResult | None:
-        """Runs a block, and those that it waits for, on copies of the arrays; None if they cannot run on generated numbers.
+        """Runs a block on copies of the arrays with their initial contents, together with the blocks that it waits for.
+
+        The initial contents are those that the class describes: test values, or the contents after the launch.
 
         Args:
             run: the block; only the bytes that it accesses are copied.
             poison: the byte that fills on-chip memory before the block.
-            observer: called before and after every op that reads or writes.
-            blank: bytes of arguments that are filled with the same byte.
+            observer: called before and after every op with operands in memory.
+            blank: for each argument, by number, a mask of the bytes that are filled with ``poison`` before the block.
+
+        Returns:
+            the copies after the run, and the record of the run; None if the launch was only traced and the block fails on test
+            values.
         """
         return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
 
     def watched(self, runs: Sequence[BlockRun], observer: Observer) -> bool:
-        """Runs blocks concurrently with an observer; returns whether they could run."""
+        """Runs blocks concurrently with an observer, on copies of the arrays with the initial contents of :meth:`after`.
+
+        Returns:
+            whether the blocks ran to the end; False if the launch was only traced and the blocks fail on test values.
+        """
         return self._run(self._before, [run.block for run in runs], POISON, None, observer) is not None
 
     def together(self, run: BlockRun) -> Sequence[BlockRun]:
-        """Returns a block, and after it the blocks that it waits for."""
+        """Returns a block, followed by the blocks that must run concurrently with it.
+
+        These are all other blocks of the launch if the blocks of the launch wait for each other, otherwise none.
+        """
         recorded = self._recorded
         return [run, *(one for one in recorded.blocks if one is not run)] if recorded.program.global_sync else [run]
 
     def spans(self, run: BlockRun) -> dict[int, tuple[int, int]]:
-        """Returns, for each argument that a block or one that it waits for accesses, the first byte and one past the last."""
+        """Returns the range of bytes of each argument that a block, or a block that must run with it, accesses.
+
+        Returns:
+            by the number of the argument, the offset of the first byte and the offset after the last byte.
+        """
         found: dict[int, tuple[int, int]] = {}
         program = self._recorded.program
         for one in self.together(run):
@@ -137,13 +166,15 @@ class Replay:
 
 
 def _made_up(array: Array, parameter: FunctionParameter, rng: np.random.Generator, *, keep: bool) -> Array:
-    """Returns generated contents of an array: normal numbers; integers keep their values if any is not 0, because they may be
-    indices, and are 0 or 1 otherwise.
+    """Returns test values for an array.
+
+    Floats are drawn from the normal distribution. Integers are possibly indices, so they keep their values if any of them is
+    not 0; otherwise they are drawn from 0 and 1.
 
     Args:
-        array, parameter: the argument of the launch.
-        rng: the generator.
-        keep: the scalar unit reads from the array, so that the trace depends on its contents.
+        array, parameter: the argument of the launch, and its parameter.
+        rng: the generator of random numbers.
+        keep: whether to return a copy of the array, because the scalar unit reads from it and its contents decide what runs.
     """
     if parameter.role != "user" or keep:
         return array.copy()

@@ -1,4 +1,4 @@
-"""Reads of on-chip bytes that no op of the block wrote: they hold whatever the core's last block left."""
+"""Finds reads of on-chip bytes that no op of the block wrote before. Such bytes contain data of earlier blocks of the core."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, Stream, footprint, number_of
+from tilelang_npu.target.chip_data import Space
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 
 class UninitialisedRead(NamedTuple):
-    """A read of unwritten bytes.
+    """A read of on-chip bytes that the block has not written.
 
     Attributes:
-        place: position of its event in the core's stream.
-        record, access: the op's record, and its access.
-        start, end: the first unwritten byte, and ``start`` plus the number of unwritten bytes.
+        place: the position of the op's event among the events of the core.
+        record: the record of the op.
+        access: the access that reads the bytes.
+        start: the offset of the first unwritten byte in the memory.
+        end: ``start`` plus the number of bytes that the access reads and the block has not written. If these bytes are not
+            contiguous, ``end`` is not the offset after the last of them.
     """
 
     place: int
@@ -32,12 +36,12 @@ class UninitialisedRead(NamedTuple):
 
 
 def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UninitialisedRead]:
-    """Yields the reads of unwritten bytes by one core of a block; for the same bytes, the first read.
+    """Yields the reads of unwritten on-chip bytes by one core of a block, in program order; for each byte the first read.
 
     Args:
         program: the kernel.
-        streams: the streams of the block's cores.
-        lane: the core.
+        streams: the events of each core of the block.
+        lane: the position of the core in the block.
     """
     index, _ = program.lanes[lane]
     records = program.functions[index].records
@@ -68,9 +72,10 @@ def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: 
 
 
 def reads_first(records: Sequence[OpRecord]) -> bool:
-    """Whether in program order the first access to some buffer is a read.
+    """Whether the first access to an on-chip buffer, in the order of the program's text, is a read.
 
-    Accumulators that an op may initialise are not counted, nor are buffers of other cores.
+    Reads that happen only under a condition do not count, such as the read of an accumulator that the op possibly initialises.
+    Buffers of other cores do not count either.
     """
     touched: set[tuple[str, int | None]] = set()
     for record in records:
@@ -83,8 +88,17 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
     return False
 
 
-def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
-    """Yields the footprints that the block's other cores write in the memories of a core; flags order these writes."""
+def from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[Space, Footprint]]:
+    """Yields the bytes in the on-chip memories of a core that other cores of the block write.
+
+    Args:
+        program: the kernel.
+        streams: the events of each core of the block.
+        lane: the position of the core in the block.
+
+    Yields:
+        the memory, and the bytes as a simplified footprint.
+    """
     label = program.core_ids(0)[lane].label
     for other, (index, _) in enumerate(program.lanes):
         records = program.functions[index].records
@@ -106,10 +120,15 @@ class _WrittenBytes:
 
     def __init__(self, chip: Chip) -> None:
         self._chip = chip
-        self._covers: dict[str, NDArray[np.bool_]] = {}
+        self._covers: dict[Space, NDArray[np.bool_]] = {}
 
-    def of(self, memory: str, where: Footprint) -> NDArray[np.bool_]:
-        """Returns the map of the bytes of a footprint, as a view."""
+    def of(self, memory: Space, where: Footprint) -> NDArray[np.bool_]:
+        """Returns a view of the map for the bytes of a footprint: True where the byte was written.
+
+        Args:
+            memory: the on-chip memory.
+            where: the simplified footprint.
+        """
         cover = self._covers.get(memory)
         if cover is None:
             cover = self._covers[memory] = np.zeros(self._chip.memory[memory].size, np.bool_)

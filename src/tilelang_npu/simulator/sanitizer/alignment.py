@@ -1,8 +1,9 @@
-"""Addresses in UB and L1 at which an op cannot begin, except one of the scalar unit.
+"""Detection of misaligned addresses in UB and L1 (S223).
 
-DMA and vector instructions access these memories in blocks of 32 bytes (CONS: UB and L1 32 B), and so their rows: on the chip
-an op that begins elsewhere faults or accesses the wrong bytes. Limits of single instructions, such as 255 repeats of a vector
-instruction or 65535 for the strides of a DMA, do not limit an op: the toolchain's library splits it.
+DMA and vector instructions access these memories in blocks of 32 bytes, so each operand and each of its rows must begin at a
+multiple of 32 bytes. On the chip an op that begins elsewhere faults or accesses the wrong bytes. Accesses of the scalar unit
+need no alignment. Limits of single instructions, such as 255 repeats of a vector instruction or strides of at most 65535 of a
+DMA, are not checked, because the toolchain's library splits an op that exceeds them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from tilelang_npu.target import name_of
 
 
 def find_misaligned(recorded: RecordedLaunch, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """Yields, for each access, the first time that it or one of its rows does not begin at a whole block.
+    """Yields a hazard for each operand that is misaligned: the first execution in which the operand, or one of its rows, does
+    not begin at a multiple of the memory's block size.
 
     Args:
-        recorded: the launch.
-        runs: one block of each kind.
+        recorded: the record of the launch.
+        runs: the blocks to check; blocks with equal event streams are checked once.
     """
     program = recorded.program
     blocked = {name for name, memory in program.chip.memory.items() if memory.block}
@@ -44,22 +46,22 @@ def find_misaligned(recorded: RecordedLaunch, runs: Sequence[BlockRun]) -> Itera
                     if start is not None:
                         step = -(-block // access.element)
                         repair = (f"begin at a multiple of {step} elements" if start == where.offset else
-                                  f"let rows lie a multiple of {step} elements apart")
+                                  f"let rows begin a multiple of {step} elements apart")
                         site = site_of(recorded, run, lane, stream.index(event), record, access.pipe, access.name)
                         what = (f"{record.mnemonic} begins{'' if start == where.offset else ' a row'} at byte {start} of "
-                                f"{name_of(access.memory)}{access.label and f', in {access.label}'}, no multiple of {block}: "
-                                f"{repair}")
+                                f"{name_of(access.memory)}{access.label and f', in {access.label}'}, which is no multiple of "
+                                f"{block}: {repair}")
                         yield Hazard("S223", "address", site, None, name_of(access.memory), start, where.end, what, run.block,
                                      access.label)
 
 
 def _is_fixed(access: Access) -> bool:
-    """Whether an access has the same footprint in all events."""
+    """Whether an access has the same footprint whenever its op is executed."""
     return all(isinstance(part, int) for part in (access.offset, *access.sizes, *access.strides))
 
 
 def _odd(where: Footprint, block: int) -> int | None:
-    """Returns the first start of the region or of one of its rows that is not at a whole block; None if there is none."""
+    """Returns the byte offset of the first row of a footprint that begins at no multiple of ``block``; None for no such row."""
     if where.offset % block:
         return where.offset
     for size, stride in zip(where.sizes, where.strides, strict=True):

@@ -1,4 +1,4 @@
-"""The search for hazards of all kinds in a launch."""
+"""``find_all_hazards``, which runs all searches of the sanitizer on the record of a launch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tilelang_npu.simulator.sanitizer.uninitialised_tensors import find_uninitia
 
 def find_all_hazards(recorded: RecordedLaunch, distinct: Sequence[BlockRun], met: Sequence[tuple[list[BlockRun], list[Hazard]]],
                      misaligned: Sequence[Hazard], blank: Mapping[int, NDArray[np.bool_]]) -> list[Hazard]:
-    """Returns all hazards of a launch, each once.
+    """Returns all hazards of a launch, each only once although several blocks or iterations may have it.
 
     Args:
-        recorded: the launch.
-        distinct: one block of each kind.
-        met: the hazards between ops of blocks that run together.
-        misaligned: the hazards of addresses.
-        blank: by argument, the bytes that no launch has written.
+        recorded: the record of the launch.
+        distinct: one block of each kind of event streams.
+        met: groups of blocks that run together, each with the races and flag faults among their ops.
+        misaligned: the hazards of misaligned addresses.
+        blank: for each kernel argument that the call allocated, a mask of the bytes that no launch has written.
     """
     found = [hazard for runs, hazards in met for hazard in drop_identical_writes(recorded, runs, hazards)]
     found += misaligned

@@ -1,8 +1,8 @@
-"""Races between blocks: bytes of GM that one block writes and another reads or writes, without synchronisation.
+"""Detection of races between blocks (S203): bytes of GM that one block writes and another one reads or writes.
 
-Blocks run in any order and concurrently. Unless all of them meet at a barrier, accesses of two blocks to one byte are
-unordered. Atomic updates by both are no race. Nor are writes of equal values, which a block that wrote the value itself may
-also read: where writes overlap, the blocks run once more, on copies, to compare the values.
+Blocks run concurrently and in any order. Unless all blocks synchronise at a barrier, accesses of two blocks to the same byte
+are not ordered. Two atomic updates are no race. Two writes of equal values are no race either, and a block that wrote the value
+itself can also read it. To compare the values, blocks whose writes overlap run once more, on copies of the arrays.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Kind, Site
 from tilelang_npu.target import name_of
 
-MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
+MISSING = ("an order between the blocks, which run in any order: let each block access a different part, add atomically, or "
+           "synchronise with T.sync_all()")
 
 REPLAYED = 8
-"""Number of blocks whose replayed arrays are kept at a time."""
+"""Maximum number of blocks whose arrays from a repeated run are kept in memory at a time."""
 _SEVERAL = -2
 """Mark of bytes that several blocks write with equal values."""
 
 
 def find_block_races(recorded: RecordedLaunch) -> list[Hazard]:
-    """Returns the races between the blocks of a launch whose blocks do not wait for each other."""
+    """Returns the races between the blocks of a launch without barriers of all blocks, at most one for each pair of ops.
+
+    Args:
+        recorded: the record of the launch.
+    """
     if len(recorded.blocks) < 2 or recorded.alike.apart:
         return []
     found: list[Hazard] = []
@@ -39,7 +44,7 @@ def find_block_races(recorded: RecordedLaunch) -> list[Hazard]:
 
 
 class _Check:
-    """The search in one memory range."""
+    """The search for races in one range of GM, which contains one kernel argument or several that overlap."""
 
     def __init__(self, recorded: RecordedLaunch, memory: MemoryRange) -> None:
         self.recorded = recorded
@@ -51,6 +56,7 @@ class _Check:
         self._replayed: dict[int, Sequence[Array | None]] = {}
 
     def run(self) -> list[Hazard]:
+        """Returns the races in the memory range, at most one for each pair of ops."""
         if not self.uses.written or not self.uses.may_overlap():
             return []
         # Mark each written byte with its block, then compare every read with the marks.
@@ -105,7 +111,14 @@ class _Check:
         return use.offset + sum(int(place) * step for place, step in zip(at, steps, strict=True))
 
     def _meet(self, run: BlockRun, use: GmAccess, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
-        """Reports the first byte at which an access overlaps with the mark of another block."""
+        """Reports a race at the first byte of an access that another block wrote.
+
+        Args:
+            run: the block that makes the access.
+            use: the access.
+            seen: for each byte of the access, the block that wrote the byte.
+            others: a mask of the bytes that another block wrote and that race.
+        """
         if not others.any():
             return
         at = np.unravel_index(int(others.argmax()), seen.shape)
@@ -123,7 +136,7 @@ class _Check:
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
 
     def _common(self, first: GmAccess, second: GmAccess, byte: int) -> tuple[int, int]:
-        """Returns the contiguous bytes around ``byte`` that both accesses contain."""
+        """Returns the start and end of the contiguous bytes around ``byte`` that both accesses contain."""
         start, end = 0, self.memory.size
         for use in (first, second):
             rest = byte - use.offset
@@ -133,7 +146,14 @@ class _Check:
         return start, end
 
     def _leaves(self, block: int, use: GmAccess, where: NDArray[np.bool_]) -> bool:
-        """Whether a block, run again, leaves the same values in the selected bytes: other blocks wrote equal values."""
+        """Whether a repeated run of a block leaves the values in the selected bytes unchanged, which means that all blocks that
+        write these bytes write equal values.
+
+        Args:
+            block: the number of the block.
+            use: the access.
+            where: a mask of the selected bytes of the access.
+        """
         if len(self.memory.delta) > 1:
             return False  # copies of arguments do not overlap as the arguments do
         after = self._replayed.get(block)

@@ -1,36 +1,41 @@
-"""Grouping of hazards by cause: all hazards that follow from one missing wait are one finding.
+"""Grouping of hazards by cause: all hazards that one missing wait causes become one ``Finding``.
 
-Inside a core, an event between two pipes has one place in the program. So all pairs of these two pipes that begin before a
-place and end after it lack the same event; in a loop, a pair may end in the next iteration. Flags that were set for the event
-and have no wait belong to it. Between cores a flag has no such place: pairs of the same pipes of the same cores are one
-finding, unless one pair ends before the other begins, because then no flag orders both. Between blocks, hazards of one tensor
-with a line in common are one finding.
+- Inside a core, an event between two pipes is waited for at one position in the program. All races between these two pipes
+  whose first op precedes that position and whose second op follows it lack the same event. In a loop, the second op can belong
+  to the next iteration. An event that is set and never waited for belongs to the races that its wait would prevent.
+- Between the cores of a block, races between the same pipes of the same kinds of cores are one finding, unless one race ends
+  before the other begins, because then no single flag orders both.
+- Between blocks, races on one tensor that have a source line in common are one finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 
-_NONE = Hazard("", "flag", Site("", None, "", "", 0), None, "", 0, 0, "", 0)
-"""Placeholder for a finding's hazard: the rest of the finding identifies its kernel and its suppression."""
+if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
+
+_NONE = Hazard("S201", "flag", Site("", None, "", "", 0), None, "", 0, 0, "", 0)
+"""A placeholder hazard: findings with it as ``hazard`` are equal if they have the same kernel, chip and suppression."""
 
 
 @dataclass(frozen=True)
 class Finding(Report):
-    """Hazards with one cause.
+    """A group of hazards with one cause, which one repair removes.
 
     Attributes:
-        hazard: the hazard that is shown in full.
-        others: hazards with the same cause.
-        kernel: the kernel in which it was found.
-        chip: the chip that the kernel was compiled for.
-        allowed: the user's reason to suppress it; None if it is not suppressed.
-        in_source: whether the reason is in the source line, not on the command line.
+        hazard: the hazard that the report shows in full.
+        others: further hazards with the same cause, which the report shows in one line each.
+        kernel: the name of the kernel in which the hazards were found.
+        chip: the name of the chip that the kernel was compiled for.
+        allowed: the reason that the user gave to suppress the finding; None if the finding is not suppressed.
+        in_source: whether that reason is written in the source line; otherwise it is given on the command line.
     """
 
     hazard: Hazard
@@ -41,19 +46,19 @@ class Finding(Report):
     in_source: bool = False
 
     @property
-    def code(self) -> str:
-        """The code of the hazard that is shown."""
+    def code(self) -> Code:
+        """The code of ``hazard``, such as ``S201``."""
         return self.hazard.code
 
     @property
     def location(self) -> Location | None:
-        """The line to look at: of two accesses the later one."""
+        """The source location to report: that of the hazard's second op, or of its first op if there is no second."""
         site = self.hazard.second or self.hazard.first
         return site.location or self.hazard.first.location
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
-        """All of them."""
+        """All hazards of the finding: ``hazard`` and ``others``."""
         return (self.hazard, *self.others)
 
     def __str__(self) -> str:
@@ -65,7 +70,7 @@ class Finding(Report):
 
 
 def brief(hazard: Hazard) -> str:
-    """Returns a hazard in one line."""
+    """Returns a hazard as one line of text: code, lines and pipes of the ops, kind, and the bytes concerned."""
     if hazard.kind in ("flag", "address"):
         return f"{hazard.code}  {_place(hazard.first)}  {hazard.missing}"
     second = f" -> {_place(hazard.second)}" if hazard.second is not None else ""
@@ -79,11 +84,12 @@ def _place(site: Site) -> str:
 
 
 def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[Finding]:
-    """Groups the hazards of one kernel by cause, and returns the findings in the order of their lines.
+    """Groups the hazards of one kernel by cause, and returns the findings in the order of their source lines.
 
     Args:
         hazards: the hazards, in any order.
-        kernel, chip: as for ``Finding``.
+        kernel: the name of the kernel.
+        chip: the name of the chip that the kernel was compiled for.
     """
     ordered = sorted(dict.fromkeys(hazards), key=_rank)
     follows = {one: cause for one in ordered for cause in [_cause(one, ordered)] if cause is not None}
@@ -106,7 +112,10 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Merges the findings of several launches: each cause once, in the order of their lines."""
+    """Merges the findings of several launches: returns each cause once, in the order of the source lines.
+
+    Findings of different kernels or chips, or with different suppressions, are not merged.
+    """
     parts: dict[Finding, dict[object, Hazard]] = {}
     for finding in findings:
         known = parts.setdefault(replace(finding, hazard=_NONE, others=()), {})
@@ -123,7 +132,7 @@ def _line(site: Site | None) -> tuple[str, int, int]:
 
 
 def _rank(hazard: Hazard) -> tuple[object, ...]:
-    """Returns the sort key: by line, the closest pair first."""
+    """Returns the sort key of a hazard: the line of the second op; on one line, the pair of closest ops comes first."""
     second = hazard.second or hazard.first
     return (_line(second), hazard.code, second.number <= hazard.first.number, -hazard.first.number, _line(hazard.first),
             second.number, hazard.memory, hazard.start, hazard.end, hazard.kind, second.core, hazard.first.core,
@@ -131,13 +140,16 @@ def _rank(hazard: Hazard) -> tuple[object, ...]:
 
 
 def _edge(hazard: Hazard) -> tuple[str, ...]:
-    """Returns the pipes and kinds of cores of both accesses."""
+    """Returns the kind of core and the pipe of the first op, and those of the second op."""
     return tuple(part for site in (hazard.first, hazard.second) if site is not None for part in (site.core[:3], site.pipe))
 
 
 def _cause(hazard: Hazard, every: Sequence[Hazard]) -> Hazard | None:
-    """Returns, for two writes, the read between them that the second does not wait for: that wait would order the writes
-    too."""
+    """Returns the race to report in place of a race between two writes; None if there is none.
+
+    It is a race of the second write with a read of the same bytes: a wait for the read before the second write would order the
+    two writes too.
+    """
     if hazard.kind != "WAW" or hazard.code not in ("S201", "S202"):
         return None
     return next((one for one in every if one.kind == "WAR" and one.code in ("S201", "S202") and _target(one) == _target(hazard)
@@ -150,7 +162,8 @@ def _target(hazard: Hazard) -> tuple[object, ...]:
 
 
 def _in_core(hazards: Sequence[Hazard]) -> list[list[Hazard]]:
-    """Groups pairs of the same pipes around one place of the program: the place before the first pair's later op."""
+    """Groups races inside a core by the position in the program where one event (or one barrier of all pipes) would order them:
+    directly before the second op of the first race."""
     groups: list[list[Hazard]] = []
     left = sorted(hazards, key=_ends)
     while left:
@@ -164,13 +177,14 @@ def _in_core(hazards: Sequence[Hazard]) -> list[list[Hazard]]:
 
 
 def _ends(hazard: Hazard) -> tuple[bool, int]:
-    """Returns the sort key of the later op: pairs of one iteration first."""
+    """Returns the sort key of a race: races within one iteration first, then by the number of the second op."""
     assert hazard.second is not None
     return hazard.second.number <= hazard.first.number, hazard.second.number
 
 
 def _spans(hazard: Hazard, place: int) -> bool:
-    """Whether a pair's earlier op is before a place of the program, and its later op at or after it."""
+    """Whether the first op of a race precedes a position of the program and its second op is at or after that position, if
+    necessary in another iteration."""
     assert hazard.second is not None
     first, second = hazard.first.number, hazard.second.number
     if first < second:
@@ -179,7 +193,12 @@ def _spans(hazard: Hazard, place: int) -> bool:
 
 
 def _joined(hazards: Sequence[Hazard], together: Callable[[Hazard, Hazard], bool]) -> list[list[Hazard]]:
-    """Groups hazards by the transitive closure of a relation."""
+    """Groups hazards by the transitive closure of a relation.
+
+    Args:
+        hazards: the hazards.
+        together: whether two hazards belong to one group.
+    """
     groups: list[list[Hazard]] = []
     for hazard in hazards:
         near = [group for group in groups if any(together(one, hazard) for one in group)]
@@ -203,7 +222,12 @@ def _same_flag(one: Hazard, other: Hazard) -> bool:
 
 
 def _waiting(groups: Sequence[list[Hazard]], flag: Hazard) -> list[Hazard] | None:
-    """Returns the races that the wait for a flag would prevent; None if there are none."""
+    """Returns the group of races that the missing wait for a flag or event would prevent; None if there is none.
+
+    Args:
+        groups: the groups of races.
+        flag: the hazard of a flag or event that is set and not waited for.
+    """
     found: list[tuple[tuple[bool, int], list[Hazard]]] = []
     for group in groups:
         for race in group:

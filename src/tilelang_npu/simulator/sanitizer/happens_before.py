@@ -1,12 +1,15 @@
-"""Races and wrong use of flags in one block, by happens-before.
+"""Detection of races and of wrong use of flags among cores that run together, with vector clocks (happens-before).
 
-Each pipe of each core has a vector clock: for every other pipe, the number of its steps that are known to be done before the
-pipe's next step. Sets pass it to waits, barriers merge clocks, and what the scalar unit waited for also holds for everything
-that it issues later. Two accesses to the same bytes, at least one of them a write, must be ordered by the clocks. Steps of one
-pipe start in order, so a read before a later write is safe; a read or write of bytes that an earlier step of the pipe writes
-needs a ``pipe_barrier``, except on S and M (the rule of AscendNPU-IR, docs/hivm.md#waits).
+A *step* is one action of an op on one pipe (``PipeStep``). Each pipe of each core has a vector clock: for every other pipe, the
+number of that pipe's steps that are known to be done before this pipe's next step. A wait takes over the clock of its set, a
+barrier merges clocks, and the waits of the scalar unit also hold for every step that the scalar unit issues later.
 
-The verdict is independent of cycles, and of which of two unordered steps the walk visits first.
+Two accesses to the same bytes, at least one of them a write, must be ordered by the clocks; otherwise they are a race. The
+steps of one pipe start in order, so a read that precedes a write of the same pipe is safe. A read or write of bytes that an
+earlier step of the same pipe writes needs a ``pipe_barrier``, except on pipes S and M (the rule of AscendNPU-IR,
+docs/hivm.md#waits).
+
+The result depends neither on cycles nor on which of two unordered steps the walk over the steps visits first.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,13 +26,17 @@ from tilelang_npu.simulator.machine.core_coroutines import CoreId
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Access, Barrier, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Kind, Site
-from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
+from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, RUN, SET, WAIT
 from tilelang_npu.simulator.time.step_order import EventKey, Key, StepOrder
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import PIPES, Pipe
+
+if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
 
 
 def overlap(first: Footprint, second: Footprint) -> bool:
-    """Whether two simplified footprints overlap."""
+    """Whether two footprints have a byte in common. Both must be results of ``Footprint.simplified``."""
     if first.empty or second.empty or first.end <= second.offset or second.end <= first.offset:
         return False
     if not first.sizes and not second.sizes:
@@ -39,7 +46,7 @@ def overlap(first: Footprint, second: Footprint) -> bool:
 
 @lru_cache(maxsize=4096)
 def _shifted(first: Footprint, second: Footprint, apart: int) -> bool:
-    """Whether they overlap if the second starts ``apart`` bytes after the first."""
+    """Whether two footprints at offset 0 overlap if the second is moved by ``apart`` bytes."""
     if len(first.strides) == 1 and first.strides == second.strides and max(first.element, second.element) <= first.strides[0]:
         return _same_pitch(first, second, apart)
     starts, ends = _runs(first)
@@ -48,7 +55,7 @@ def _shifted(first: Footprint, second: Footprint, apart: int) -> bool:
 
 
 def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
-    """Whether rows with equal stride overlap."""
+    """Whether two footprints of rows with equal stride overlap if the second starts ``apart`` bytes after the first."""
     pitch = first.strides[0]
     rows, others = first.sizes[0], second.sizes[0]
     for column, row in ((apart % pitch, apart // pitch), (apart % pitch - pitch, apart // pitch + 1)):
@@ -60,7 +67,7 @@ def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
 
 
 def _runs(place: Footprint) -> tuple[Array, Array]:
-    """Returns the starts and ends of the contiguous runs, sorted."""
+    """Returns the start and end offsets of the contiguous runs of bytes of a footprint, sorted by start."""
     starts = np.asarray([place.offset], np.int64)
     for size, stride in zip(place.sizes, place.strides, strict=True):
         starts = (starts[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
@@ -69,14 +76,16 @@ def _runs(place: Footprint) -> tuple[Array, Array]:
 
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
-"""Pipes whose steps see the writes of their own earlier steps."""
+"""Pipes whose steps always see the writes of earlier steps of the same pipe."""
 COUNT = len(PIPES)
 Places = Mapping[int, tuple[int, int]]
-"""By kernel argument, the number of the memory range that it lies in, and its offset there."""
+"""For each kernel argument (by position): the number of the memory range in GM that contains it, and its byte offset in that
+range. Arguments that overlap share a range."""
 
 
 class _Use(NamedTuple):
-    """An earlier access that later ones are compared with."""
+    """An earlier access that later accesses are compared with: its pipe's clock number, the pipe's tick (count of steps), the
+    position of the step in the order, and the number of the op's access."""
 
     clock: int
     tick: int
@@ -86,7 +95,7 @@ class _Use(NamedTuple):
 
 @dataclass
 class _Region:
-    """Bytes that are accessed with one footprint, overlapping regions, and the latest accesses."""
+    """The bytes of one footprint, the regions that overlap with it, and its latest write and the reads since then."""
 
     where: Footprint
     neighbours: list[_Region] = field(default_factory=list)
@@ -95,7 +104,7 @@ class _Region:
 
 
 class _Memory:
-    """The regions of one memory."""
+    """The regions of one memory that were accessed so far."""
 
     def __init__(self) -> None:
         self._regions: dict[Footprint, _Region] = {}
@@ -103,6 +112,7 @@ class _Memory:
         self._bounds: Array = np.empty((16, 2), np.int64)
 
     def region(self, where: Footprint) -> _Region:
+        """Returns the region with a footprint; adds it at the first access."""
         found = self._regions.get(where)
         if found is None:
             found = self._regions[where] = self._add(where)
@@ -126,12 +136,13 @@ class _Memory:
 
 
 def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> frozenset[int]:
-    """Returns the memory ranges in GM where two accesses can conflict: those that some op writes, unless only one pipe accesses
-    them and that pipe sees its own writes.
+    """Returns the numbers of the memory ranges in GM in which two accesses can conflict.
+
+    These are the ranges that some op writes, except those that only one pipe accesses whose steps see the pipe's own writes.
 
     Args:
-        records: per core the records of its ops.
-        places: the memory range of each argument, and its offset there.
+        records: for each core the records of its ops.
+        places: the memory range of each kernel argument.
     """
     uses: dict[int, set[tuple[int, str]]] = {}
     written: set[int] = set()
@@ -148,13 +159,13 @@ def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> fr
 
 
 HazardKey = tuple[Kind, int, int, int, int]
-"""The kind of a hazard, and for both ops the core and the number of the record."""
+"""The kind of a hazard, and for each of its two ops the core and the number of the op's record."""
 Waited = Key | tuple[int, ...] | str
-"""An event or flag; the pipes of an event; or ``flags`` for any flag."""
+"""What a wait is counted under: an event or flag, the pair of pipes of an event, or ``flags`` for all flags between cores."""
 
 
 class _Walk:
-    """The state of the walk over a step order."""
+    """The walk over a step order: the clocks, the regions of all memories, and the hazards found so far."""
 
     def __init__(self, order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
                  gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
@@ -174,7 +185,7 @@ class _Walk:
         self.met: dict[HazardKey, tuple[int, int]] = {}
         self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
-        self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
+        self.unordered: dict[tuple[int, int, int], tuple[int, Pipe, int, Pipe]] = {}
         self.waited: dict[int, tuple[int, int]] = {}
         self.waits: dict[tuple[int, Waited], tuple[int, int]] = {}
         self.last_set: dict[tuple[int, EventKey], tuple[int, int]] = {}
@@ -186,12 +197,13 @@ class _Walk:
                                   if any(record.work == Barrier("ALL") for record in known[:-1]))  # every kernel ends with one
 
     def _starts(self, core: int) -> list[int]:
-        """Returns the position of each event's first GM offset."""
+        """Returns, for each event of a core's stream, the position of its first offset among the core's GM offsets."""
         counts = [record.gm_operands for record in self.records[core]]
         numbers = [event if isinstance(event, int) else event[0] for event in self.streams[core]]
         return [0, *accumulate([counts[number] for number in numbers])]
 
     def walk(self) -> None:
+        """Visits all steps in order, updates the clocks, and records the races in ``found``."""
         for place, (core, step, number, partners) in enumerate(self.order.steps.rows()):
             kind, pipe, other, event = step[:4]
             base = core * COUNT
@@ -231,14 +243,14 @@ class _Walk:
                 self._join(own, drained)
 
     def _wait(self, core: int, key: Key, number: int) -> None:
-        """Counts a wait: for its event or flag, and for all of the same pipes."""
+        """Counts a wait for its event or flag, and also for all events of the same two pipes, or for all flags."""
         if isinstance(key, tuple) and key[2] >= INTERNAL:
             return
         for place in ((core, key), (core, key[:2] if isinstance(key, tuple) else "flags")):
             self.waits[place] = self.waits.get(place, (0, 0))[0] + 1, number
 
     def _set(self, core: int, own: int, key: tuple[int, int, int], place: int, number: int) -> None:
-        """Notes an event that is set without order after the wait for its last set."""
+        """Records an event that is set again although nothing orders this set after the wait for the previous set."""
         before = self.last_set.get((core, key))
         self.last_set[core, key] = place, number
         if before is not None:
@@ -247,7 +259,7 @@ class _Walk:
                 self.set_early.add((core, key, before[1], number))
 
     def _turn(self, core: int, own: int, kind: int, flag: int, number: int) -> None:
-        """Notes a set or wait of a flag between cores that is unordered with the core's last one: flags only count."""
+        """Records a set (or wait) of a flag between cores that nothing orders after the core's previous set (or wait) of it."""
         self.ticks[own] += 1
         before = self.turns.get((core, kind, flag))
         self.turns[core, kind, flag] = (own, self.ticks[own], number)
@@ -341,8 +353,15 @@ class _Walk:
 
     # -- reports -------------------------------------------------------------------------------------------------------
 
-    def site(self, core: int, number: int, pipe: str, index: int = -1) -> Site:
-        """Returns the op of an event, for a report."""
+    def site(self, core: int, number: int, pipe: Pipe, index: int = -1) -> Site:
+        """Returns the report entry for the op of an event.
+
+        Args:
+            core: position of the core.
+            number: position of the event in the core's stream.
+            pipe: name of the pipe.
+            index: number of the op's access; -1 for none.
+        """
         stream, record = self.streams[core], self.records[core][number_of(self.streams[core][number])]
         before = sum(number_of(event) == record.number for event in stream[:number])
         operand = record.accesses[index].name if index >= 0 else ""
@@ -356,7 +375,8 @@ class _Walk:
         if key in self.found:
             return
         from_pipe, to_pipe = PIPES[use.clock % COUNT], PIPES[own % COUNT]
-        code, near = "S201", ""
+        code: Code = "S201"
+        near = ""
         if use.clock == own:
             missing = f"pipe_barrier[PIPE_{to_pipe}] between {self._lines((first.core, one), (second.core, two))}"
         elif use.clock // COUNT == own // COUNT:
@@ -387,7 +407,11 @@ class _Walk:
         return " and ".join(f"line {place.line}" if place is not None else "an op" for place in places)
 
     def _nearly(self, use: _Use, place: int, own: int) -> str:
-        """Returns the sets and waits between two steps of a core that have the missing pipes but do not match."""
+        """Returns a text about sets and waits between two racing steps that almost order them.
+
+        These are sets by the first step's pipe and waits by the second step's pipe that do not belong to the same event. The
+        text is empty if there are none.
+        """
         source, target = use.clock % COUNT, own % COUNT
         said = []
         for at in range(use.place + 1, place):
@@ -404,12 +428,16 @@ class _Walk:
 
 def find_hazards(order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
                  records: Sequence[Sequence[OpRecord]], places: Places) -> list[Hazard]:
-    """Returns the hazards of cores that run concurrently, in the order in which the walk meets them; flags last.
+    """Returns the races among cores that run concurrently, in the order in which the walk finds them, and after them the faults
+    of events and flags.
 
     Args:
-        order: their step order.
-        cores, streams, gm, records: per core its identity, stream, GM offsets and records.
-        places: the memory range of each argument, and its offset there: arguments may overlap.
+        order: the step order of the cores.
+        cores: the identity of each core.
+        streams: the event stream of each core (its executed ops in program order).
+        gm: for each core, the byte offsets of its GM accesses in program order.
+        records: the op records of each core.
+        places: the memory range of each kernel argument; arguments that overlap share a range.
     """
     walk = _Walk(order, cores, streams, gm, records, places)
     walk.walk()
@@ -425,16 +453,18 @@ def find_hazards(order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Se
 
 def _hand_overs(across: Mapping[HazardKey, tuple[int, int]], found: Mapping[HazardKey, Hazard],
                 seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[HazardKey, int]:
-    """Divides pairs between the same pipes of two cores by the flag that can order them: none of a group ends before another
-    begins.
+    """Groups the races between two cores by the flag that can order them.
+
+    Races between the same pipes of the same cores are in one group if none of them ends before another one begins, because one
+    flag can then order them all.
 
     Args:
-        across: per pair the positions of its ops.
+        across: for each race the positions of its two steps in the step order.
         found: the hazards.
-        seen: per position the clock of the op, its tick, and its vector clock.
+        seen: for each such position the clock number of the step's pipe, the pipe's tick, and its vector clock.
 
     Returns:
-        per pair the number of its group among those of the same pipes.
+        for each race the number of its group among the groups of the same pipes.
     """
     def ends_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
         end, begin = seen[one[1]], seen[other[0]]
@@ -459,7 +489,7 @@ def _hand_overs(across: Mapping[HazardKey, tuple[int, int]], found: Mapping[Haza
 def _flag_faults(walk: _Walk) -> list[Hazard]:
     order, cores = walk.order, walk.cores
 
-    def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None,
+    def fault(code: Code, core: int, number: int, pipe: Pipe, what: str, second: Site | None = None,
               flag: tuple[str, str] = ("", ""), near: str = "") -> Hazard:
         return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block, near=near,
                       flag=flag)
@@ -472,7 +502,7 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
         flag = (f"EVENT_ID{key[2]}", PIPES[key[1]]) if isinstance(key, tuple) else (f"flag {key}", cores[core].label)
         what = f"{flag[0]} for {flag[1]} is set and never waited for"
         faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step.pipe], what, flag=flag,
-                            near=f"it stays set for what runs next; {_waits(walk, core, key)}"))
+                            near=f"it stays set after the block; {_waits(walk, core, key)}"))
     for core, key, first, second in order.doubled:
         if key[2] < INTERNAL and (core, key, first, second) in walk.set_early:
             pipe = PIPES[key[0]]
@@ -485,16 +515,17 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
         faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step.pipe],
                             f"flag {number} has more sets outstanding than it can count",
                             flag=(f"flag {number}", cores[core].label),
-                            near=f"it counts to {order.limit}; {_waits(walk, core, number)}"))
+                            near=f"it can count {order.limit} sets without a wait; {_waits(walk, core, number)}"))
     for (core, kind, number), (first, pipe, second, other) in walk.unordered.items():
         done = "set" if kind == CROSS_SET else "waited for"
-        what = f"flag {number} is {done} by two pipes in no order: which comes first is open"
+        what = f"flag {number} is {done} by two pipes, and nothing decides which of the two comes first"
         faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other), (f"flag {number}", "")))
     return faults
 
 
 def _waits(walk: _Walk, core: int, key: Waited) -> str:
-    """Returns where and how often a core waits for an event or flag; if never, what it waits for instead."""
+    """Returns a text that says how often and where a core waits for an event or flag; if it never does, which other event or
+    flag it waits for."""
     def line(number: int) -> str:
         place = walk.records[core][number_of(walk.streams[core][number])].location
         return f"line {place.line}" if place is not None else "an op"
@@ -509,5 +540,5 @@ def _waits(walk: _Walk, core: int, key: Waited) -> str:
     if count:
         return f"{label} waits for {name} {count} times, the last at {line(last)}"
     if (core, like) in walk.waits:
-        return f"{label} never waits for {name}, but for {instead} at {line(walk.waits[core, like][1])}"
+        return f"{label} never waits for {name}; it waits for {instead} at {line(walk.waits[core, like][1])}"
     return f"{label} never waits for {name}"

@@ -1,13 +1,14 @@
-"""Numerical faults: the first NaN, an overflow, numbers that a conversion loses, a sum in too narrow a type.
+"""Detection of numerical faults: a NaN from operands that are no NaN, an overflow, a conversion that changes values, and an
+addition without effect because the element type is too narrow.
 
-On request (``run --numbers``, ``TILELANG_NPU_NUMBERS=1``) every op that writes numbers is examined before and after it runs. A
-finding is not necessarily a fault: a kernel may intend its infinities. Uninitialised bytes are the sanitizer's task: they are
-all ones here, which arithmetic never produces, so that they differ from a NaN that an op made.
+On request (``run --numbers``, ``TILELANG_NPU_NUMBERS=1``) the operands of every op that writes numbers are compared with its
+results. A finding is not necessarily a fault: a kernel can intend its infinities. Uninitialised memory is not reported here but
+by the other searches of the sanitizer: its bytes are all ones, a NaN that arithmetic never produces, and are recognised by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,33 +24,35 @@ from tilelang_npu.simulator.machine.op_records import OpRecord
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-CODES = {
-    "S401": "NaN is born",
-    "S402": "a finite number becomes infinite",
-    "S403": "a conversion loses numbers",
-    "S404": "a sum in half precision swallows what is added",
+    from tilelang_npu.diagnostic_codes import Code
+
+CODES: Mapping[Code, str] = {
+    "S401": "an op makes NaN from operands that are no NaN",
+    "S402": "an op makes an infinity from finite operands",
+    "S403": "a conversion changes values",
+    "S404": "an addition in 16 bits has no effect",
 }
-"""The findings by code."""
+"""A short description of each code of a numerical fault."""
 
 
 @dataclass
 class NumberFinding(Report):
-    """A numerical fault at one line of the kernel; counts are over all runs of the op.
+    """A numerical fault of one op at one line of the kernel, with counts over all executions of the op.
 
     Attributes:
-        code: one of :data:`CODES`.
-        op: the HIVM op.
-        location: the line of the kernel.
-        core: the core on which it was first seen.
-        buffer: the name of the destination; empty where unknown.
-        block: the first block.
-        index: the first element, in the op's destination.
-        detail: the operands and the result there.
-        elements: number of elements.
-        of: number of elements written by the runs in which it happened.
+        code: a key of :data:`CODES`.
+        op: the name of the HIVM op.
+        location: the source line of the op; None if unknown.
+        core: the core on which the fault was first seen.
+        buffer: the name of the destination buffer; empty if unknown.
+        block: the number of the block in which the fault was first seen.
+        index: the index of the first faulty element in the op's destination.
+        detail: the values of the operands and of the result at that index, as text.
+        elements: number of faulty elements, over all executions.
+        of: number of elements that the executions with a faulty element wrote.
     """
 
-    code: str
+    code: Code
     op: str
     location: Location | None
     core: str
@@ -62,7 +65,7 @@ class NumberFinding(Report):
 
     @property
     def key(self) -> object:
-        """A key that is equal for the same line and kind in another run."""
+        """A key that is equal for findings with the same code, op and source line on the same kind of core."""
         return self.code, self.op, self.location, self.core[:3]
 
     def __str__(self) -> str:
@@ -75,8 +78,8 @@ class NumberFinding(Report):
 
 
 class _Before(NamedTuple):
-    """An op before it runs: block and sub-block, record, copies of its operands, outputs, and in-place operands of an
-    addition."""
+    """An op that is about to run: the numbers of the block and sub-block, the op's record, copies of its operands, the arrays
+    of its outputs, and for an addition the positions of the operands that are the destination too."""
 
     block: int
     sub: int
@@ -87,33 +90,34 @@ class _Before(NamedTuple):
 
 
 class Numbers:
-    """An observer that examines the ops of a launch.
-
-    Attributes:
-        findings: the findings, each line and kind once, in the order of their first occurrence.
-    """
+    """An observer that searches the ops of a running launch for numerical faults; ``findings`` has the results."""
 
     def __init__(self) -> None:
         self._found: dict[object, NumberFinding] = {}
 
     @property
     def findings(self) -> list[NumberFinding]:
+        """The faults found so far, one for each op and code, in the order of their first occurrence."""
         return list(self._found.values())
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """Keeps copies of the operands: the op may overwrite them."""
+        """Returns copies of the operands of an op that is about to run, because the op may overwrite them."""
         sums = [place for place, array in enumerate(reads) if record.name == "hivm.hir.vadd" and _same(array, writes[0])]
         return _Before(block, sub, record, [array.copy() for array in reads], writes, sums)
 
     def after(self, kept: object) -> None:
-        """Examines the results of the op."""
+        """Compares the results of an op that has run with its operands, and records the faults.
+
+        Args:
+            kept: the result of :meth:`before` for the op.
+        """
         assert isinstance(kept, _Before)
         block, sub, record, reads, writes, sums = kept
         numbers = [array for array in reads if _is_float(array)]
         targets = [access for access in record.accesses if access.writes and not access.scratch]
         for access, written in zip(targets, writes, strict=True):
-            seen: list[tuple[str, NDArray[np.bool_]]] = []
+            seen: list[tuple[Code, NDArray[np.bool_]]] = []
             if _is_float(written) and reads:
                 if not any(_nans(array).any() for array in numbers):
                     seen.append(("S401", _nans(written)))
@@ -128,7 +132,7 @@ class Numbers:
                 if where.any():
                     self._tell(code, CoreId(block, record.core, sub), record, reads, written, where, access.label)
 
-    def _tell(self, code: str, core: CoreId, record: OpRecord, reads: Sequence[Array], written: Array,
+    def _tell(self, code: Code, core: CoreId, record: OpRecord, reads: Sequence[Array], written: Array,
               where: NDArray[np.bool_], label: str) -> None:
         key = code, record.name, record.location or record.number, record.core
         found = self._found.get(key)
@@ -145,29 +149,29 @@ class Numbers:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Returns names, numbered where one occurs several times."""
+    """Returns the names, with a number appended to each name that occurs several times: ``src0``, ``src1``."""
     return [f"{name}{names[:place].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
 
 
 def spreads(array: Array, other: Array) -> bool:
-    """Whether each element of ``other`` corresponds to one of ``array``, by broadcasting."""
+    """Whether ``array`` can be broadcast to the shape of ``other`` and has the same number of axes."""
     return array.ndim == other.ndim and all(have in (1, size) for have, size in zip(array.shape, other.shape, strict=True))
 
 
 def _same(array: Array, other: Array) -> bool:
-    """Whether both are the same elements of the same memory."""
+    """Whether two arrays have the same address, shape and strides."""
     one, two = array.__array_interface__, other.__array_interface__
     return one["data"] == two["data"] and array.shape == other.shape and array.strides == other.strides
 
 
 def _is_float(array: Array) -> bool:
-    """Whether these are floating-point numbers; types of ml_dtypes have kind V."""
+    """Whether the elements of an array are floating-point numbers, including the types of ml_dtypes, whose NumPy kind is V."""
     kind = array.dtype
     return kind.kind == "f" or (kind.kind == "V" and kind.names is None and kind.type is not np.void)
 
 
 def _nans(array: Array) -> NDArray[np.bool_]:
-    """Returns which elements are NaN, other than the NaN of uninitialised bytes."""
+    """Returns a mask of the elements that are NaN, without those whose bytes are all ones (uninitialised memory)."""
     bits = np.dtype(f"u{array.dtype.itemsize}")
     unwritten = array.view(bits) == np.iinfo(bits).max
     found: NDArray[np.bool_] = np.isnan(array) & ~unwritten
@@ -175,7 +179,8 @@ def _nans(array: Array) -> NDArray[np.bool_]:
 
 
 def _lost(source: Array, result: Array) -> NDArray[np.bool_]:
-    """Returns where a conversion makes zero of a nonzero number, or changes an integer."""
+    """Returns a mask of the elements that a conversion does not preserve: between floating-point types a nonzero number that
+    becomes zero, from floating point to integer a difference of more than 1, otherwise any difference."""
     if _is_float(source) and _is_float(result):
         vanished: NDArray[np.bool_] = (source != 0) & (result == 0)
         return vanished

@@ -1,9 +1,10 @@
-"""Padding that changes a reduction or a product: elements that ``T.copy`` filled in beyond a tensor.
+"""Detection of padding that changes a reduction or a product (S224). Padding is the part of a tile beyond the end of a tensor,
+which ``T.copy`` fills in.
 
-A tile at the edge is loaded in part, and the rest is filled. The padding is harmless if it is neutral in the operation: 0 in a
-sum or a product, minus infinity in a maximum. Whether it is depends on earlier ops (``exp`` turns 0 into 1) and on the other
-numbers (0 is neutral in a maximum of magnitudes). So a block with a filled tile runs once more with an observer
-(``padding_observer.py``). Whether a tile is filled is known from the record.
+A tile at the edge of a tensor is loaded only in part, and the rest is filled. The padding is harmless if it is neutral in the
+operation that uses it: 0 in a sum or a product, minus infinity in a maximum. Whether it is neutral depends on the ops before
+(``exp`` turns 0 into 1) and on the other numbers (0 is neutral in a maximum of magnitudes). Therefore a block that fills a tile
+runs once more, observed by ``padding_observer.py``. The record of the launch says which blocks fill tiles.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _LOAD, _LOAD_TO_L1, _FILL, _REDUCE = "hivm.hir.load", "hivm.hir.nd2nz", "hivm.hi
 
 
 def find_padding(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """Yields the reductions and products whose results padding by ``T.copy`` changes.
+    """Yields a hazard for each reduction and product whose result changes because of padding that ``T.copy`` filled in.
 
     Args:
-        recorded: the launch.
-        blocks: the blocks to check: one of each kind.
+        recorded: the record of the launch.
+        blocks: the blocks to check: one of each kind of event streams.
     """
     program = recorded.program
     if not any(record.name == _REDUCE for function in program.functions for record in function.records) and not (
@@ -44,7 +45,10 @@ def find_padding(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterat
 
 
 def _fills(records: Sequence[OpRecord]) -> dict[int, OpRecord]:
-    """Returns the ops that fill the rest of a load of the same statement, by number, with the load; loads to L1 do both."""
+    """Returns the ops that fill the part of a tile that a load leaves, by number, each with the record of the load.
+
+    For a load to UB this is a fill of the same buffer by the same statement. A load to L1 fills the rest of the tile itself.
+    """
     loads = {key: record for record in records if record.name == _LOAD for key in _filled(record)}
     found = {record.number: loads[key] for record in records
              if record.name == _FILL and record.location is not None for key in _filled(record) if key in loads}
@@ -52,7 +56,8 @@ def _fills(records: Sequence[OpRecord]) -> dict[int, OpRecord]:
 
 
 def _leaves(load: OpRecord, event: Event) -> bool:
-    """Whether an op fills anything: a load to L1 does if it loads less than a tile."""
+    """Whether an execution of a load leaves a part of its tile to be filled. A load to L1 does so if it loads less than the
+    tile; a load to UB that belongs to a fill always does."""
     if load.name != _LOAD_TO_L1:
         return True
     source, target = (footprint(access, event) for access in load.accesses[:2])
@@ -60,5 +65,5 @@ def _leaves(load: OpRecord, event: Event) -> bool:
 
 
 def _filled(record: OpRecord) -> list[tuple[Location | None, str]]:
-    """Returns the statement of an op, and the name of each buffer that it writes."""
+    """Returns pairs of an op's source location and the name of a buffer that the op writes."""
     return [(record.location, access.label) for access in record.accesses if access.writes and not access.scratch]

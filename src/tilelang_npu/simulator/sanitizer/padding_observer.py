@@ -1,8 +1,10 @@
-"""Detection of padding that changes a result (``padding.py`` chooses the blocks): every byte that padding reached has a mark,
-and each reduction and product is computed with padding and without.
+"""Detection of padding that changes a result, while a block runs again; ``padding.py`` chooses the blocks.
 
-Marks move with the data from core to core. An element of a product is padding if all its terms are: its row of A or its column
-of B is. In other elements the terms of padding must add nothing.
+Padding is the part of a tile that a load fills in because the tile extends beyond its tensor. Each byte whose value comes from
+padding has a *mark*: the number of the op that filled it in. Marks move with the data from core to core. Each reduction and
+product whose operands have marks is computed twice, with and without the marked elements; if the results differ, padding
+changes the result. An element of a product is itself padding if all its terms are, because its row of A or its column of B
+consists of padding. For the other elements of the product, the terms that are padding must add nothing.
 """
 
 from __future__ import annotations
@@ -29,28 +31,37 @@ from tilelang_npu.target import name_of
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
 _MOVES = frozenset(f"hivm.hir.{name}" for name in ("load", "store", "copy", "nd2nz", "nz2nd", "fixpipe", "custom", "l12ub"))
 """Ops that move their source, possibly to another layout."""
-_FILLED = "pad_value of T.copy sets the padding"
+_FILLED = "set the value of the padding with pad_value of T.copy"
 CONSTANT = -1
 """Mark of elements that an op filled with a constant: neither padding nor the user's data."""
 _SELECT = "hivm.hir.vsel"
-_MADE = "T.if_then_else removes results of padding; " + _FILLED
+_MADE = "mask the results of padding with T.if_then_else, or " + _FILLED
 _ROUNDING = 4e-3
-"""Relative error, of the sum of the terms' magnitudes, up to which a product counts as equal to its value in 64 bits."""
+"""Difference, relative to the sum of the terms' magnitudes, up to which a product counts as equal to its value in 64 bits."""
 _EXACT = 1e-9
-"""The same for two products in 64 bits."""
-_ELEMENTWISE = frozenset(f"hivm.hir.{entry.hivm}" for entry in ops.elementwise())
+"""Difference, relative to the sum of the terms' magnitudes, up to which two products in 64 bits count as equal."""
+
+
+def _is_elementwise(op: Operation) -> bool:
+    """Whether an op computes each element of its destination from the elements of its inputs with the same index."""
+    if isinstance(op, hivm.CustomOp):
+        entry = ops.operation_of_symbol(op.symbol)
+        return isinstance(entry, ops.Elementwise) and entry.is_custom
+    return isinstance(op, hivm.ElementwiseOp)
 
 
 @dataclass
 class _Kept:
-    """The state of an op between the calls before and after it.
+    """What ``PaddingObserver.before`` computes for an op and ``PaddingObserver.after`` needs.
 
     Attributes:
-        writing, writes: its outputs.
-        made: the marks of the first output, if known before it runs.
-        filled: for a load that may first fill its destination, the old contents, and the marks if it does.
-        mixed: for an elementwise op, the marks and numbers of its operands, and whether it is a select.
-        product: for a multiplication.
+        writing: the accesses of the op's outputs.
+        writes: the arrays of the op's outputs.
+        made: the marks of the first output, if they are known before the op runs.
+        filled: for a load that fills its destination first under a condition: the old contents of the destination, and the
+            marks if the load does fill it.
+        mixed: for an elementwise op: the marks and values of its operands, and whether the op is a select.
+        product: for a multiplication: its results with and without padding.
     """
 
     writing: Sequence[Access]
@@ -63,18 +74,20 @@ class _Kept:
 
 @dataclass
 class _PaddedProduct:
-    """A multiplication with padding in an operand, by row and column.
+    """A multiplication with padding in an operand. All arrays have an element for each row and column of the product.
 
     Attributes:
-        block, site: the op.
-        label: the name of the accumulator.
-        given, own: the product with the terms of padding, and without.
-        alone: for each element a mark if all its terms are padding, or 0.
-        some: for each element a mark if any term is.
-        terms: for each element the number of terms that are not padding.
-        depth: the number of terms.
+        block: the number of the block.
+        site: the op, for a report.
+        label: the name of the accumulator's buffer.
+        given: the product including the terms that are padding.
+        own: the product without the terms that are padding.
+        alone: a mark if all terms of the element are padding, otherwise 0.
+        some: a mark if any term of the element is padding, otherwise 0.
+        terms: the number of terms of the element that are not padding.
+        depth: the number of terms of each element (K).
         marked: the marks of the accumulator before the op.
-        size: sum of the magnitudes of the terms.
+        size: the sum of the magnitudes of the element's terms.
     """
 
     block: int
@@ -91,13 +104,13 @@ class _PaddedProduct:
 
 
 class PaddingObserver:
-    """An observer that follows padding.
+    """An observer of a running block that tracks padding and reports reductions and products that padding changes.
 
     Args:
-        fills: for each kind of core, the ops that fill.
+        fills: for each kind of core, the load that each filling op belongs to, by the number of the filling op.
 
     Attributes:
-        found: the hazards, by core and op.
+        found: the hazards found so far, by kind of core and number of the op: at most one for each op.
     """
 
     def __init__(self, fills: dict[str, dict[int, OpRecord]]) -> None:
@@ -110,7 +123,8 @@ class PaddingObserver:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> _Kept | None:
-        """Examines the operands before the op runs, because it may overwrite them."""
+        """Examines the operands of an op before the op runs, because the op may overwrite them; returns the state for
+        :meth:`after`, or None if the op has no outputs."""
         run = self._runs[block, record.core, sub, record.number]
         self._runs[block, record.core, sub, record.number] += 1
         if len(writes) == 0:
@@ -135,7 +149,7 @@ class PaddingObserver:
             kept.made = np.array(fill or CONSTANT, np.int32)
         elif not any(origin.any() for origin in origins):
             pass
-        elif isinstance(op, _POINTWISE) or op.name in _ELEMENTWISE:
+        elif isinstance(op, _POINTWISE) or _is_elementwise(op):
             kept.mixed = origins, [array.copy() for array in reads], op.name == _SELECT
         elif not any(mark.any() for mark in marks):
             pass
@@ -148,7 +162,7 @@ class PaddingObserver:
         return kept
 
     def after(self, kept: object) -> None:
-        """Marks the outputs of the op."""
+        """Sets the marks of the outputs of an op that has run, and reports a product that padding changed."""
         if not isinstance(kept, _Kept):
             return
         made = kept.made
@@ -179,9 +193,9 @@ class PaddingObserver:
             first = tuple(int(index) for index in np.argwhere(differ)[0])
             loaded = int(product.terms[first])
             of = f" in {product.label}" if product.label else ""
-            what = (f"padding changes {np.count_nonzero(differ)} of {differ.size} results of the product{of}: the first, of "
-                    f"{loaded} loaded terms and {product.depth - loaded} of padding, is {product.given[first]:g}, and "
-                    f"{product.own[first]:g} without")
+            what = (f"padding changes {np.count_nonzero(differ)} of {differ.size} results of the product{of}: the first has "
+                    f"{loaded} loaded terms and {product.depth - loaded} of padding and is {product.given[first]:g}; without "
+                    f"the padding it is {product.own[first]:g}")
             self._report(product.block, product.site, access, what, int(product.some[first]))
         made = matrix(access, np.zeros(array.shape, np.int32))
         assert made is not None
@@ -198,7 +212,8 @@ class PaddingObserver:
             _MADE if load.core == "AIC" else _FILLED))
 
     def _folded(self, block: int, site: Site, op: hivm.VReduceOp, access: Access, source: Array, marks: Marks) -> Marks:
-        """Returns the marks of a reduction's result: a result of padding alone has one."""
+        """Returns the marks of a reduction's result, which has a mark where all reduced elements are padding; reports a
+        reduction that padding changes."""
         axes = tuple(op.dims)
         entry = meaning.reduction(op.mode.split("_")[0])
         padding = marks != 0
@@ -215,8 +230,8 @@ class PaddingObserver:
                 filled = marks[line][padding[line]]
                 loaded, of = np.count_nonzero(~padding[line]), f" of {access.label}" if access.label else ""
                 what = (f"padding changes {np.count_nonzero(differ)} of {differ.size} results of the {entry.mode}{of}: the "
-                        f"first, of {loaded} loaded elements and {filled.size} of padding, is {given[first]}, and "
-                        f"{wanted[first]} without")
+                        f"first has {loaded} loaded elements and {filled.size} of padding and is {given[first]}; without "
+                        f"the padding it is {wanted[first]}")
                 self._report(block, site, access, what, int(filled[0]))
         return np.where(alone, marks.max(axis=axes, keepdims=True), 0).astype(np.int32)
 
@@ -249,7 +264,8 @@ def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, t
 
 def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Access], reads: Sequence[Array],
              marks: Sequence[Marks], writing: Access, marked: Marks) -> _PaddedProduct | None:
-    """Returns a multiplication with and without padding; None if its sizes are dynamic, or if it has a bias."""
+    """Returns a multiplication computed with and without padding; None if its sizes are not constants, if it has a bias, if an
+    operand is no matrix, or if no operand has padding."""
     if not (isinstance(work.m, int) and isinstance(work.k, int) and isinstance(work.n, int)):
         return None
     m, k, n = work.m, work.k, work.n
@@ -280,15 +296,24 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:
-    """Whether each number is NaN."""
+    """Returns which elements are NaN."""
     found: NDArray[np.bool_] = array != array
     return found
 
 
 def _combined(marks: Sequence[Marks], sources: Sequence[Array], chooses: bool, result: Array) -> Marks:
-    """Returns the marks of an elementwise result: those of its operands, but none where the result equals an operand without a
-    mark. There the padding was neutral (0 in a running sum), or a select did not choose it. Equality with a constant does not
-    count: it does not show that padding had no effect."""
+    """Returns the marks of an elementwise op's result.
+
+    An element has a mark if one of its operands has one, except where the result equals an operand element without a mark.
+    There the padding was neutral (such as 0 in a running sum), or a select did not choose it. Equality with an element that an
+    op filled with a constant does not count, because it does not show that the padding had no effect.
+
+    Args:
+        marks: the marks of the operands.
+        sources: the values of the operands.
+        chooses: whether the op is a select.
+        result: the result.
+    """
     made: Marks = np.full(result.shape, CONSTANT, np.int32)
     clean = np.zeros(result.shape, np.bool_)
     for mark, source in zip(marks, sources, strict=True):

@@ -1,21 +1,22 @@
-"""Reads of bytes that another buffer left, if a result depends on them.
+"""Detection of results that depend on bytes of another buffer at the same address (S222).
 
-Buffers whose live ranges do not overlap share addresses. If such a buffer is written only in part, or not at all, and then read
-whole, the rest holds values of another buffer: ordinary numbers, equal in every run, right or wrong by the placement of
-buffers. As with uninitialised bytes, the read alone is no fault. So the block runs again on copies, with these bytes replaced
-just before the reads; if a result differs, it depends on the other buffer's values.
+Buffers whose live ranges do not overlap share addresses. If such a buffer is written only in part, or not at all, and is then
+read as a whole, the rest of the read returns values of another buffer: ordinary numbers, equal in every run, whose effect
+depends on the placement of buffers. As with uninitialised bytes, the read alone is no fault. Therefore the block runs again, on
+copies of the arrays, with these bytes replaced just before the reads. If a result differs, it depends on the other buffer.
 
-The planner gives bytes to one buffer after the other, so a read of bytes that another planned buffer wrote is always checked.
-An author who pins addresses, or writes HIVM, may intend two buffers as aliases. A read of such a buffer is checked if
+The memory planner assigns bytes to one buffer at a time, so a read of bytes that another planned buffer wrote is always
+checked. An author who pins addresses, or who writes HIVM, can intend two buffers as aliases. A read of such a buffer is checked
+only if
 
-- the buffer itself was the last to write other bytes of the same read, or
-- the buffer itself wrote these bytes before another buffer did: both need the bytes at the same time.
+- the last write of other bytes of the same read was made through the same buffer, or
+- the same buffer wrote these bytes before another buffer overwrote them, so both buffers need the bytes at the same time.
 
-Two buffers count as aliases once one reads bytes that the other wrote, without having written there before. Bytes that an
-author reuses for one buffer after the other are no finding, because each buffer is written before it is read.
+Two buffers count as aliases as soon as one reads bytes that the other wrote without having written there before. If an author
+uses bytes for one buffer after the other, there is no finding, because each buffer is written before it is read.
 
-The same can happen inside one buffer: a load that transfers less than in an earlier iteration, as for the last tile, leaves the
-rest of the earlier tile. Until that is overwritten, it belongs to the earlier load.
+The same fault can occur inside one buffer: a load that transfers less than in an earlier iteration, such as that of the last
+tile, leaves a part of the earlier tile in place. Until this part is overwritten, it belongs to the earlier load.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from tilelang_npu.simulator.sanitizer.hazard import Hazard
 from tilelang_npu.simulator.sanitizer.shadow_memory import overlapping_elements
 from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import Space
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -45,10 +47,12 @@ class _Suspect(NamedTuple):
     """A read of bytes that belong to another buffer.
 
     Attributes:
-        record, iteration, operand: the op, how often it had run, and the position among its operands that are read.
-        mask: the elements concerned, in the operand's shape.
-        hazard: the hazard without the dependent result.
-        restores: whether the other buffer still needs the bytes: they are replaced for this read only.
+        record: the record of the op that reads.
+        iteration: how often the core had executed the op before.
+        operand: the position of the operand among those that the op reads.
+        mask: the elements of the operand that hold such bytes, in the operand's shape.
+        hazard: the hazard, still without the result that depends on the bytes.
+        restores: whether the other buffer still needs the bytes, so that they must be replaced for this read only.
     """
 
     record: OpRecord
@@ -60,7 +64,14 @@ class _Suspect(NamedTuple):
 
 
 class _Replaced:
-    """An observer that replaces the bytes of other buffers before each suspected read."""
+    """An observer that replaces the bytes of other buffers before each suspected read.
+
+    Args:
+        suspects: the suspected reads.
+        block: the number of the block that executes them.
+        sub: the number of the core among the block's cores of its kind.
+        byte: the value that replaces the bytes.
+    """
 
     def __init__(self, suspects: Sequence[_Suspect], block: int, sub: int, byte: int) -> None:
         self._block, self._sub, self._byte = block, sub, byte
@@ -72,7 +83,7 @@ class _Replaced:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """Overwrites the bytes before a read."""
+        """Overwrites the suspected bytes before an op reads them; returns the bytes that :meth:`after` has to restore."""
         key = record.core, record.number
         if (block, sub) != (self._block, self._sub) or key not in self._suspects:
             return None
@@ -88,17 +99,18 @@ class _Replaced:
         return held
 
     def after(self, kept: object) -> None:
-        """Restores bytes that another buffer still needs and the op has not written."""
+        """Restores the bytes that another buffer still needs, except those that the op has written."""
         for array, where, values in kept if isinstance(kept, list) else ():
             array[where] = values
 
 
 def find_reused_bytes(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """Yields reads of bytes of other buffers that a result depends on, at most one for each block, in the order of the blocks.
+    """Yields a hazard for each block in which a result depends on a read of another buffer's bytes: the first such read of the
+    block, in the order of the blocks.
 
     Args:
-        recorded: the launch.
-        blocks: the blocks to check: one of each kind.
+        recorded: the record of the launch.
+        blocks: the blocks to check: one of each kind of event streams.
     """
     for run in blocks:
         for lane, stream in enumerate(run.streams):
@@ -112,9 +124,10 @@ def find_reused_bytes(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> I
 
 
 def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
-    """Returns the hazard of the first suspect that a result depends on.
+    """Returns the hazard of the first suspected read that a result depends on; None if no result depends on any.
 
-    All suspects are replaced at once, as few results depend on any; then a binary search finds the first.
+    The bytes of all suspected reads are replaced at once, because results rarely depend on any of them. Only if a result
+    changes, a binary search finds the first read that changes it.
     """
     first = recorded.replay.after(run) if suspects else None
 
@@ -133,36 +146,41 @@ def _first_dependent(recorded: RecordedLaunch, run: BlockRun, suspects: Sequence
 
 @dataclass
 class _Owners:
-    """Which buffer was the last to write each byte of a core's memories.
+    """The owner of each byte of a core's memories: the buffer whose access wrote the byte last. Buffers have numbers from 1 on.
 
     Attributes:
-        sizes: bytes of each memory.
-        from_other_cores: writes of the block's other cores into the memories, at any time; consumed when first needed.
-        names: by number minus 1, the label of a buffer, and whether the number stands for its earlier load.
-        changed: counter of the changes.
+        sizes: the number of bytes of each memory.
+        from_other_cores: the writes of the block's other cores into these memories, at any time; iterated once, when first
+            needed.
+        names: at index ``number - 1``, the label of the buffer with that number, and whether the number stands for the part of
+            the buffer that an earlier load wrote.
+        changed: a counter that increases whenever an owner changes.
     """
 
-    sizes: Mapping[str, int]
-    from_other_cores: Iterable[tuple[str, Footprint]] = ()
+    sizes: Mapping[Space, int]
+    from_other_cores: Iterable[tuple[Space, Footprint]] = ()
     names: list[tuple[str, bool]] = field(default_factory=list)
     changed: int = 0
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _buffers: dict[int, int] = field(default_factory=dict)
-    """The buffer of each number; for an earlier load the number of the buffer itself."""
+    """For each number the number of the buffer; they differ if the number stands for an earlier load."""
     _by_hand: set[int] = field(default_factory=set)
-    """Buffers that the planner has not placed."""
-    _overwritten: dict[int, dict[str, NDArray[np.bool_]]] = field(default_factory=dict)
-    """For each of them, the bytes that it wrote and another buffer has overwritten."""
+    """The numbers of buffers whose address the memory planner did not choose."""
+    _overwritten: dict[int, dict[Space, NDArray[np.bool_]]] = field(default_factory=dict)
+    """For each buffer of ``_by_hand``, the bytes that it wrote and that another buffer has overwritten since."""
     _same: set[tuple[int, int]] = field(default_factory=set)
-    """Pairs of buffers that are aliases."""
-    _others: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
-    _owners: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    _loads: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    _met: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    """Pairs of buffers that the author intended as aliases."""
+    _others: dict[Space, NDArray[np.bool_]] = field(default_factory=dict)
+    _owners: dict[Space, NDArray[np.int32]] = field(default_factory=dict)
+    _loads: dict[Space, NDArray[np.int32]] = field(default_factory=dict)
+    _met: dict[Space, NDArray[np.int32]] = field(default_factory=dict)
     _before: dict[tuple[int, int], Footprint] = field(default_factory=dict)
 
     def number(self, access: Access, earlier: bool = False) -> int:
-        """Returns the number of an access's buffer."""
+        """Returns the number of the buffer of an access.
+
+        With ``earlier``, returns the number that stands for the part of this buffer that an earlier load wrote.
+        """
         key = access.memory, access.owner, earlier
         if key not in self._numbers:
             self.names.append((access.label or f"a buffer in {name_of(access.memory)}", earlier))
@@ -172,20 +190,24 @@ class _Owners:
                 self._by_hand.add(number)
         return self._numbers[key]
 
-    def of(self, memory: str, where: Footprint) -> NDArray[np.int32]:
-        """Returns the number of each byte's owner, in the footprint's shape."""
+    def of(self, memory: Space, where: Footprint) -> NDArray[np.int32]:
+        """Returns, for each byte of a footprint, the number of the byte's owner; 0 for a byte that no buffer owns.
+
+        The result has the shape of the footprint, with an additional last axis for the bytes of an element.
+        """
         return self._view(self._owners, memory, where)
 
     def foreign(self, access: Access, where: Footprint) -> NDArray[np.bool_]:
-        """Returns which bytes of a read belong to another buffer, except those that were reported since they were written."""
+        """Returns a mask of the bytes of a read that belong to another buffer and that were not reported since their last
+        write."""
         view, mine = self.of(access.memory, where), self.number(access)
         found: NDArray[np.bool_] = (view != mine) & (view != 0)
         if not access.planned and found.any():
             found &= self._needed(access.memory, where, view, mine)
         return found & (self._view(self._met, access.memory, where) != mine) if access.memory in self._met else found
 
-    def _needed(self, memory: str, where: Footprint, view: NDArray[np.int32], mine: int) -> NDArray[np.bool_]:
-        """Returns which bytes of a read the author cannot have intended to share with another buffer."""
+    def _needed(self, memory: Space, where: Footprint, view: NDArray[np.int32], mine: int) -> NDArray[np.bool_]:
+        """Returns a mask of the bytes of a read that the author cannot have intended to share with another buffer."""
         found = np.ones(view.shape, np.bool_)
         for space, written in self.from_other_cores:
             self._view(self._others, space, written, np.bool_)[...] = True
@@ -204,20 +226,20 @@ class _Owners:
         return found
 
     def overwrote(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> bool:
-        """Whether another buffer overwrote bytes of a read that were the buffer's own."""
+        """Whether the buffer of a read wrote some of the bytes in the mask ``foreign`` before another buffer overwrote them."""
         lost = self._overwritten.get(self.number(access), {})
         return access.memory in lost and bool(self._view(lost, access.memory, where)[foreign].any())
 
     def meet(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> None:
-        """Notes bytes of a read as reported."""
+        """Marks bytes of a read as reported."""
         self._view(self._met, access.memory, where)[foreign] = self.number(access)
 
     def is_met(self, record: OpRecord) -> bool:
-        """Whether an op may access reported bytes: its writes make them new."""
+        """Whether an op accesses a memory in which bytes are marked as reported; a write removes these marks."""
         return any(access.memory in self._met for access in record.accesses)
 
     def write(self, record: OpRecord, event: Event, access: Access, where: Footprint) -> None:
-        """Notes a write."""
+        """Updates the owners of the bytes that an op writes."""
         self._set_owner(access.memory, where, self.number(access))
         if access.memory in self._met:
             self._view(self._met, access.memory, where)[...] = 0
@@ -242,7 +264,7 @@ class _Owners:
             view[...] = number
             self.changed += 1
 
-    def _set_owner(self, memory: str, where: Footprint, number: int) -> None:
+    def _set_owner(self, memory: Space, where: Footprint, number: int) -> None:
         view = self.of(memory, where)
         if number in self._overwritten and memory in self._overwritten[number]:
             self._view(self._overwritten[number], memory, where)[...] = False
@@ -258,8 +280,8 @@ class _Owners:
         view[...] = number
         self.changed += 1
 
-    def _view(self, arrays: dict[str, NDArray[Any]], memory: str, where: Footprint,
-              dtype: type[np.generic] = np.int32) -> NDArray[Any]:
+    def _view(self, arrays: dict[Space, Array], memory: Space, where: Footprint,
+              dtype: type[np.generic] = np.int32) -> Array:
         array = arrays.get(memory)
         if array is None:
             array = arrays[memory] = np.zeros(self.sizes[memory], dtype)
@@ -269,7 +291,7 @@ class _Owners:
 
 
 def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
-    """Returns which bytes of a footprint another one contains too."""
+    """Returns a mask of the bytes of footprint ``where`` that footprint ``other`` contains too."""
     touched = np.zeros(size, np.bool_)
     for part, mark in ((other, True), (where, None)):
         view = np.ndarray((*part.sizes, part.element), np.bool_, touched, part.offset, (*part.strides, 1))
@@ -280,8 +302,11 @@ def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
 
 
 def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_Suspect]:
-    """Yields reads of bytes of another buffer, or of an earlier load, in program order; for the same bytes the first read since
-    they were written, or every read if the other buffer still needs them."""
+    """Yields the reads of bytes of another buffer, or of an earlier load, by one core, in program order.
+
+    Of several reads of the same bytes only the first one since their last write is yielded, unless the other buffer still needs
+    the bytes; then all of them are.
+    """
     index, _ = recorded.program.lanes[lane]
     records = recorded.program.functions[index].records
     owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()},
@@ -317,7 +342,7 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
                     name, earlier = owners.names[tenant - 1]
                     line = records[writers[tenant]].location
                     lost = owners.overwrote(access, where, foreign)
-                    what = (f"an earlier load of {name}" if earlier else name) + (" overwrote them" if lost else " left them")
+                    what = (f"an earlier load of {name}" if earlier else name) + (" overwrote them" if lost else " wrote them")
                     what += f" at line {line.line}" if line is not None and not earlier else ""
                     bytes_at = np.flatnonzero(foreign.reshape(-1))
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
@@ -335,7 +360,7 @@ def _suspects(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Iterator[_S
 
 
 def _byte(flat: int, sizes: Sequence[int], strides: Sequence[int], element: int) -> int:
-    """Returns the offset of a byte of a footprint, by its number."""
+    """Returns the byte offset, relative to the footprint's start, of the byte with number ``flat`` in a footprint."""
     number, within = divmod(flat, element)
     at = np.unravel_index(number, tuple(sizes)) if sizes else ()
     return within + sum(int(index) * stride for index, stride in zip(at, strides, strict=True))

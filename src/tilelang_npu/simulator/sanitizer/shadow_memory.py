@@ -1,7 +1,8 @@
-"""Shadow memory: for each byte of a memory a number that says where its value comes from, or 0.
+"""Shadow memory: for each byte of each simulated memory a *mark*, a number that says where the byte's value comes from. A byte
+without a mark has the number 0.
 
-A matrix is stored in fractals in a Cube core's memories, differently in L0C and in L1, and by rows elsewhere. A move between
-them moves the marks by row and column of the matrix.
+The memories of a Cube core store matrices in fractals, in L0C in other fractals than in L1; the other memories store them row
+by row. If data move from one layout to another, their marks are moved by row and column of the matrix.
 """
 
 from __future__ import annotations
@@ -19,20 +20,26 @@ Marks = NDArray[np.int32]
 
 
 class ShadowMemory:
-    """The marks of all memories; memories without marks take no space."""
+    """The marks of the bytes of all arrays; an allocation whose marks are all 0 takes no space."""
 
     def __init__(self) -> None:
         self._marks: dict[int, Marks] = {}
 
     def of(self, array: Array) -> Marks:
-        """Returns the marks of an array's elements, read-only."""
+        """Returns the mark of the first byte of each element of an array, in the array's shape. The result must not be written
+        to."""
         root, start, at = _place(array)
         if start not in self._marks:
             return np.broadcast_to(np.zeros((), np.int32), array.shape)
         return self._view(root, start, at, array)[..., 0]
 
     def put(self, array: Array, marks: Marks) -> None:
-        """Sets the marks of an array's elements; ``marks`` has the array's shape, or is a scalar."""
+        """Sets the marks of all bytes of an array's elements.
+
+        Args:
+            array: the array.
+            marks: a mark for each element, in the array's shape, or a scalar.
+        """
         root, start, at = _place(array)
         if start in self._marks or marks.any():
             self._view(root, start, at, array)[...] = marks[..., None]
@@ -46,7 +53,7 @@ class ShadowMemory:
 
 
 def _place(array: Array) -> tuple[Array, int, int]:
-    """Returns the array that owns the memory of an array, its address, and the array's byte offset in it."""
+    """Returns the array that owns the memory of ``array``, the owner's address, and the byte offset of ``array`` in it."""
     root = array
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -55,7 +62,7 @@ def _place(array: Array) -> tuple[Array, int, int]:
 
 
 def overlapping_elements(array: Array, others: Sequence[Array]) -> NDArray[np.bool_]:
-    """Returns which elements of an array overlap with some other arrays."""
+    """Returns a mask of the elements of ``array`` that share a byte with one of ``others``."""
     root, start, at = _place(array)
     touched = np.zeros(root.nbytes, np.bool_)
     for other in others:
@@ -66,12 +73,24 @@ def overlapping_elements(array: Array, others: Sequence[Array]) -> NDArray[np.bo
 
 
 def _bytes_of(memory: NDArray[np.bool_], array: Array, at: int) -> NDArray[np.bool_]:
-    """Returns the part of a byte map that an array covers, with an additional axis for the bytes of an element."""
+    """Returns the view of a byte map that an array covers, in the array's shape with an additional axis for the bytes of an
+    element.
+
+    Args:
+        memory: an element for each byte of the array's owner.
+        array: the array.
+        at: its byte offset in the owner.
+    """
     return np.ndarray((*array.shape, array.itemsize), np.bool_, memory, at, (*array.strides, 1))
 
 
 def matrix(access: Access, values: Array) -> Array | None:
-    """Returns an operand's values by row and column; None if it is not a matrix."""
+    """Returns the values of an operand as a matrix with two axes; None if the operand is no matrix.
+
+    Args:
+        access: the access of the operand, whose memory decides the layout.
+        values: the operand's values in its own layout: fractals with four axes, or rows.
+    """
     if values.ndim == 4 and is_fractal(access.memory):
         columns, rows, height, width = values.shape
         return values.transpose(1, 2, 0, 3).reshape(rows * height, columns * width)
@@ -81,7 +100,14 @@ def matrix(access: Access, values: Array) -> Array | None:
 
 
 def laid_out(access: Access, target: Array, marks: Marks) -> Marks | None:
-    """Returns marks by row and column in the layout of an operand, cut or extended with 0; None if it is not a matrix."""
+    """Returns a matrix of marks in the layout of an operand, cropped to the operand's size or extended with 0; None if the
+    operand is no matrix.
+
+    Args:
+        access: the access of the operand, whose memory decides the layout.
+        target: the operand's array.
+        marks: the marks by row and column.
+    """
     shape = matrix(access, np.broadcast_to(np.zeros((), np.int8), target.shape))
     if shape is None:
         return None

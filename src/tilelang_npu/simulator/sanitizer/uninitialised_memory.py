@@ -1,8 +1,9 @@
-"""Reads of on-chip bytes that no op of the block wrote, if a result depends on them.
+"""Detection of results that depend on on-chip bytes that no op of the block wrote (S221).
 
-The read alone is no fault: a tile at the edge is loaded in part and computed whole, and results of the rest are not stored. So
-a block with such a read runs twice more, on copies, with different initial contents of the memories. If the results differ,
-they depend on uninitialised bytes; on a card these would be left by another kernel.
+Reading such bytes alone is no fault: a tile at the edge of a tensor is loaded in part and computed as a whole, and the results
+of the rest are not stored. Therefore a block that reads unwritten bytes runs twice more, on copies of the arrays, with
+different initial contents of the on-chip memories. If the results differ, they depend on uninitialised bytes. On a real chip
+these bytes have the values that another kernel left there.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch,
 from tilelang_npu.simulator.run.uninitialised_reads import find_uninitialised_reads
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Site
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import Pipe
 
 OTHER = 0x5B
-"""Byte that fills the memories in the second run: an ordinary number in every type, while POISON gives NaN or -1."""
+"""The byte that fills the memories in the second run. It gives an ordinary number in every element type; the byte of the first
+run, ``POISON``, gives NaN or -1."""
 
 
 def find_uninitialised_memory(recorded: RecordedLaunch, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
-    """Yields reads of unwritten bytes that a result depends on, at most one for each block, in the order of the blocks.
+    """Yields a hazard for each block in which a result depends on a read of unwritten on-chip bytes, in the order of blocks.
+    The hazard names the first read of unwritten bytes by one of the block's cores.
 
     Args:
-        recorded: the launch.
-        blocks: the blocks to check: one of each kind.
+        recorded: the record of the launch.
+        blocks: the blocks to check: one of each kind of event streams.
     """
     for run in blocks:
         suspects: list[Hazard | None] = [
@@ -46,7 +50,8 @@ def find_uninitialised_memory(recorded: RecordedLaunch, blocks: Sequence[BlockRu
 
 
 def _suspect(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Hazard | None:
-    """Returns the first read of unwritten bytes, as a hazard without the dependent result."""
+    """Returns the first read of unwritten bytes by a core, as a hazard that does not name a dependent result yet; None if there
+    is no such read."""
     read = next(find_uninitialised_reads(recorded.program, run.streams, lane), None)
     if read is None:
         return None
@@ -55,13 +60,17 @@ def _suspect(recorded: RecordedLaunch, run: BlockRun, lane: int) -> Hazard | Non
     return Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block, access.label)
 
 
-def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
-    """Returns an op of a block, for a report.
+def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: Pipe, operand: str) -> Site:
+    """Returns the report entry for an op of a block.
 
     Args:
-        recorded, run, lane: the launch, the block and the core.
+        recorded: the record of the launch.
+        run: the block.
+        lane: position of the core among the block's cores.
         place: position of the op's event in the core's stream.
-        record, pipe, operand: the op's record, and the pipe and role of the access.
+        record: the record of the op.
+        pipe: the pipe that makes the access.
+        operand: the role of the accessed operand in the op.
     """
     before = sum(number_of(event) == record.number for event in run.streams[lane][:place])
     return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand,
@@ -70,19 +79,22 @@ def site_of(recorded: RecordedLaunch, run: BlockRun, lane: int, place: int, reco
 
 def dependent(recorded: RecordedLaunch, run: BlockRun, suspect: Hazard, first: ReplayResult | None, second: ReplayResult | None,
               *, ignored: Mapping[int, NDArray[np.bool_]] | None = None) -> Hazard | None:
-    """Returns a hazard with the store of the first byte in which two runs of a block differ; None if they do not differ.
+    """Returns ``suspect`` completed by the store of the first result byte in which two runs of a block differ; None if the runs
+    do not differ or one of them failed.
 
     Args:
-        recorded, run: the launch and the block.
+        recorded: the record of the launch.
+        run: the block.
         suspect: the read whose bytes were different in the two runs.
-        first, second: the results; None where a run failed.
-        ignored: bytes of tensors that differed from the start.
+        first: the result of the first run; None if that run failed.
+        second: the result of the second run; None if that run failed.
+        ignored: for some kernel arguments, a mask of the bytes that differed already before the runs.
     """
     bound = recorded.bound
     if first is None or second is None:
         return None  # not decided: ``Replay.failed`` says so
     if first.recorded != second.recorded:
-        what = "which ops the block runs, or where, depends on them"
+        what = "which ops the block runs, or at which addresses, depends on them"
         return Hazard(suspect.code, suspect.kind, suspect.first, None, suspect.memory, suspect.start, suspect.end, what,
                       run.block, suspect.buffer)
     spans = recorded.replay.spans(run)
@@ -104,7 +116,13 @@ def dependent(recorded: RecordedLaunch, run: BlockRun, suspect: Hazard, first: R
 
 
 def _writer(recorded: RecordedLaunch, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
-    """Returns the first op of a block, or of one that it waits for, that writes a byte of a tensor, and the tensor's name."""
+    """Returns the first op that writes a byte of a tensor, in a block or in the blocks that run together with it, and the name
+    of the tensor; None and an empty name if there is no such op.
+
+    Args:
+        buffer: the kernel argument of the tensor.
+        byte: the byte's offset in the tensor.
+    """
     for one in recorded.replay.together(run):
         for lane, (stream, offsets) in enumerate(zip(one.streams, one.gm, strict=True)):
             records = recorded.program.functions[recorded.program.lanes[lane][0]].records

@@ -1,8 +1,9 @@
-"""Reads of tensors that the call allocated, of elements that no launch has written, if a result depends on them.
+"""Detection of results that depend on unwritten elements of tensors in GM (S221).
 
-A tensor that a call allocates has no contents: a launch may only read what it or an earlier launch has written. As on chip (see
-``uninitialised``) the read alone is no fault. So a block with such a read runs twice more, on copies, with different bytes in
-these elements; if the results differ, they depend on uninitialised memory.
+A tensor that the call allocates for its outputs has no defined contents; a launch must read only elements that this launch or
+an earlier launch of the call has written. Reading other elements alone is no fault, as for on-chip memories
+(``uninitialised_memory``): the fault is a result that depends on them. Therefore a block that reads unwritten elements runs
+twice more, on copies of the arrays, with different bytes in these elements. If the results differ, they depend on the elements.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from tilelang_npu.simulator.sanitizer.uninitialised_memory import OTHER, depende
 from tilelang_npu.target import name_of
 
 MOST = 16
-"""Limit of the blocks that run again."""
+"""Maximum number of reads that are checked by running a block again."""
 
 _Read = tuple[int, int, OpRecord, Access, Footprint]
 """A read: position among the GM offsets of the stream, position in the stream, op, access, footprint at offset 0."""
 
 
 def find_uninitialised_tensors(recorded: RecordedLaunch, blank: Mapping[int, NDArray[np.bool_]]) -> Iterator[Hazard]:
-    """Yields the reads of unwritten elements that a result depends on: the first such read of each op.
+    """Yields a hazard for each op that reads unwritten elements on which a result depends; only the op's first such read.
 
     Args:
-        recorded: the launch.
-        blank: by GM argument that the call allocated, the bytes that no launch wrote, including this one.
+        recorded: the record of the launch.
+        blank: for each kernel argument that the call allocated, a mask of the bytes that neither this launch nor an earlier one
+            wrote.
     """
     streams: dict[tuple[int, int], list[_Read]] = {}
     told: set[tuple[int, int]] = set()

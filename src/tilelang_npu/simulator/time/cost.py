@@ -1,4 +1,4 @@
-"""Cycles of one step, from the chip's tables and the operands' sizes and strides."""
+"""``CostModel``, which computes the cycles of an op from the chip's tables and the sizes and strides of the op's operands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
+from tilelang_npu import ops
 from tilelang_npu.simulator.machine.op_records import (
     Access,
     Event,
@@ -22,28 +23,34 @@ from tilelang_npu.simulator.machine.op_records import (
     footprint,
     value,
 )
-from tilelang_npu.target import BLOCK, Chip, Move
+from tilelang_npu.target import BLOCK, Chip, Move, VectorRate
 from tilelang_npu.target.dtypes import dtype
 
 REPEAT = 256
 """Bytes that a vector instruction processes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
-"""Most repeats of one vector instruction."""
+"""Maximum number of repeats of one vector instruction."""
 SORTED, MERGED, PAIR = 32, 4, 8
-"""Elements that are sorted at once, lists that are merged at once, and bytes of an element with its index."""
+"""Number of elements that one sort instruction sorts, number of lists that one merge combines, and bytes of an element together
+with its index."""
+ARANGE, STORE_OF_ARANGE = "hivm.hir.varange", 2.2e-9
+"""The name of the op of ``T.arange``, and the seconds per element of the scalar loop with which AscendNPU-IR's library executes
+the op for several axes: measured with tilelang-mlir-ascend on a 910B2C (docs/accuracy.md)."""
 ROWS_OF_BRCB = 8
-"""Rows that one repeat of brcb expands to a block each."""
+"""Number of elements that one repeat of ``brcb`` expands to a block of 32 bytes each."""
 
 
 class GmBytes(NamedTuple):
-    """The bytes in GM that a step reads or writes.
+    """The bytes of one tensor in GM that an op reads or writes.
 
     Attributes:
-        buffer: the kernel argument.
-        written: whether they are written.
-        nbytes: bytes that the op uses.
-        far: bytes that come from HBM if L2 does not hold them: whole lines, for rows that start anywhere in a line.
-        near: bytes of L2 traffic otherwise: twice as many for atomic updates, which read and write.
+        buffer: the position of the tensor among the kernel's arguments.
+        written: whether the bytes are written; otherwise they are read.
+        nbytes: the number of bytes that the op uses.
+        far: the number of bytes that HBM transfers if L2 does not hold them. For rows that are not aligned to sectors these are
+            the bytes of whole lines.
+        near: the number of bytes of L2 traffic if L2 holds them; atomic updates count twice, because they read and write.
+        requests: the number of requests to L2, one for each line of each row.
     """
 
     buffer: int
@@ -51,19 +58,21 @@ class GmBytes(NamedTuple):
     nbytes: int
     far: float
     near: float
+    requests: float
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles of a step on an otherwise idle chip.
+    """The cycles of a step (one action of an op on one pipe) on a chip whose other cores are idle.
 
     Attributes:
-        busy: until the pipe takes the next step.
-        done: until the result is available.
-        nbytes: bytes that it moves or computes on.
-        gm: what it moves in GM; that may take longer if other cores use GM too.
-        more_busy, more_done: additional cycles of ``busy`` and ``done`` if L2 holds none of the source.
-        latency: the part of ``done`` in which no pipe is busy.
+        busy: cycles from the start of the step until its pipe can start the next step.
+        done: cycles from the start of the step until its result is available.
+        nbytes: the bytes that the step moves or computes on; for a multiplication the operations.
+        gm: the bytes that the step moves in GM. They take longer if other cores use GM at the same time.
+        more_busy: additional cycles of ``busy`` if L2 holds none of the source.
+        more_done: additional cycles of ``done`` if L2 holds none of the source.
+        latency: the part of ``done`` that is the fixed latency of a transfer in GM, in which it uses no bandwidth.
     """
 
     busy: float
@@ -76,20 +85,44 @@ class Cost:
 
 
 class CostModel:
-    """The costs of a chip."""
+    """The cycles of ops on one chip.
 
-    def __init__(self, chip: Chip) -> None:
+    Args:
+        chip: the chip.
+        scalar_arange: whether a ``varange`` op over several axes is timed as a loop of scalar stores, as which AscendNPU-IR's
+            library implements it; otherwise it is timed as vector instructions.
+    """
+
+    def __init__(self, chip: Chip, *, scalar_arange: bool = False) -> None:
         self.chip = chip
+        self._scalar_arange = scalar_arange
         held = chip.through("M", "a", "b")
         self._into_l0 = {name for name, path in chip.paths.items() if {path.source, path.target} <= held}
 
+    def _rate(self, cost: str) -> VectorRate:
+        """Returns the constants of a vector instruction by its cost key: from the chip's table, or from the operation of a
+        plug-in."""
+        found = self.chip.vector.get(cost)
+        return ops.rate_of(self.chip, cost) if found is None else found
+
     def cost(self, record: OpRecord, event: Event) -> Cost:
-        """Returns the cycles of an op that is one step."""
+        """Returns the cycles of one execution of an op that consists of one step.
+
+        Args:
+            record: the record of the op.
+            event: the execution, with the sizes that are only known at run time.
+
+        Raises:
+            TypeError: the op has no cost, such as a wait.
+        """
         work = record.work
         prints = [footprint(access, event) for access in record.accesses]
         if isinstance(work, Transfer):
             return self._transfer(work, record.accesses, prints)
         if isinstance(work, Lanes):
+            if self._scalar_arange and record.name == ARANGE and sum(size > 1 for size in prints[work.shape].sizes) > 1:
+                cycles = _count(prints[work.shape].sizes) * STORE_OF_ARANGE * self.chip.clock
+                return Cost(cycles, cycles, prints[work.shape].nbytes)
             return self._lanes(work, prints, event)
         if isinstance(work, Fold):
             return self._fold(work, prints[0])
@@ -112,43 +145,63 @@ class CostModel:
             return Cost(1, 1)
         path = self.chip.paths[work.path]
         assert path.move is not None, f"{work.path} moves nothing"
-        rows, share = 1, 1.0
+        runs, share = 1, 1.0
         gm = []
         for access, place in zip(accesses, prints, strict=True):
             if access.memory == "gm":
                 plain = place.simplified()
-                rows = max(rows, _count(plain.sizes))
-                moved = self._lines(plain) * _count(plain.sizes)
-                times = 2 if access.adds else 1
-                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
+                rows = _count(plain.sizes)
+                each, times = self._lines(plain), 2 if access.adds else 1
+                runs = max(runs, rows * self._runs(plain.element))
+                requests = rows * ceil(each / self.chip.traffic.line)
+                gm.append(GmBytes(access.buffer, access.writes, place.nbytes, each * rows, each * rows * path.spread * times,
+                                  requests * times))
                 share = min(share, self._first_of_line(plain))
-        near = self.moved(path.near or path.move, source.nbytes, rows)
+        near = self.moved(path.near or path.move, source.nbytes, runs)
         if work.path in self._into_l0:  # MTE1 is as busy as for the macro's loads; alone it ends earlier (DOC matmul c0, c1)
             return Cost(near.busy + self.chip.cube.burst, near.done, source.nbytes)
-        far = self.moved(path.move, int(source.nbytes / share), rows)
+        far = self.moved(path.move, int(source.nbytes / share), runs)
         return Cost(near.busy, near.done, source.nbytes, tuple(gm), share * (far.busy - near.busy),
                     share * (far.done - near.done), (path.near or path.move).fixed)
 
+    def _runs(self, nbytes: int) -> int:
+        """Returns the number of requests that move ``nbytes`` contiguous bytes. A request has 32, 64, 128, 256 or 512 bytes, so
+        480 bytes need four requests (docs/hardware.md#alignment)."""
+        lines, rest = divmod(nbytes, self.chip.traffic.line)
+        return max(1, lines + ceil(rest / BLOCK).bit_count())
+
     def _lines(self, plain: Footprint) -> float:
-        """Returns the bytes that a row moves: its own, and on average the rest of its lines if it starts anywhere in them."""
+        """Returns the number of contiguous, aligned bytes whose transfer takes as long as one row of a footprint in GM.
+
+        For rows that begin at sectors this is the number of bytes of the row. Otherwise the unused bytes of the row's L2 lines
+        are added, on average; rows that do not begin at blocks of 32 bytes take even longer.
+        """
         traffic = self.chip.traffic
         if not plain.strides or all(stride % traffic.sector == 0 for stride in plain.strides):
             return plain.element
         grain = gcd(traffic.sector, *plain.strides)
-        return plain.element + traffic.line - grain
+        whole = plain.element + traffic.line - grain
+        return max(whole, plain.element * traffic.unaligned) if grain % traffic.aligned else whole
 
     def _first_of_line(self, plain: Footprint) -> float:
-        """Returns, for rows shorter than a line with contiguous neighbours, the share of accesses that can miss L2."""
+        """Returns the share of a footprint's accesses that can miss L2. For rows shorter than a line that lie a line or more
+        apart this is the row's share of a line; otherwise it is 1."""
         line = self.chip.traffic.line
         if not plain.strides or plain.strides[-1] < line or plain.element >= line:
             return 1.0
         return plain.element / line
 
     @staticmethod
-    def moved(move: Move, nbytes: int, rows: int = 1) -> Cost:
-        """Returns the cycles of a data movement."""
-        busy = max(move.issue, rows * move.row, nbytes / move.sustained)
-        done = max(busy, move.floor, move.fixed + max(nbytes / move.rate, rows * move.row))
+    def moved(move: Move, nbytes: int, runs: int = 1) -> Cost:
+        """Returns the cycles of a data movement.
+
+        Args:
+            move: the constants of the path.
+            nbytes: the bytes that are moved.
+            runs: the number of requests into which the strided operand is divided.
+        """
+        busy = max(move.issue, runs * move.row, nbytes / move.sustained)
+        done = max(busy, move.floor, move.fixed + max(nbytes / move.rate, runs * move.row))
         if move.flight:
             busy = max(busy, done * min(1.0, nbytes / move.flight))
         return Cost(busy, done, nbytes)
@@ -169,7 +222,7 @@ class CostModel:
         return total
 
     def _instruction(self, key: str, bits: int, place: Footprint, conflict: float) -> Cost:
-        rate = self.chip.vector[key]
+        rate = self._rate(key)
         slope = (rate.slope32 if bits >= 32 else rate.slope16) * conflict
         repeats, instructions = self._repeats(place, bits)
         busy = max(instructions * rate.issue, slope * repeats)
@@ -177,7 +230,12 @@ class CostModel:
 
     @staticmethod
     def _repeats(place: Footprint, bits: int) -> tuple[int, int]:
-        """Returns the repeats and instructions for a tile whose elements are computed in ``bits``."""
+        """Returns the number of repeats and the number of vector instructions for a tile.
+
+        Args:
+            place: the footprint of the tile.
+            bits: the width in which the elements are computed.
+        """
         widened = max(1, bits // 8) / place.element
         plain = place.simplified()
         rows, run = _count(plain.sizes), plain.element * widened
@@ -188,8 +246,9 @@ class CostModel:
         return repeats, min(rows * ceil(per_row / REPEATS), per_row * ceil(rows / REPEATS))
 
     def _conflict(self, work: Lanes, prints: Sequence[Footprint]) -> float:
-        """Returns the slowdown of two sources whose blocks lie in the same bank groups (docs/hardware.md#memories)."""
-        if work.banked is None or not self.chip.vector[work.cost].banked:
+        """Returns the factor, from 1 to 2, by which an instruction is slower because its two sources lie in the same groups of
+        UB banks (docs/hardware.md#memories)."""
+        if work.banked is None or not self._rate(work.cost).banked:
             return 1.0
         banks = self.chip.banks
         one, other = (prints[index] for index in work.banked)
@@ -202,15 +261,15 @@ class CostModel:
         return 1.0 + max(0, blocks - apart) / blocks
 
     def _sorting(self, work: Sorting, source: Footprint) -> Cost:
-        """Returns the cost of a sort: two pairs per cycle in each pass; a merge combines four lists and needs the previous
-        pass."""
+        """Returns the cycles of a sort: one pass that sorts groups of 32 elements, and passes that merge four lists into one
+        each. A pass starts after the previous pass has ended."""
         if source.empty:
             return Cost(1, 1)
         passes, lists = 1, ceil(source.sizes[-1] / SORTED)
         while work.merged and lists > 1:
             passes, lists = passes + 1, ceil(lists / MERGED)
         repeats = ceil(_count(source.sizes) * PAIR / REPEAT)
-        rate = self.chip.vector[work.cost]
+        rate = self._rate(work.cost)
         done = (rate.fixed + rate.slope32 * repeats) * passes
         return Cost(max(rate.issue, done - rate.fixed), done, source.nbytes)
 
@@ -241,7 +300,14 @@ class CostModel:
         return Cost(busy, max(busy, done), source.nbytes)
 
     def _by_halves(self, work: Fold, rows: int, run: int) -> tuple[float, float]:
-        """Combines halves of rows of ``run`` bytes until a row fits one repeat, and then reduces each row at once."""
+        """Returns the ``busy`` and ``done`` cycles of a reduction that combines the halves of each row until the row fits one
+        repeat, and then reduces each row with one repeat.
+
+        Args:
+            work: the reduction.
+            rows: the number of rows.
+            run: the number of bytes of a row.
+        """
         per_row = ceil(run / REPEAT)
         last = self._chain(work.cost, work.bits, rows, 1)
         if per_row == 1:
@@ -250,7 +316,15 @@ class CostModel:
         return first[0] + last[0] + self.chip.vector[work.combine].fixed, first[1] + last[1]
 
     def _by_blocks(self, key: str, bits: int, rows: int, run: int) -> tuple[float, float]:
-        """Reduces every block to an element, and repeats this until each row is one element."""
+        """Returns the ``busy`` and ``done`` cycles of a reduction that reduces each block of 32 bytes to one element, and that
+        repeats this until each row is one element.
+
+        Args:
+            key: the cost key of the instruction that reduces blocks.
+            bits: the width of an element.
+            rows: the number of rows.
+            run: the number of bytes of a row.
+        """
         repeats = rounds = 0
         while True:
             repeats, rounds = repeats + ceil(rows * run / REPEAT), rounds + 1
@@ -259,8 +333,16 @@ class CostModel:
             run = ceil(run / BLOCK) * bits // 8
 
     def _chain(self, key: str, bits: int, repeats: int, rounds: int) -> tuple[float, float]:
-        """Returns the cost of dependent instructions: the pipe waits for the result of each but the last."""
-        rate = self.chip.vector[key]
+        """Returns the ``busy`` and ``done`` cycles of a chain of instructions, each of which needs the result of the previous
+        one.
+
+        Args:
+            key: the cost key of the instructions.
+            bits: the width of an element.
+            repeats: the number of repeats of all instructions together.
+            rounds: the number of instructions in the chain.
+        """
+        rate = self._rate(key)
         slope = rate.slope32 if bits >= 32 else rate.slope16
         done = rate.fixed * rounds + slope * repeats
         return max(rate.issue, slope * repeats) + rate.fixed * (rounds - 1), done
@@ -268,7 +350,13 @@ class CostModel:
     # -- cube ----------------------------------------------------------------------------------------------------------
 
     def chunks(self, work: Mmad, m: int, k: int, n: int) -> list[int]:
-        """Returns the depths of the chunks of K whose operands fit the halves of L0A and L0B."""
+        """Returns the sizes of the chunks into which the matmul macro divides K, so that the operands of a chunk fit into half
+        of L0A and half of L0B.
+
+        Args:
+            work: the macro.
+            m, k, n: the sizes of the matrices: A is m x k, B is k x n.
+        """
         step = self.depth_of_block(work)
         bytes_ = dtype(work.element).nbytes
         per_step_a, per_step_b = _up(m) * step * bytes_, _up(n) * step * bytes_
@@ -278,19 +366,19 @@ class CostModel:
         return [min(size, k - start) for start in range(0, k, size)] or [0]
 
     def depth_of_block(self, work: Mmad) -> int:
-        """Returns the elements of K in one block of 32 bytes."""
+        """Returns the number of elements along K in one block of 32 bytes."""
         return BLOCK // dtype(work.element).nbytes
 
     def load_a(self, work: Mmad, m: int, depth: int) -> Cost:
-        """Returns the cost of loading one chunk from L1 to L0A."""
+        """Returns the cycles of loading one chunk of A (``m`` rows, ``depth`` elements along K) from L1 to L0A."""
         return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).nbytes)
 
     def load_b(self, work: Mmad, depth: int, n: int) -> Cost:
-        """Returns the cost of loading one chunk from L1 to L0B."""
+        """Returns the cycles of loading one chunk of B (``depth`` elements along K, ``n`` columns) from L1 to L0B."""
         return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).nbytes)
 
     def load_bias(self, n: int) -> Cost:
-        """Returns the cost of loading the bias table from L1."""
+        """Returns the cycles of loading a bias of ``n`` elements from L1 to the bias table."""
         return self.moved(self.chip.moves["l1_bt"], 4 * _up(n))
 
     def _padded(self, work: Mmad, depth: int) -> int:
@@ -303,7 +391,7 @@ class CostModel:
         return Cost(cost.busy + burst, cost.done + burst, nbytes)
 
     def multiply(self, work: Mmad, m: int, depth: int, n: int) -> Cost:
-        """Returns the cost of one MMAD."""
+        """Returns the cycles of one MMAD instruction, which multiplies an m x depth matrix by a depth x n matrix."""
         cube = self.chip.cube
         kind = "hf32" if work.wide and work.element == "f32" else work.element
         fractals = ceil(m / cube.m) * ceil(n / cube.m) * ceil(depth / cube.k_step[kind])

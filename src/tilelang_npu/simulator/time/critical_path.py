@@ -1,8 +1,10 @@
-"""A timing walk that records when each step began and ended, and why then: the basis of the critical path.
+"""A timing walk that records when each step started and ended and what determined these times; the critical path follows from
+it.
 
-Each moment of a step is determined by another moment: the start of a multiplication by the end of the one before, the end of a
-wait by the set, and the set by the last result before it. Following these predecessors from the end of the block leads to its
-start, and each interval on the way has one reason.
+A step is one action of an op on one pipe. Its *moments* are the times at which it is issued, starts, ends, and so on. Each
+moment is determined by an earlier moment, its *predecessor*: the start of a multiplication by the end of the previous one, the
+end of a wait by the set, and the set by the last result before it. The chain of predecessors from the end of the block to its
+start is the critical path, and each interval between two moments on it has one reason.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from tilelang_npu.simulator.time.pipe_steps import (
     CROSS_WAIT,
     INTERNAL,
     JOIN,
-    PIPES,
     RUN,
     SET,
     WAIT,
@@ -30,29 +31,37 @@ from tilelang_npu.simulator.time.pipe_steps import (
 from tilelang_npu.simulator.time.step_order import Ordered, StepOrder
 from tilelang_npu.simulator.time.timing import BlockTiming, CoreClock, Pace, PipeClock, StepMethod, TimedWalk, shared_cycles
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import PIPES
 
 ISSUED, START, FREE, DONE, FIRED, AFTER = range(6)
-"""The moments of a step: the scalar unit issues it; it starts on its pipe; the pipe takes the next step; its result is
-available; its event or flag is set; the scalar unit continues after it."""
+"""The moments of a step: ``ISSUED``, the scalar unit has issued the step; ``START``, the step starts on its pipe; ``FREE``, the
+pipe can start its next step; ``DONE``, the step's result is available; ``FIRED``, the event or flag that the step sets has
+taken effect; ``AFTER``, the scalar unit can continue with the next step."""
 
 
 class Moment(NamedTuple):
-    """A moment of a step, by the position of the step in the order."""
+    """A moment of a step.
+
+    Attributes:
+        place: the position of the step in the step order.
+        which: the kind of moment, such as ``START``.
+    """
 
     place: int
     which: int
 
 
 class Point(NamedTuple):
-    """The moments of a step, in cycles from the start of the block, and their predecessors.
+    """The times of a step's moments, in cycles from the start of the block, and the predecessors of the moments.
 
     Attributes:
-        times: by moment.
-        issued_by: predecessor of ``ISSUED``: the step before on its core, or the start of another step if the queue was full;
-            None for a core's first step.
-        start_by: predecessor of ``START``.
-        end_by: predecessor of ``FREE`` of a barrier or join, of ``FIRED`` of a set, of ``AFTER`` of a barrier of all pipes.
-        due: when the step could have started without waiting.
+        times: the time of each moment, at the moment's index.
+        issued_by: the predecessor of ``ISSUED``: the previous step of the core, or the start of an earlier step of the same
+            pipe if the pipe's queue was full; None for the first step of a core.
+        start_by: the predecessor of ``START``.
+        end_by: the predecessor of ``FREE`` for a barrier of one pipe or a join, of ``FIRED`` for a set, of ``AFTER`` for a
+            barrier of all pipes.
+        due: the time at which the step could have started if it had not had to wait for a set.
     """
 
     times: tuple[float, float, float, float, float, float]
@@ -63,7 +72,17 @@ class Point(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """An executed step on a pipe, for the timeline: cycles from the start of the block."""
+    """An executed step on a pipe, for the timeline.
+
+    Attributes:
+        core: the position of the core.
+        pipe: the number of the pipe.
+        start: the start, in cycles from the start of the block.
+        end: the end, in cycles from the start of the block.
+        event: the position, in the core's stream, of the executed op that the step belongs to.
+        nbytes: the bytes that the step moves or computes on.
+        reason: what delayed the start, as text; empty if nothing did.
+    """
 
     core: int
     pipe: int
@@ -75,7 +94,7 @@ class Slice(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of the critical path: cycles from the start of the block, and the moment at its end."""
+    """A part of the critical path: its start and end in cycles from the start of the block, and the moment at its end."""
 
     start: float
     end: float
@@ -83,10 +102,17 @@ class Segment(NamedTuple):
 
 
 class RecordedWalk(TimedWalk):
-    """A timing walk over a step order, taken when it is created.
+    """A timing walk over a step order that records the moments of all steps; the constructor performs the walk.
+
+    Args:
+        order: the ordered steps of the cores.
+        cores: the number of cores.
+        chip: the chip, for the cycles of issue, events, barriers and flags.
+        pace: the speed of transfers in GM.
 
     Attributes:
-        points: the moments of each step, by its position in the order.
+        points: the moments of each step, by the position of the step in the order.
+        timing: the times of the cores.
     """
 
     def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace) -> None:
@@ -103,7 +129,7 @@ class RecordedWalk(TimedWalk):
     # -- the walk ------------------------------------------------------------------------------------------------------
 
     def _issue(self, core: int, issued: float, step: PipeStep) -> Moment | None:
-        """Returns the predecessor of a step's issue."""
+        """Returns the predecessor of a step's ``ISSUED`` moment."""
         spent = self.chip.scalar.issue + self.chip.scalar.alu * step.scalars
         if issued > self._after[core] + spent:
             return Moment(self._queued[core][step.pipe][0], START)
@@ -116,12 +142,12 @@ class RecordedWalk(TimedWalk):
         self._after[clock.number] = clock.issue
 
     def step_methods(self) -> tuple[StepMethod, ...]:
-        """Returns methods that take a step and record its moments."""
+        """Returns, for each kind of step, a function that times the step and records its moments."""
         return tuple(partial(self._take, method) for method in super().step_methods())
 
     def _take(self, method: StepMethod, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...],
               ) -> float:
-        """Takes a step, and records its moments and their predecessors."""
+        """Times a step with ``method``, and records its moments and their predecessors."""
         core, number, issued, done = pipe.clock.number, pipe.number, pipe.clock.issue, pipe.done
         start_by = Moment(self._holder[core][number], FREE) if start > issued else Moment(place, ISSUED)
         issued_by = self._issue(core, issued, step)
@@ -150,7 +176,8 @@ class RecordedWalk(TimedWalk):
         return began
 
     def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
-        """Holds the scalar unit until the earlier work of all pipes is done."""
+        """Times a barrier of all pipes, which holds the scalar unit until their earlier work is done, and records its
+        moments."""
         issued, last = clock.issue, self._end_of(clock, Moment(place, ISSUED))
         before = self._before[clock.number]
         super().drain_all(clock, step, place)
@@ -158,7 +185,8 @@ class RecordedWalk(TimedWalk):
         self._note(clock, place, (issued, issued, clock.issue, clock.issue, clock.issue), before, here, last, issued)
 
     def _end_of(self, clock: CoreClock, issue: Moment | None) -> Moment:
-        """Returns the moment at which all issued work of a core is done."""
+        """Returns the last moment of all work that a core has issued so far; ``issue`` is the moment that lets the core's
+        scalar unit continue."""
         ways = [(clock.issue, issue)] if issue is not None else []
         for pipe, finisher, holder in zip(clock.pipes, self._finisher[clock.number], self._holder[clock.number], strict=True):
             ways += [(pipe.done, Moment(finisher, DONE))] if finisher >= 0 else []
@@ -172,7 +200,7 @@ class RecordedWalk(TimedWalk):
         return self.points[moment.place].times[moment.which]
 
     def decided_by(self, moment: Moment) -> Moment | None:
-        """Returns the predecessor of a moment; None at the start of the block."""
+        """Returns the predecessor of a moment; None for a moment that the start of the block determines."""
         place, which = moment
         point, step = self.points[place], self.order.steps[place].step
         if which == ISSUED:
@@ -189,7 +217,8 @@ class RecordedWalk(TimedWalk):
         return Moment(place, START)
 
     def critical_path(self) -> list[Segment]:
-        """Returns the critical path, from the start of the block to its end without gaps."""
+        """Returns the segments of the critical path, from the start of the block to its end without gaps; empty for a block
+        without steps."""
         if not self.points:
             return []
         last = max(self.clocks, key=lambda clock: clock.drained())
@@ -206,7 +235,13 @@ class RecordedWalk(TimedWalk):
         return found
 
     def work_before(self, place: int) -> int:
-        """Returns the step whose result a set waited for; -1 if it only waited to be issued."""
+        """Returns the position in the step order of the executed step whose result a set waited for.
+
+        Returns -1 if the set waited for no result but took effect when it was issued.
+
+        Args:
+            place: the position of the set.
+        """
         moment: Moment | None = self.points[place].end_by
         while moment is not None and moment.which not in (ISSUED, AFTER):
             if self.order.steps[moment.place].step.kind == RUN:
@@ -216,7 +251,14 @@ class RecordedWalk(TimedWalk):
 
 
 class CoreGroup(NamedTuple):
-    """Cores that run concurrently, with their streams, the steps of the events, and the records of the ops."""
+    """Cores that run concurrently; all lists have one element for each core.
+
+    Attributes:
+        cores: the identity of the core.
+        streams: the executed ops of the core, in program order.
+        expansions: the steps of these ops.
+        records: the records of the ops.
+    """
 
     cores: list[CoreId]
     streams: list[Stream]
@@ -225,7 +267,12 @@ class CoreGroup(NamedTuple):
 
 
 class CoreGroupTimes(NamedTuple):
-    """Cores that run concurrently, and the walk over their steps."""
+    """Cores that run concurrently, and the times of their steps.
+
+    Attributes:
+        walked: the timing walk over the steps of the cores.
+        together: the cores.
+    """
 
     walked: RecordedWalk
     together: CoreGroup
@@ -237,7 +284,7 @@ class CoreGroupTimes(NamedTuple):
 
     @property
     def slices(self) -> list[Slice]:
-        """The executed steps, each cut off where its pipe starts the next one, with the reason of its delay."""
+        """The executed steps as slices of a timeline. A slice ends at the latest when its pipe starts the next step."""
         found: list[Slice] = []
         last: dict[tuple[int, int], int] = {}
         reasons: dict[tuple[int, int], str] = {}
@@ -263,7 +310,7 @@ class CoreGroupTimes(NamedTuple):
         return found
 
     def _reason(self, wait: PipeStep, setter: Ordered) -> str:
-        """Returns what a wait waited for, in words."""
+        """Returns a text that names the set that a wait waited for."""
         location = self.record(setter).location
         line = f" at line {location.line}" if location is not None else ""
         if wait.kind == CROSS_WAIT:

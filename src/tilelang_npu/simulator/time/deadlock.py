@@ -1,39 +1,41 @@
-"""Diagnosis of deadlocks: what each stuck pipe waits for, who would have to set it, and what blocks that set.
+"""Diagnosis of cores that hang: which event or flag each stuck pipe waits for, which op would set it, and what blocks that op.
 
-The walk of :class:`~tilelang_npu.simulator.time.step_order.StepOrder` got stuck. Steps that it has not executed are in the
-queues of waiting pipes, or were not issued because the scalar unit waits. So for each wait there are two cases: a set of it is
-still to come but blocked by another wait, which is an edge of the wait-for graph; or there is no such set. A cycle of edges is
-a deadlock (S301). Without a cycle, some wait has no set in the rest of the program: of one core (S302), or of some of the cores
-that must all set a flag or reach a barrier (S303).
+:class:`~tilelang_npu.simulator.time.step_order.StepOrder` calls :func:`explain` if it cannot order the remaining steps. These
+steps are in the queues of waiting pipes, or are not issued because the scalar unit waits. Each wait is in one of two cases: the
+set that it needs is still to come but is blocked by another wait, which gives an edge of the wait-for graph; or the rest of the
+program has no such set. A cycle in the graph is a deadlock (S301). Without a cycle, some wait has no set: no core sets the
+event or flag again (S302), or only some of the cores do that must all set the flag or reach the barrier (S303).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.machine.core_coroutines import BARRIER_FLAG, CoreId, Rendezvous
 from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
-from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, CROSS_WAIT, INTERNAL, SET, WAIT, PipeStep
+from tilelang_npu.target.chip_data import PIPES
 
 if TYPE_CHECKING:
+    from tilelang_npu.diagnostic_codes import Code
     from tilelang_npu.simulator.time.step_order import CoreState, Ordered
 
 _ROWS = 6
-"""Waits that an error lists; further ones are counted."""
-_HELP = {
-    "S301": "move one of the sets before the wait that blocks it, or set the first of them before the loop",
-    "S302": "every wait needs a set before it, with the same pipes and number, as often, and on every path",
-    "S303": "let each of them set it, in every iteration and on every path",
+"""Maximum number of waits that an error lists; the error gives only the number of the others."""
+_HELP: Mapping[Code, str] = {
+    "S301": "move one of these sets before the wait that blocks it, or set one of these events or flags once before the loop",
+    "S302": "give each wait a set that precedes it, with the same pipes and number, equally often, and on every path",
+    "S303": "let each of these cores set the flag or reach the barrier, in every iteration and on every path",
 }
 Agent = tuple[int, int]
-"""The position of a core, and one of its pipes."""
+"""A pipe of a core: the position of the core among the cores that run concurrently, and the number of the pipe."""
 
 
 class _Found(NamedTuple):
-    """A set that is still to come: the pipe that blocks it, and its op."""
+    """A set that is not executed yet: the waiting pipe that blocks it, and the record of the set's op."""
 
     agent: Agent
     record: OpRecord
@@ -41,17 +43,19 @@ class _Found(NamedTuple):
 
 @dataclass
 class _Wait:
-    """A pipe that waits.
+    """A pipe that waits for an event or flag.
 
     Attributes:
-        agent: the core and pipe.
-        step, record: the wait and its op.
-        iteration: how often the op had run before.
-        sets: number of sets that were received; this is the wait after them.
-        coming: sets that are still to come.
-        absent: cores that will not set it again.
-        arrived: cores of the same group that have set it.
-        done: positions of the sets in the step order.
+        agent: the core and the pipe.
+        step: the wait.
+        record: the record of the wait's op.
+        iteration: how often the core had executed the op before.
+        sets: for a flag, the number of sets that earlier waits have consumed; for an event, the number of sets that were
+            executed.
+        coming: the sets of the event or flag that are not executed yet.
+        absent: the cores that should set the event or flag but do not set it again.
+        arrived: for a flag that a group of cores must set: the cores that have set it.
+        done: the positions in the step order of the sets that were made.
     """
 
     agent: Agent
@@ -66,18 +70,19 @@ class _Wait:
 
 
 def explain(cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> TileError:
-    """Returns the error for cores that are stuck.
+    """Returns the error (S301, S302 or S303) that explains why some cores hang.
 
     Args:
-        cores: the state of the cores when the walk got stuck.
+        cores: the state of the cores when no further step could be executed.
         steps: the steps that were executed.
-        rendezvous: the sets between cores that are incomplete.
+        rendezvous: the flags between cores that only some of the cores have set that must set them.
     """
     return _Graph(cores, steps, rendezvous).error()
 
 
 class _Graph:
-    """The wait-for graph."""
+    """The wait-for graph of cores that hang: its nodes are waiting pipes, and an edge leads from a wait to the wait that blocks
+    the set that it needs."""
 
     def __init__(self, cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> None:
         self.cores, self.steps, self.rendezvous = cores, steps, rendezvous
@@ -96,7 +101,7 @@ class _Graph:
     # -- the graph -----------------------------------------------------------------------------------------------------
 
     def _look(self, wait: _Wait) -> None:
-        """Finds the sets of a wait: those that were made, those that are still to come, and the cores that make none."""
+        """Fills in the fields of a wait that describe its sets: executed sets, sets still to come, and cores without a set."""
         core = self.cores[wait.agent[0]]
         kind, pipe, other, flag = wait.step[:4]
         if kind == WAIT:
@@ -139,7 +144,8 @@ class _Graph:
                     wait.absent.append(member)
 
     def _next(self, core: CoreState, wanted: Callable[[PipeStep], bool]) -> _Found | None:
-        """Returns the next step of a core that fulfils a condition, and the pipe that blocks it."""
+        """Returns the core's next unexecuted step that fulfils a condition, with the pipe that blocks it; None if there is no
+        such step."""
         for pipe, queue in enumerate(core.queues):
             for step, number in queue:
                 if wanted(step):
@@ -151,7 +157,7 @@ class _Graph:
         return None
 
     def _cycle(self) -> list[_Wait]:
-        """Returns the waits of a cycle, beginning with the first in program order; empty if there is none."""
+        """Returns the waits of a cycle of the graph, beginning with that of the first core and pipe; empty if there is none."""
         state: dict[Agent, int] = {}
 
         def visit(agent: Agent, path: list[Agent]) -> list[Agent]:
@@ -176,11 +182,12 @@ class _Graph:
     # -- messages ------------------------------------------------------------------------------------------------------
 
     def error(self) -> TileError:
-        """Returns the error."""
+        """Returns the error for the hang, with a note for each wait."""
         cycle = self._cycle()
         roots = [wait for wait in self.waits.values() if wait.absent or not wait.coming]
         if cycle:
-            code, first = "S301", cycle
+            code: Code = "S301"
+            first = cycle
             names = self._joined([f"{self._agent(wait.agent)} ({self._line(wait.record)})" for wait in cycle])
             what = f"{names} " + ("waits for itself" if len(cycle) == 1 else "wait for each other")
         else:
@@ -203,7 +210,7 @@ class _Graph:
         return TileError(f"{where}: {what}", code=code, location=first[0].record.location, notes=tuple(rows), help=_HELP[code])
 
     def _unmet(self, wait: _Wait) -> str:
-        """Returns the header for a wait that no set ends."""
+        """Returns the message of the error for a wait whose set is missing."""
         who, what = self._agent(wait.agent), self._thing(wait)
         if wait.step.kind == CROSS_WAIT and (wait.arrived or len(wait.absent) > 1):
             those = self._names(wait.absent)
@@ -216,7 +223,7 @@ class _Graph:
         return f"{who} waits for {what}, which is {_set(wait.sets)}; this is wait {wait.sets + 1}"
 
     def _rows(self, waits: Sequence[_Wait]) -> list[str]:
-        """Returns a line for each wait, in columns; cores that wait at the same place share a line."""
+        """Returns a line of text for each wait, with aligned columns; cores that wait at the same op share a line."""
         kinds: dict[tuple[object, ...], list[_Wait]] = {}
         for wait in waits:
             core = self.cores[wait.agent[0]].identity
@@ -257,7 +264,9 @@ class _Graph:
         return "; ".join(said)
 
     def _near(self, wait: _Wait) -> str:
-        """Returns a set without a wait that differs from the awaited one only in a detail."""
+        """Returns a note about a set that no wait consumes and that differs from the missing set in one detail, such as the
+        number of the event; an empty text if there is no such set.
+        """
         core = self.cores[wait.agent[0]]
         kind, pipe, other, flag = wait.step[:4]
         nearly: list[tuple[int, str]] = []
@@ -311,7 +320,7 @@ class _Graph:
 
 
 def _is_own(wait: _Wait) -> bool:
-    """Whether the wait is for one of the events by which a matmul macro orders its own steps."""
+    """Whether a wait is for one of the internal events by which a matmul macro orders its own steps."""
     return bool(wait.step.kind == WAIT and wait.step.number >= INTERNAL)
 
 

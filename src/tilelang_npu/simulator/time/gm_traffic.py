@@ -1,8 +1,9 @@
-"""Bandwidth of global memory for one core while others use it too.
+"""The bandwidth of global memory that one transfer gets while other cores use global memory too.
 
-The chip serves each byte once from HBM and again from L2 as long as L2 holds it (``l2``). That gives mean seconds per byte of
-each tensor; with ``n`` transfers in flight, each takes ``n`` times as long per byte. The mean number of transfers in flight
-follows from the times and the times from it, so both are iterated until they settle.
+A byte comes from HBM the first time, and from L2 as long as L2 holds it afterwards (``l2``). The share of misses determines the
+mean seconds per byte of each tensor. With ``n`` transfers in flight, each takes ``n`` times as long per byte. The mean number
+of transfers in flight depends on the times of the blocks and these times depend on it, so ``Launch`` iterates both until they
+change little.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.op_records import Event
 from tilelang_npu.simulator.time.pipe_steps import Expansion
@@ -17,71 +19,112 @@ from tilelang_npu.simulator.time.timing import Pace, Share
 from tilelang_npu.target import Chip
 
 Key = tuple[int, bool]
-"""A kernel argument, and whether it is written."""
+"""The position of a kernel argument, and whether the argument is written (True) or read (False)."""
 
 
 @dataclass
 class MovedBytes:
-    """Bytes of a tensor that a launch moves, as in ``GmBytes``."""
+    """The bytes of a tensor that a launch reads, or that it writes; the fields are sums of those of ``GmBytes``."""
 
     nbytes: float = 0.0
     far: float = 0.0
     near: float = 0.0
+    requests: float = 0.0
 
-    def add(self, nbytes: float, far: float, near: float, times: int) -> None:
-        """Adds bytes, multiplied by ``times``."""
+    def add(self, nbytes: float, far: float, near: float, requests: float, times: int) -> None:
+        """Adds to each field the argument of the same name multiplied by ``times``."""
         self.nbytes += nbytes * times
         self.far += far * times
         self.near += near * times
+        self.requests += requests * times
 
 
 def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, MovedBytes]:
-    """Returns the GM bytes of one core in one block."""
+    """Returns the GM bytes that one core moves in one block, by kernel argument and whether it is written.
+
+    Args:
+        stream: the executed ops of the core.
+        expansion: the steps of the ops.
+    """
     total: dict[Key, MovedBytes] = defaultdict(MovedBytes)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
             for part in step.cost.gm:
-                total[part.buffer, part.written].add(part.nbytes, part.far, part.near, count)
+                total[part.buffer, part.written].add(part.nbytes, part.far, part.near, part.requests, count)
     return total
 
 
 @dataclass(frozen=True)
 class Served:
-    """How the chip serves a tensor.
+    """For how long the transfers of one tensor occupy HBM and L2, per byte and per request, if no other transfer is in flight.
 
     Attributes:
-        far: share of its bytes that are transferred from or to HBM.
-        hbm, l2: mean seconds of HBM and of L2 per byte.
+        far: the share of the tensor's transferred bytes that HBM transfers, from 0 to 1.
+        hbm: seconds per byte for which HBM is occupied, averaged over all bytes of the tensor.
+        l2: seconds per byte for which L2 is occupied, averaged over all bytes of the tensor.
+        request: seconds per request for which L2 is occupied.
+        lockstep: seconds per request for which L2 is occupied while all cores have begun at once, and many of them read the
+            same bytes at the same time.
     """
 
     far: float
     hbm: float
     l2: float
+    request: float
+    lockstep: float
 
 
 def served(moved: Mapping[Key, MovedBytes], missed: Mapping[Key, float], added: Mapping[int, int],
-           chip: Chip) -> dict[Key, Served]:
-    """Returns how the chip serves each tensor.
+           places: Mapping[int, float], chip: Chip) -> dict[Key, Served]:
+    """Returns for how many seconds per byte, and per request, the transfers of each tensor occupy HBM and L2.
 
     Args:
-        moved: bytes of the whole launch.
-        missed: the share of them that L2 does not hold (``l2``).
-        added: for each tensor with atomic updates, the number of updates of its most updated line: they are serialised.
-        chip: gives the rates.
+        moved: the bytes that the whole launch moves.
+        missed: for each tensor and direction, the share of these bytes that miss L2, from 0 to 1 (``l2``).
+        added: for each tensor with atomic updates, the number of updates of its most updated line; these updates are
+            serialised.
+        places: for each tensor, the mean number of different offsets that the cores read at the same time if all cores begin at
+            once.
+        chip: the chip, for the rates of HBM and L2.
     """
     rates = chip.traffic
-    near = sum(part.near for part in moved.values())
-    read = sum(part.near for (_, written), part in moved.items() if not written)
-    l2 = rates.l2_at(read / near if near else 1.0)
+    from_l2 = {key: part.near * (1.0 - missed.get(key, 0.0)) for key, part in moved.items()}
+    read = sum(nbytes for (_, written), nbytes in from_l2.items() if not written)
+    l2_read, l2_write = rates.l2_rates(read / (sum(from_l2.values()) or 1.0))
     found = {}
     for key in moved:
         far = missed.get(key, 0.0)
         buffer, written = key
         in_turn = added.get(buffer, 0) * rates.same_line / max(moved[key].near, 1.0) if written else 0.0
-        found[key] = Served(far, far / (rates.hbm_write if written else rates.hbm_read), max((1.0 - far) / l2, in_turn))
+        together = 0.0 if written or buffer not in places else 1.0 / (places[buffer] * rates.same_place)
+        hbm, l2 = (rates.hbm_write, l2_write) if written else (rates.hbm_read, l2_read)
+        found[key] = Served(far, far / hbm, max((1.0 - far) / l2, in_turn),
+                            1.0 / rates.requests, max(1.0 / rates.requests, together))
     return found
 
 
-def pace_of(serves: Mapping[Key, Served], sharing: float, chip: Chip) -> Pace:
-    """Returns the share of one transfer among ``sharing`` that are in flight at the same time."""
-    return {key: Share(one.far, one.hbm * sharing * chip.clock, one.l2 * sharing * chip.clock) for key, one in serves.items()}
+class Sharing(NamedTuple):
+    """The mean numbers of GM transfers that are in flight at the same time on the whole chip.
+
+    Attributes:
+        reading: the number of transfers that read from L2, or that read from or write to HBM.
+        writing: the number of transfers that write to L2.
+    """
+
+    reading: float
+    writing: float
+
+
+def pace_of(serves: Mapping[Key, Served], sharing: Sharing, chip: Chip, *, lockstep: bool = False) -> Pace:
+    """Returns the cycles per byte and per request that a transfer of each tensor takes while others are in flight.
+
+    Args:
+        serves: for each tensor and direction, the seconds for which its transfers occupy HBM and L2.
+        sharing: the numbers of transfers in flight.
+        chip: the chip, for its clock.
+        lockstep: whether all cores have begun at once.
+    """
+    reading, writing = (number * chip.clock for number in sharing)
+    return {key: Share(one.far, one.hbm * reading, one.l2 * (writing if key[1] else reading),
+                       (one.lockstep if lockstep else one.request) * (writing if key[1] else reading))
+            for key, one in serves.items()}

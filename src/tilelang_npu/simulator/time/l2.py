@@ -1,8 +1,9 @@
-"""A model of L2: which of the bytes that a launch moves come from HBM, and which are written back to it.
+"""A model of L2: the share of the bytes of a launch that are read from HBM, and the share that are written to HBM.
 
-L2 keeps the most recently used data: of a matrix of 302 MB that is read four times, 0.005 % hit its 192 MB (DOC data_copy). If
-all data of a launch fit, each byte is read from HBM once and none is written back, as the next launch writes it again.
-Otherwise the transfers of the cores are simulated in interleaved order; each is one cache entry.
+L2 keeps the most recently used data: if a matrix of 302 MB is read four times, 0.005 % of the reads hit an L2 of 192 MB
+(measured in the vendor's example data_copy). If all data of a launch fit into L2, each byte is read from HBM at most once, and
+only written bytes in excess of ``Traffic.dirty`` go to HBM. Otherwise the transfers of all cores are simulated in interleaved
+order; each transfer is one cache entry.
 """
 
 from __future__ import annotations
@@ -17,19 +18,25 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.time.gm_traffic import Key, MovedBytes
 
 WALKED = 2_000_000
-"""Limit of the transfers of a launch that are simulated."""
+"""Maximum number of transfers of a launch that are simulated; the miss rates then stand for the whole launch."""
 MOST_KINDS = 1 << 22
-"""Upper bound of the number of pairs of a tensor and a transfer size."""
+"""Upper bound of the number of kinds of transfers (pairs of a tensor and a transfer size)."""
 
 Numbers = NDArray[np.int64]
 
 
 Kinds = dict[tuple[int, int], int]
-"""Numbers of the pairs of a tensor and a transfer size, from 0 on."""
+"""The kinds of transfers: pairs of a kernel argument and a transfer size in bytes, numbered from 0 on in order of insertion."""
 
 
 class Used(NamedTuple):
-    """The transfers of one core in order, one element each: the number of its kind, whether it writes, and its offset."""
+    """The GM transfers of one core in one block, in program order; each array has one element for each transfer.
+
+    Attributes:
+        kind: the number of the transfer's kind (``Kinds``).
+        written: 1 if the transfer writes to GM, 0 if it reads.
+        offset: the byte offset of the transfer in its tensor.
+    """
 
     kind: Numbers
     written: Numbers
@@ -37,36 +44,74 @@ class Used(NamedTuple):
 
 
 def touched(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int]) -> float:
-    """Returns the bytes of all data that a launch accesses."""
+    """Returns an upper bound of the number of different bytes in GM that a launch accesses.
+
+    Args:
+        moved: the bytes that the launch moves.
+        sizes: the size of each tensor in bytes.
+    """
     most: dict[int, float] = defaultdict(float)
     for (buffer, _), part in moved.items():
         most[buffer] += part.nbytes
     return sum(min(nbytes, sizes.get(buffer, 0)) for buffer, nbytes in most.items())
 
 
-def missed_once(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int], produced: frozenset[int]) -> dict[Key, float]:
-    """Returns the miss rates if all data fit; ``produced`` tensors are read only after they are written."""
-    return {(buffer, written): 0.0 if written or buffer in produced else min(1.0, sizes.get(buffer, 0) / max(part.nbytes, 1.0))
-            for (buffer, written), part in moved.items()}
+def missed_once(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int], produced: frozenset[int], dirty: float,
+                *, warm: bool) -> dict[Key, float]:
+    """Returns the share of the bytes of each tensor that are read from HBM or written to HBM, for a launch whose data all fit
+    into L2.
+
+    Args:
+        moved: the bytes that the launch moves.
+        sizes: the size of each tensor in bytes.
+        produced: the tensors that blocks read only after they have written them.
+        dirty: the maximum number of written bytes that L2 holds.
+        warm: whether L2 holds the tensors when the launch begins.
+    """
+    wrote = sum(min(part.nbytes, sizes.get(buffer, 0)) for (buffer, written), part in moved.items() if written)
+    spilt = max(0.0, 1.0 - dirty / wrote) if wrote else 0.0
+
+    def missed(buffer: int, written: bool, nbytes: float) -> float:
+        once = min(1.0, sizes.get(buffer, 0) / max(nbytes, 1.0))
+        return once * spilt if written else 0.0 if warm or buffer in produced else once
+
+    return {(buffer, written): missed(buffer, written, part.nbytes) for (buffer, written), part in moved.items()}
 
 
 class _Held:
-    """The state of L2 during the simulation. A cache entry is the number ``offset * MOST_KINDS + kind``."""
+    """The state of L2 during the simulation. A cache entry stands for one transfer and has the number
+    ``offset * MOST_KINDS + kind``.
 
-    def __init__(self, capacity: float) -> None:
+    Args:
+        capacity: bytes that L2 holds.
+        most_dirty: maximum number of written bytes that L2 holds.
+    """
+
+    def __init__(self, capacity: float, most_dirty: float) -> None:
         self.capacity = capacity
+        self.most_dirty = most_dirty
         self.lines: OrderedDict[int, None] = OrderedDict()
-        self.dirty: set[int] = set()
+        self.dirty: OrderedDict[int, None] = OrderedDict()
+        self.dirty_bytes = 0
         self.nbytes = 0
         self.missed: dict[Key, float] = defaultdict(float)
         self.wrote: dict[int, dict[int, int]] = defaultdict(dict)  # per tensor, the sizes of writes by kind
 
     def touch(self, moved: Sequence[int], written: Sequence[int], kinds: Sequence[tuple[int, int]]) -> None:
-        """Accesses the entries of some transfers, one after the other; evicts the least recently used."""
+        """Simulates some transfers one after the other, and evicts the least recently used entries if L2 is full.
+
+        Args:
+            moved: the cache entry of each transfer.
+            written: whether each transfer writes.
+            kinds: the kinds of transfers, by number.
+        """
         lines, dirty, renew = self.lines, self.dirty, self.lines.move_to_end
         for one, writes in zip(moved, written, strict=True):
             if writes:
-                dirty.add(one)
+                if one in dirty:
+                    dirty.move_to_end(one)
+                else:
+                    self.write(one, kinds)
             if one in lines:
                 renew(one)
                 continue
@@ -85,8 +130,11 @@ class _Held:
                 self.drop(kinds)
 
     def parts(self, one: int, kinds: Sequence[tuple[int, int]]) -> list[int]:
-        """Returns entries of writes that contain all bytes of a read: one larger entry, or several smaller ones of one size, as
-        for tiles that are written whole and read by halves, or the other way round."""
+        """Returns dirty entries that together contain all bytes of a read; empty if there are none.
+
+        They are one larger entry, or several smaller entries of equal size. Such entries exist if a tile is written whole and
+        read by halves, or the other way round.
+        """
         offset, kind = divmod(one, MOST_KINDS)
         buffer, nbytes = kinds[kind]
         for other, size in self.wrote.get(buffer, {}).items():
@@ -96,43 +144,60 @@ class _Held:
                     return [found]
             elif size < nbytes and nbytes % size == 0:
                 inside = [start * MOST_KINDS + other for start in range(offset, offset + nbytes, size)]
-                if self.dirty.issuperset(inside):
+                if all(each in self.dirty for each in inside):
                     return inside
         return []
 
+    def write(self, one: int, kinds: Sequence[tuple[int, int]]) -> None:
+        """Marks an entry as dirty (written). If there are too many dirty bytes, the oldest dirty entries are written to HBM and
+        stay in L2 as clean ones."""
+        self.dirty[one] = None
+        self.dirty_bytes += kinds[one % MOST_KINDS][1]
+        while self.dirty_bytes > self.most_dirty:
+            self.clean(next(iter(self.dirty)), kinds)
+
+    def clean(self, one: int, kinds: Sequence[tuple[int, int]]) -> None:
+        """Writes a dirty entry to HBM, so that it is no longer dirty."""
+        buffer, nbytes = kinds[one % MOST_KINDS]
+        del self.dirty[one]
+        self.dirty_bytes -= nbytes
+        self.missed[buffer, True] += nbytes
+
     def drop(self, kinds: Sequence[tuple[int, int]]) -> None:
-        """Evicts the least recently used entry; a written one goes to HBM."""
+        """Evicts the least recently used entry; a dirty one is written to HBM."""
         oldest, _ = self.lines.popitem(last=False)
-        buffer, nbytes = kinds[oldest % MOST_KINDS]
-        self.nbytes -= nbytes
+        self.nbytes -= kinds[oldest % MOST_KINDS][1]
         if oldest in self.dirty:
-            self.dirty.remove(oldest)
-            self.missed[buffer, True] += nbytes
+            self.clean(oldest, kinds)
 
 
 def side_by_side(counts: Sequence[int]) -> NDArray[np.intp]:
-    """Returns the interleaved order of the transfers of cores that start and end together.
+    """Returns an order in which the transfers of several cores interleave, if all cores start and end at the same time and each
+    core's transfers are spread evenly.
 
     Args:
-        counts: number of transfers of each core.
+        counts: the number of transfers of each core.
 
     Returns:
-        positions in the concatenated transfers of all cores.
+        the position, in the concatenated transfers of all cores, of the transfer that comes first, second, and so on.
     """
     core = np.repeat(np.arange(len(counts)), counts)
     place = np.concatenate([np.arange(count) for count in counts])
     return np.lexsort((place, core, place / np.repeat(counts, counts)))
 
 
-def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float) -> dict[Key, float]:
-    """Returns the miss rates of the transfers of each wave of cores; entries that are still dirty at the end are written back.
+def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float, dirty: float) -> dict[Key, float]:
+    """Returns the share of the bytes of each tensor that are read from HBM or written to HBM, by simulating the transfers.
+
+    Entries that are still dirty at the end stay in L2 and do not count as written to HBM.
 
     Args:
-        waves: the transfers.
-        kinds: the kinds of transfers; may grow from wave to wave.
-        capacity: bytes that L2 holds.
+        waves: for each wave (one block on each core), the transfers of each core.
+        kinds: the kinds of transfers; the iteration over ``waves`` can add kinds.
+        capacity: the number of bytes that L2 holds.
+        dirty: the maximum number of written bytes that L2 holds.
     """
-    held, left = _Held(capacity), WALKED
+    held, left = _Held(capacity, dirty), WALKED
     orders: dict[tuple[int, ...], NDArray[np.intp]] = {}  # waves of equal blocks have equal counts
     counted: Counter[int] = Counter()
     rows: list[tuple[int, int]] = []
@@ -149,11 +214,33 @@ def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: floa
         held.touch((offset * MOST_KINDS + kind).tolist(), written.tolist(), rows)
         counted.update(dict(enumerate(np.bincount(kind * 2 + written).tolist())))
         left -= sum(counts)
-    while held.lines:
-        held.drop(rows)
     moved: dict[Key, float] = defaultdict(float)
     for number, times in counted.items():
         if times:
             buffer, nbytes = rows[number // 2]
             moved[buffer, bool(number % 2)] += times * nbytes
     return {key: min(1.0, held.missed[key] / nbytes) for key, nbytes in moved.items()}
+
+
+def places_at_once(cores: Sequence[Used], kinds: Kinds) -> dict[int, float]:
+    """Returns, for each tensor, the mean number of different offsets that the cores read at the same time, if all cores begin
+    at once and each read takes equally long.
+
+    Tensors are left out if the cores make different numbers of reads of them, or if no two cores read the same offset at the
+    same time.
+
+    Args:
+        cores: the transfers of each core.
+        kinds: the kinds of transfers.
+    """
+    tensors = np.array([buffer for buffer, _ in kinds], np.int64)
+    found = {}
+    for buffer in {buffer for buffer, _ in kinds}:
+        reads = [used.offset[(tensors[used.kind] == buffer) & ~used.written.astype(bool)] for used in cores]
+        lengths = {len(offsets) for offsets in reads}
+        if len(lengths) == 1 and lengths != {0} and len(cores) > 1:
+            ordered = np.sort(np.stack(reads), axis=0)
+            distinct = 1 + (ordered[1:] != ordered[:-1]).sum() / ordered.shape[1]
+            if distinct < len(cores):
+                found[buffer] = float(distinct)
+    return found

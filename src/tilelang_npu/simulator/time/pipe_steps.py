@@ -1,4 +1,5 @@
-"""The steps of an op on its pipes: most ops are one step, the matmul macro is many."""
+"""The steps into which the timing model divides ops. A step is one action of an op on one pipe; most ops have one step, and the
+matmul macro has many."""
 
 from __future__ import annotations
 
@@ -22,32 +23,36 @@ from tilelang_npu.simulator.machine.op_records import (
     value,
 )
 from tilelang_npu.simulator.time.cost import Cost, CostModel
+from tilelang_npu.target.chip_data import PIPES, Pipe
 
 RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN = range(7)
-"""The kinds of steps: execute; set an event; wait for an event; drain one pipe or all; set a flag between cores; wait for one;
-hold a pipe until another is drained."""
-PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
-"""Pipes of a core, in the order of their numbers."""
-PIPE = {name: number for number, name in enumerate(PIPES)}
+"""The kinds of steps: ``RUN`` executes work on a pipe; ``SET`` sets an event; ``WAIT`` waits for an event; ``BARRIER`` waits
+until the earlier work of one pipe or of all pipes is done; ``CROSS_SET`` sets a flag between cores; ``CROSS_WAIT`` waits for a
+flag between cores; ``JOIN`` holds a pipe until the earlier work of another pipe is done."""
+PIPE: dict[Pipe, int] = {name: number for number, name in enumerate(PIPES)}
+"""The numbers of the pipes of a core."""
 ALL = -1
 NO_PLACE = -1
 _FREE_OF_COST = Cost(0.0, 0.0, 0)
 
 
 class PipeStep(NamedTuple):
-    """A step of an op.
+    """One action of an op on one pipe. Pipes are given by their numbers, the positions in ``PIPES``.
 
     Attributes:
-        kind: one of the kinds above.
-        pipe: the pipe that executes, is held or is drained (``ALL``: every pipe), or whose work a set follows.
-        other: for an event the pipe at its other end; for ``JOIN`` the pipe that must be drained.
-        number: of the event or flag.
-        cost: for ``RUN``.
-        accesses: for ``RUN``, the numbers of the op's accesses that it makes.
-        group: for ``CROSS_SET``, the cores that receive it.
-        op: number of the op's record.
-        place: for an event that the matmul macro takes from outside, its position in ``sync_related_args``.
-        scalars: scalar instructions that run before it.
+        kind: the kind of step, such as ``RUN``.
+        pipe: the pipe that executes the step: for a set the pipe after whose earlier work the set takes effect, for a wait the
+            pipe that waits; ``ALL`` for a barrier of all pipes.
+        other: for a set of an event the waiting pipe; for a wait for an event the setting pipe; for ``JOIN`` the pipe whose
+            earlier work must be done.
+        number: the number of the event or flag.
+        cost: for ``RUN``, the cycles.
+        accesses: for ``RUN``, the positions in the op's record of the accesses that the step makes.
+        group: for ``CROSS_SET``, the name of the group of cores that receive the flag.
+        op: the number of the op's record.
+        place: for a wait or set of the matmul macro whose event the kernel passes in ``sync_related_args``, the position of the
+            event there; otherwise ``NO_PLACE``.
+        scalars: the number of scalar instructions that the scalar unit executes before it issues the step.
     """
 
     kind: int
@@ -68,17 +73,24 @@ class PipeStep(NamedTuple):
 
 
 INTERNAL = 100
-"""Events from this number on belong to the matmul macro itself."""
+"""The first of the event numbers that the matmul macro uses internally; events of the kernel have smaller numbers."""
 _READY = INTERNAL
-"""MTE1 has filled a half of L0."""
+"""The number of the event by which MTE1 says that it has filled the first half of L0; the next number is for the second
+half."""
 _FREE = 110
-"""M has emptied a half of L0, where the macro guards the halves itself."""
+"""The number of the event by which M says that it no longer needs the first half of L0, if the kernel passes no events for
+this; the next number is for the second half."""
 _ENTRY = 120
-"""M has finished the work before the macro."""
+"""The number of the event by which M says that it has finished the work before the macro."""
 
 
 class Expansion:
-    """The steps of the events of one function, computed once per distinct event."""
+    """The steps of the executed ops (events) of one function of a kernel; equal events are expanded only once.
+
+    Args:
+        records: the records of the function's ops.
+        costs: computes the cycles of steps.
+    """
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         self.records = records
@@ -86,12 +98,15 @@ class Expansion:
         self._known: dict[Event, tuple[PipeStep, ...]] = {}
 
     def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """Returns the steps of an event."""
+        """Returns the steps of an executed op, in the order in which the core issues them."""
         found = self._known.get(event)
         if found is None:
             record = self.records[number_of(event)]
+            scalars = record.scalars
+            if isinstance(record.work, Scalars):
+                scalars *= value(record.work.times, event)
             found = self._known[event] = tuple(
-                PipeStep(*step[:-2], op=record.number, scalars=0 if place else record.scalars)
+                PipeStep(*step[:-2], op=record.number, scalars=0 if place else scalars)
                 for place, step in enumerate(self._expand(record, event)))
         return found
 
@@ -119,8 +134,8 @@ class Expansion:
         return [run]
 
     def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[PipeStep]:
-        """Returns the steps of the matmul macro: loads from L1 to L0A and L0B by MTE1 and multiplications by M, chunk by chunk
-        of K, alternating between the halves of L0."""
+        """Returns the steps of the matmul macro. It divides K into chunks. For each chunk, MTE1 loads the operands from L1 into
+        one half of L0A and L0B, and M multiplies them; successive chunks alternate between the two halves."""
         load, mult = PIPE["MTE1"], PIPE["M"]
         move = PIPE["MTE2"]
         m, k, n = (value(size, event) for size in (work.m, work.k, work.n))
@@ -165,15 +180,16 @@ class Expansion:
 
 
 Change = Callable[[OpRecord, PipeStep], PipeStep | None]
-"""Returns a step of an op as it would be under other conditions; None if it would not exist."""
+"""A function that returns a changed copy of a step of an op, the step itself, or None to remove the step."""
 
 
 class ChangedExpansion(Expansion):
-    """The steps of the events of one function under other conditions.
+    """An ``Expansion`` whose steps are changed or removed, to time a launch under other conditions.
 
     Args:
-        change: changes or removes a step.
-        records, costs: as for ``Expansion``.
+        change: the function that changes or removes each step.
+        records: the records of the function's ops.
+        costs: computes the cycles of steps.
     """
 
     def __init__(self, change: Change, records: Sequence[OpRecord], costs: CostModel) -> None:
@@ -182,7 +198,7 @@ class ChangedExpansion(Expansion):
         self._changed: dict[Event, tuple[PipeStep, ...]] = {}
 
     def of(self, event: Event) -> tuple[PipeStep, ...]:
-        """Returns the steps of an event."""
+        """Returns the changed steps of an executed op."""
         found = self._changed.get(event)
         if found is None:
             record = self.records[number_of(event)]
@@ -192,7 +208,7 @@ class ChangedExpansion(Expansion):
 
 
 def scaled_work(step: PipeStep, factor: float) -> PipeStep:
-    """Returns a step that takes a multiple of its cycles."""
+    """Returns a copy of a step whose ``busy`` and ``done`` cycles are multiplied by ``factor``."""
     return step._replace(cost=replace(step.cost, busy=step.cost.busy * factor, done=step.cost.done * factor))
 
 

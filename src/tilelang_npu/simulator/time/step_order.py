@@ -1,8 +1,9 @@
-"""The steps of cores that run concurrently, in an order in which every wait follows its set.
+"""The steps of cores that run concurrently, in an order in which every wait follows its set. A step is one action of an op on
+one pipe.
 
-Each core issues its steps in program order to its pipes; a waiting pipe delays only its own later steps. The order is a linear
-extension of happens-before: timing and hazard detection walk over it once, without look-ahead. If the walk gets stuck, the
-cores hang, and the error says which pipes wait for what.
+Each core issues its steps to its pipes in program order; a pipe that waits delays only its own later steps. The order is a
+linear extension of happens-before, so timing and race detection need only one pass over it. If no order exists, the cores hang,
+and the error says which pipes wait for which events and flags.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ from tilelang_npu.simulator.time.pipe_steps import (
     ALL,
     CROSS_SET,
     CROSS_WAIT,
-    PIPES,
     SET,
     WAIT,
     Expansion,
     PipeStep,
 )
+from tilelang_npu.target.chip_data import PIPES
 
 SCALAR = 0
 BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
 NOBODY: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
-"""An event of a core: the pipe that sets it, the pipe that waits for it, and its number."""
+"""An event of a core: the pipe that sets it, the pipe that waits for it, and the number of the event."""
 Key = EventKey | int
-"""An event, or a flag between cores by its number."""
+"""An event of a core, or the number of a flag between cores."""
 
 
 class Ordered(NamedTuple):
-    """A step in the order.
+    """A step with its position in the program.
 
     Attributes:
-        core: position of its core among those that run concurrently.
+        core: the position of the step's core among the cores that run concurrently.
         step: the step.
-        number: position of its event in the core's stream.
-        partners: for a wait, the positions of its sets in the order.
+        number: the position, in the core's stream, of the executed op that the step belongs to.
+        partners: for a wait, the positions in the order of the sets that it waits for; empty otherwise.
     """
 
     core: int
@@ -52,10 +53,11 @@ class Ordered(NamedTuple):
 
 
 class OrderedSteps(Sequence[Ordered]):
-    """Steps in order, stored by column, so that millions of steps are only four objects for the garbage collector.
+    """A sequence of ``Ordered`` steps. It is stored as four lists, so that the garbage collector has only four objects to visit
+    for millions of steps.
 
     Attributes:
-        columns: the lists of cores, steps, numbers and partners of ``Ordered``.
+        columns: the lists of the fields ``core``, ``step``, ``number`` and ``partners`` of all steps.
     """
 
     __slots__ = ("columns",)
@@ -66,6 +68,7 @@ class OrderedSteps(Sequence[Ordered]):
             self.append(*step)
 
     def append(self, core: int, step: PipeStep, number: int, partners: tuple[int, ...]) -> None:
+        """Appends a step, given by the fields of ``Ordered``."""
         cores, steps, numbers, others = self.columns
         cores.append(core)
         steps.append(step)
@@ -73,7 +76,8 @@ class OrderedSteps(Sequence[Ordered]):
         others.append(partners)
 
     def rows(self) -> Iterator[tuple[int, PipeStep, int, tuple[int, ...]]]:
-        """Returns an iterator over the steps as plain tuples, for hot loops."""
+        """Returns an iterator over the steps as plain tuples of the fields of ``Ordered``, which is faster than iterating over
+        ``Ordered`` objects."""
         return zip(*self.columns, strict=True)
 
     def __len__(self) -> int:
@@ -97,7 +101,21 @@ class OrderedSteps(Sequence[Ordered]):
 
 @dataclass
 class CoreState:
-    """The state of a core in its stream."""
+    """The state of a core while the order is built: how far it has issued its steps, and which steps wait in its pipes' queues.
+
+    Attributes:
+        place: the position of the core among the cores that run concurrently.
+        identity: the identity of the core.
+        stream: the executed ops of the core, in program order.
+        expansion: the steps of these ops.
+        next_event: the position in ``stream`` of the next op whose steps are issued.
+        steps: the steps of the op that precedes position ``next_event``.
+        next_step: the position in ``steps`` of the next step to issue.
+        queues: for each pipe, the issued steps that wait, each with the position of its op in ``stream``.
+        tokens: for each event or flag, the sets that no wait has consumed yet, each as positions in the order.
+        outstanding: for each event, the positions in ``stream`` of the sets whose waits are not issued yet.
+        held: the number of steps in all queues.
+    """
 
     place: int
     identity: CoreId
@@ -112,10 +130,11 @@ class CoreState:
     held: int = 0
 
     def record(self, number: int) -> OpRecord:
+        """Returns the record of the op at a position in the core's stream."""
         return self.expansion.records[number_of(self.stream[number])]
 
     def unissued(self) -> Iterator[tuple[int, PipeStep]]:
-        """Yields the steps that are not issued yet, each with the position of its event."""
+        """Yields the steps that are not issued yet, as pairs of the position of the op in the core's stream and the step."""
         for step in self.steps[self.next_step:]:
             yield self.next_event - 1, step
         for number in range(self.next_event, len(self.stream)):
@@ -123,26 +142,29 @@ class CoreState:
                 yield number, step
 
     def groups(self, flag: int) -> set[str]:
-        """Returns the groups for which ops of the core may set a flag between cores."""
+        """Returns the names of the groups of cores for which the core's ops set the flag ``flag``, or possibly set it because
+        the flag's number is only known at run time."""
         works = [record.work for record in self.expansion.records if isinstance(record.work, CrossSet)]
         return {work.group for work in works if isinstance(work.flag, Fact) or work.flag == flag}
 
 
 class StepOrder:
-    """The step order of a group of cores.
+    """An order of the steps of a group of cores in which every wait follows its set.
 
     Args:
         cores: the cores.
-        streams: their event streams.
-        expansions: the steps of their events.
-        limit: number of sets of a flag that may be outstanding.
+        streams: for each core the executed ops, in program order.
+        expansions: for each core the steps of its ops.
+        limit: the maximum number of sets of a flag between cores that no wait has consumed yet.
 
     Attributes:
-        steps: the order.
-        leftover: events and flags that were set without a wait: ``(core, key, position of the set)``.
-        doubled: events that were set again before the wait, in program order: ``(core, key, numbers of both events)``.
-        overflowed: flags with more outstanding sets than ``limit``: ``(core, flag, position of the set)``.
-        limit: as given.
+        steps: the steps in order.
+        leftover: the sets that no wait consumes: tuples of the waiting core, the event or flag, and the position of the set.
+        doubled: the events that are set again before the previous set was waited for, in program order: tuples of the core, the
+            event, and the positions of both sets in the core's stream.
+        overflowed: the sets by which a flag exceeds ``limit``: tuples of the waiting core, the flag, and the position of the
+            set.
+        limit: the argument ``limit``.
 
     Raises:
         TileError: S301 to S303, the cores hang.
@@ -174,10 +196,11 @@ class StepOrder:
         self.leftover.sort(key=lambda item: item[2])
 
     def _advance(self, core: CoreState) -> bool:
-        """Issues steps of a core as long as possible; returns whether there were any.
+        """Issues steps of a core until its scalar unit waits or the program ends; returns whether any step was issued or
+        executed.
 
-        This loop handles millions of steps, so the common kinds are inlined: work of a pipe that is not held, sets, and waits
-        for events that are already set.
+        This loop handles millions of steps. Therefore the common kinds are inlined: work of a pipe whose queue is empty, sets,
+        and waits for events that are already set.
         """
         order, place, stream = self.steps, core.place, core.stream
         queues, tokens, outstanding = core.queues, core.tokens, core.outstanding
@@ -244,7 +267,8 @@ class StepOrder:
         return before != (len(order), next_event, next_step)
 
     def _drain(self, core: CoreState) -> None:
-        """Executes steps from the queues of held pipes, as far as possible."""
+        """Executes the steps in the queues of a core's pipes, until each queue is empty or begins with a wait whose set is
+        missing."""
         again = core.held > 0
         while again:
             again = False
@@ -255,7 +279,7 @@ class StepOrder:
                     again = True
 
     def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
-        """Appends a step to the order; returns False if it waits for a set that is still missing."""
+        """Appends a step to the order and returns True; returns False if the step is a wait whose set is still missing."""
         kind = step.kind
         partners = NOBODY
         if kind in (WAIT, CROSS_WAIT):

@@ -1,11 +1,12 @@
-"""Timing of a block: one walk over its step order.
+"""The timing of a block: one walk over the ordered steps of its cores. A step is one action of an op on one pipe.
 
-The scalar unit issues steps in program order, as long as the pipe's queue has room. A pipe starts its steps in order; it takes
-the next one while earlier results are still in flight. A set fires when the earlier work of its pipe is done, and holds no
-pipe, except for the cycles that a flag to other cores takes to leave; a wait holds its pipe; a barrier drains it.
+The scalar unit of a core issues steps in program order, as long as the queue of the step's pipe has room. A pipe starts its
+steps in order, and can start a step while results of earlier steps are still in flight. A set takes effect when the earlier
+work of its pipe is done. It does not hold its pipe, except that a set of a flag between cores holds it for ``Sync.flag``
+cycles. A wait holds its pipe until the set has taken effect; a barrier holds its pipe until the pipe's earlier work is done.
 
-GM is shared: if other cores use it, a transfer takes at least its bytes times the cycles per byte that this core gets
-(``traffic``), plus its latency. Bytes that L2 does not hold take longer on an idle chip too.
+All cores share GM: if other cores use it too, a transfer takes at least its bytes times the cycles per byte that it gets
+(``gm_traffic``), plus its latency. Bytes that miss L2 take longer even if no other core uses GM.
 """
 
 from __future__ import annotations
@@ -17,76 +18,94 @@ from math import inf
 from typing import NamedTuple
 
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.pipe_steps import ALL, PIPES, PipeStep
+from tilelang_npu.simulator.time.pipe_steps import ALL, PIPE, PipeStep
 from tilelang_npu.simulator.time.step_order import StepOrder
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import PIPES
 
-SCALAR = 0
+SCALAR, VECTOR = 0, PIPE["V"]
 
 
 class Share(NamedTuple):
-    """The share of GM that one of several transfers gets: the miss rate in L2, and the mean cycles per byte of HBM and of
-    L2."""
+    """The speed of the transfers of one tensor in GM while other transfers are in flight.
+
+    The cycles per byte are means over all transferred bytes of the tensor: bytes that hit L2 count 0 for HBM, and bytes that
+    miss L2 count 0 for L2. The other transfers in flight make these numbers larger.
+
+    Attributes:
+        far: the share of the transferred bytes that miss L2, from 0 to 1.
+        hbm: the cycles per byte that a transfer spends in HBM.
+        l2: the cycles per byte that a transfer spends in L2.
+        request: the smallest number of cycles per request that a transfer spends in HBM and L2 together.
+    """
 
     far: float
     hbm: float
     l2: float
+    request: float
 
 
 Pace = Mapping[tuple[int, bool], Share]
-"""By kernel argument and whether it is written."""
+"""The speed of transfers, by (position of the kernel argument, whether it is written)."""
 
 
 @dataclass
 class BlockTiming:
-    """The times of the cores of one block (or of all blocks that wait for each other).
+    """The times of the cores of one block, or of all blocks if they wait for each other, in cycles from the start.
 
     Attributes:
-        cycles: until the last core is done.
-        cores: the same for each core.
-        busy: per core, the cycles in which each pipe has work in flight.
-        spans: per core, the start of each pipe's first work and the end of its last; 0 and 0 for none.
-        stalled: per core and pipe, the cycles that GM transfers took longer than on an idle chip.
-        moving: cycles in which GM transfers are in flight, summed over cores and pipes.
-        held: cycles for which waits and barriers held their pipes, by core, number of the op's record, and
+        cycles: the time at which the last core is done.
+        cores: for each core the time at which it is done.
+        busy: for each core and pipe, the cycles in which the pipe has work in flight.
+        worked: for each core and pipe, the cycles in which the pipe can start no other work: ``busy`` without latency.
+        spans: for each core and pipe, the start of the pipe's first work and the end of its last; (0, 0) for no work.
+        stalled: for each core and pipe, the cycles by which GM transfers took longer because other cores use GM too.
+        reading: cycles for which transfers that read from L2, or that read from or write to HBM, are in flight, summed over
+            cores and pipes.
+        writing: cycles for which transfers that write to L2 are in flight, summed over cores and pipes. A transfer that does
+            both counts for ``reading`` and for ``writing`` by the share of its time.
+        held: the cycles for which waits and barriers held their pipes, by core, number of the op's record, and
             ``PipeStep.place``.
     """
 
     cycles: float
     cores: list[float]
     busy: list[list[float]]
+    worked: list[list[float]]
     spans: list[list[tuple[float, float]]]
     stalled: list[list[float]]
-    moving: float
+    reading: float
+    writing: float
     held: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
 
 class PipeClock:
-    """The clock of one pipe of a core: when it takes its next step, when its work so far is done, and how long it was busy."""
+    """The state of one pipe of a core during the walk: the cycle in which it can start its next step (``free``), the cycle in
+    which its work so far is done (``done``), and the cycles for which it was busy."""
 
-    __slots__ = ("busy", "clock", "done", "end", "first", "free", "number", "stalled", "starts")
+    __slots__ = ("busy", "clock", "done", "end", "first", "free", "number", "stalled", "starts", "worked")
 
     def __init__(self, clock: CoreClock, number: int, queue: int) -> None:
         self.clock = clock
         self.number = number
         self.first = self.free = self.done = self.end = 0.0
-        self.busy = self.stalled = 0.0
+        self.busy = self.worked = self.stalled = 0.0
         self.starts = deque([-inf] * queue, queue)  # start times of the steps that fill the pipe's queue
 
 
 class CoreClock:
-    """The clock of one core: when its scalar unit issues the next step, and its pipes."""
+    """The state of one core during the walk: the cycle in which its scalar unit can issue the next step, and its pipes."""
 
-    __slots__ = ("issue", "moving", "number", "pipes")
+    __slots__ = ("issue", "number", "pipes", "reading", "writing")
 
     def __init__(self, number: int, queue: int) -> None:
         self.number = number
         self.issue = 0.0
-        self.moving = 0.0
+        self.reading = self.writing = 0.0
         self.pipes = [PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
-        """Returns the time when all issued work is done."""
+        """Returns the cycle in which all work that the core has issued so far is done."""
         return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
 
 
@@ -94,23 +113,31 @@ StepMethod = Callable[[PipeClock, float, PipeStep, int, tuple[int, ...]], float]
 
 
 class TimedWalk:
-    """One walk over the steps of a group of cores.
+    """A walk over the ordered steps of a group of cores, which computes the time of each step.
 
-    Each kind of step has a method. It gets the pipe, the earliest cycle in which the step can start, the step, its position in
-    the order, and the positions of the sets that it waits for; it returns the start of the step.
+    Each kind of step has a method. Its arguments are the pipe, the earliest cycle in which the step can start, the step, the
+    step's position in the order, and for a wait the positions of the sets that it waits for. It returns the cycle in which the
+    step starts.
+
+    Args:
+        order: the ordered steps.
+        cores: the number of cores.
+        chip: the chip, for the cycles of issue, events, barriers and flags.
+        pace: the speed of transfers in GM.
     """
 
     def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace) -> None:
         self.order = order
         self.chip = chip
         self.sync = chip.sync
+        self.in_flight = chip.traffic.in_flight
         self.pace = pace
         self.clocks = [CoreClock(core, chip.sync.queue) for core in range(cores)]
         self.fired = [0.0] * len(order.steps)
         self.held: dict[tuple[int, int, int], float] = defaultdict(float)
 
     def walk(self) -> None:
-        """Visits all steps."""
+        """Computes the times of all steps, in order; must be called once."""
         alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
         clocks = self.clocks
         take = self.step_methods()
@@ -120,6 +147,7 @@ class TimedWalk:
             spent = issue_cycles + alu * step.scalars
             issue = clock.issue = clock.issue + spent
             pipes[SCALAR].busy += spent
+            pipes[SCALAR].worked += spent
             if step.pipe == ALL:
                 self.drain_all(clock, step, place)
                 continue
@@ -131,24 +159,26 @@ class TimedWalk:
             starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
 
     def step_methods(self) -> tuple[StepMethod, ...]:
-        """Returns the method for each kind of step."""
+        """Returns the method for each kind of step, at the index of the kind's number (``pipe_steps.RUN`` ...)."""
         return self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join
 
     def times(self) -> BlockTiming:
-        """Returns the times."""
+        """Returns the times of the cores after :meth:`walk`."""
         ends = [clock.drained() for clock in self.clocks]
         return BlockTiming(
             max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in self.clocks],
+            [[pipe.worked for pipe in clock.pipes] for clock in self.clocks],
             [[(pipe.first, pipe.end) for pipe in clock.pipes] for clock in self.clocks],
-            [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.moving for clock in self.clocks),
+            [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.reading for clock in self.clocks),
+            sum(clock.writing for clock in self.clocks),
             dict(self.held))
 
     def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Executes a step."""
+        """Times a step that executes work, such as a transfer or an instruction."""
         cost = step.cost
-        busy, done = cost.busy, cost.done
+        busy, done, written = cost.busy, cost.done, 0.0
         if cost.gm:
-            busy, done, late = shared_cycles(cost, self.pace)
+            busy, done, late, written = shared_cycles(cost, self.pace)
             pipe.stalled += late
         pipe.free = start + busy
         if pipe.number == SCALAR:
@@ -161,19 +191,23 @@ class TimedWalk:
             added = finish - (start if start > end else end)
             pipe.busy += added
             pipe.end = finish
+            served = added if added < busy else busy
+            pipe.worked += served
             if cost.gm:
-                pipe.clock.moving += added
+                served += self.in_flight * (added - served)
+                pipe.clock.reading += served * (1.0 - written)
+                pipe.clock.writing += served * written
         if finish > pipe.done:
             pipe.done = finish
         return start
 
     def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Sets an event once the earlier work of the pipe is done."""
+        """Times a set of an event, which takes effect once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
         return start
 
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Sets a flag between cores once the earlier work of the pipe is done."""
+        """Times a set of a flag between cores, which takes effect once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
         pipe.free = start + self.sync.flag
         if pipe.number == SCALAR:
@@ -181,7 +215,7 @@ class TimedWalk:
         return start
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until everything that it waits for is set."""
+        """Times a wait, which holds the pipe until all sets that it waits for have taken effect."""
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
         if released > start:
@@ -195,50 +229,67 @@ class TimedWalk:
         return start
 
     def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until its earlier work is done."""
-        pipe.free = max(start, pipe.done) + self.sync.barrier
+        """Times a barrier of one pipe, which holds the pipe until its earlier work is done."""
+        pipe.free = max(start, pipe.done) + (self.sync.vector_barrier if pipe.number == VECTOR else self.sync.barrier)
         self.held[pipe.clock.number, step.op, step.place] += pipe.free - start
         if pipe.number == SCALAR:
             pipe.clock.issue = pipe.free
         return start
 
     def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
-        """Holds the scalar unit until the earlier work of all pipes is done."""
+        """Times a barrier of all pipes, which holds the scalar unit until the earlier work of all pipes of the core is done."""
         before = clock.issue
         clock.issue = clock.drained() + self.sync.barrier
         self.held[clock.number, step.op, step.place] += clock.issue - before
 
     def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Holds the pipe until the earlier work of another pipe is done."""
+        """Times a step that holds the pipe until the earlier work of another pipe of the core is done."""
         pipe.free = max(start, pipe.clock.pipes[step.other].done)
         return start
 
 
 def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> BlockTiming:
-    """Returns the times of a group of cores.
+    """Returns the times of a group of cores that run concurrently.
 
     Args:
-        order: their steps.
-        cores: number of cores.
-        chip: gives issue, event, barrier and hand-off cycles.
-        pace: the share of GM that each transfer gets.
+        order: the ordered steps of the cores.
+        cores: the number of cores.
+        chip: the chip, for the cycles of issue, events, barriers and flags.
+        pace: the speed of transfers in GM.
     """
     walk = TimedWalk(order, cores, chip, pace)
     walk.walk()
     return walk.times()
 
 
-def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float]:
-    """Returns the cycles until the pipe takes the next step and until the result is available, with other cores using GM; and
-    the part of the first that the other cores cause."""
-    far = shared = 0.0
+def shared_cycles(cost: Cost, pace: Pace) -> tuple[float, float, float, float]:
+    """Returns the cycles of a step that moves data in GM while other cores use GM too.
+
+    Args:
+        cost: the cycles of the step if no other core uses GM.
+        pace: the speed of transfers in GM.
+
+    Returns:
+        the cycles until the pipe can start its next step; the cycles until the result is available; the part of the first
+        number that the other cores cause; the share, from 0 to 1, of the transfer's GM time in which it writes to L2.
+    """
+    far = reading = writing = 0.0
     for part in cost.gm:
         share = pace.get((part.buffer, part.written))
         if share is not None:
-            shared += part.far * share.hbm + part.near * share.l2
+            hbm = part.far * share.hbm
+            l2 = max(part.near * share.l2, part.requests * share.request - hbm)
+            reading += hbm
+            if part.written:
+                writing += l2
+            else:
+                reading += l2
             far = max(far, share.far)
+    shared = reading + writing
+    written = writing / shared if shared else 0.0
     busy, done = cost.busy + far * cost.more_busy, cost.done + far * cost.more_done
     if shared <= busy:
-        return busy, done, 0.0
+        return busy, done, 0.0, written
     late = shared - busy
-    return shared, max(done, min(cost.latency + shared, done + late)), late  # continuous where sharing begins to matter
+    done = max(done, min(cost.latency + shared, done + late))  # continuous where sharing begins to matter
+    return shared, done, late, written

@@ -1,1 +1,1 @@
-"""Passes that take HIVM of other tools to the form that the passes on HIVM work on."""
+"""Passes that convert HIVM modules of other tools to the loops, operations and buffers that the passes on HIVM support."""

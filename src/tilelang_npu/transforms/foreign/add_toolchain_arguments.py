@@ -1,9 +1,9 @@
-"""Say of a foreign kernel which arguments the toolchain supplies.
+"""Marks the arguments of another tool's kernel that the toolchain supplies, and adds those that are missing.
 
-Modules that other tools write name the arguments of the toolchain by attributes of the function instead of the argument, or
-have none (docs/hivm.md#arguments). A kernel of both cores needs the base address of the flags, a kernel with workspaces the
-pointer to them: what is missing is put in front, in the toolchain's order. Runs behind ``assign-cores`` on a module that was
-not lowered from a kernel of ours, whose functions have them.
+Modules of other tools mark these arguments by attributes of the function instead of the argument, or lack the arguments
+(docs/hivm.md#arguments). A kernel that uses both cores needs the base address of the flags. A kernel with workspaces needs the
+pointer to the workspaces. Missing arguments are inserted before the others, in the toolchain's order. Runs after
+``assign-cores``, only on modules that were not lowered from a tile kernel, since lowered kernels have the arguments.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, Func
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from tilelang_npu.analysis.cores import is_mixed
+from tilelang_npu.analysis.toolchain_arguments import FFTS, LOCK, WORKSPACE, argument_roles, kernels
 from tilelang_npu.dialects import hacc, hivm, memref_ext
-from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, LOCK, WORKSPACE, argument_roles, kernels
-from tilelang_npu.transforms.ir.cores import is_mixed
 
 
-def _complete(function: func.FuncOp) -> None:
+def _add_missing_arguments(function: func.FuncOp) -> None:
     mixed = is_mixed(function)
     roles = argument_roles(function)
     present = {role.data for each in roles if isinstance(role := each.get("hacc.arg_type"), hacc.ArgTypeAttr)}
@@ -43,10 +43,10 @@ def _complete(function: func.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class AddToolchainArguments(ModulePass):
-    """The pass; see the module's text."""
+    """Marks the kernel arguments that the toolchain supplies (flags, workspace), and adds those that are missing."""
 
     name = "add-toolchain-arguments"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in kernels(op):
-            _complete(function)
+            _add_missing_arguments(function)

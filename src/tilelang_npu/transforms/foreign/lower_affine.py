@@ -1,8 +1,8 @@
-"""Write what ops of ``affine`` compute with ``arith``, ``scf`` and ``memref``: maps, loops over maps, accesses at maps.
+"""Lowers operations of the ``affine`` dialect to ``arith``, ``scf`` and ``memref``: maps, loops and memory accesses.
 
-Runs on HIVM of other tools before anything asks for indices and bounds. As in MLIR, what is left of a division has the sign of
-the divisor, and divisions round as their names say; a divisor that is a number must be positive. ``affine.if`` and
-``affine.parallel`` are refused.
+Runs first on HIVM modules of other tools, since later passes read indices and bounds of ``arith`` and ``scf`` only. As in MLIR,
+``mod`` has the sign of the divisor, ``floordiv`` rounds down and ``ceildiv`` rounds up. A constant divisor must be positive.
+``affine.if`` and ``affine.parallel`` are refused.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from xdsl.ir.affine import (
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu.analysis.locations import refuse
 from tilelang_npu.dialects.mlir.affine import MaxOp
 from tilelang_npu.errors import TileError
-from tilelang_npu.transforms.ir.locations import refuse
 
 _BINARY: dict[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation]] = {
     AffineBinaryOpKind.Add: arith.AddiOp, AffineBinaryOpKind.Mul: arith.MuliOp,
     AffineBinaryOpKind.FloorDiv: arith.FloorDivSIOp, AffineBinaryOpKind.CeilDiv: arith.CeilDivSIOp}
 
 
-class _Values:
-    """Makes the ops that compute maps, in front of an op."""
+class _MapEmitter:
+    """Emits the ops that compute maps, before an op."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -59,7 +59,8 @@ class _Values:
         assert isinstance(expr, AffineBinaryOpExpr)
         divides = expr.kind not in (AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul)
         if divides and isinstance(expr.rhs, AffineConstantExpr) and expr.rhs.value < 1:
-            raise refuse(self.op, f"{self.op.name} divides by {expr.rhs.value}", "T501", help="divide by a positive number")
+            raise refuse(self.op, f"{self.op.name} divides by {expr.rhs.value}, which is not positive", "T501",
+                         help="divide by a positive number")
         left, right = (self.expression(side, dims, symbols) for side in (expr.lhs, expr.rhs))
         if expr.kind is not AffineBinaryOpKind.Mod:
             return self.insert(_BINARY[expr.kind](left, right))
@@ -69,20 +70,20 @@ class _Values:
         return self.insert(arith.SelectOp(below, raised, rest))
 
     def all_of(self, map_: AffineMap, operands: Sequence[SSAValue]) -> list[SSAValue]:
-        """The results of a map."""
+        """Returns the results of a map."""
         dims, symbols = operands[:map_.num_dims], operands[map_.num_dims:]
         return [self.expression(expr, dims, symbols) for expr in map_.results]
 
     def extreme(self, map_: AffineMap, operands: Sequence[SSAValue], pick: type[arith.MinSIOp | arith.MaxSIOp]) -> SSAValue:
-        """The smallest or the largest of the results of a map."""
+        """Returns the smallest or the largest of the results of a map."""
         first, *others = self.all_of(map_, operands)
         for other in others:
             first = self.insert(pick(first, other))
         return first
 
 
-def _loop(op: affine.ForOp) -> None:
-    values = _Values(op)
+def _lower_loop(op: affine.ForOp) -> None:
+    values = _MapEmitter(op)
     low = values.extreme(op.lowerBoundMap.data, op.lowerBoundOperands, arith.MaxSIOp)
     high = values.extreme(op.upperBoundMap.data, op.upperBoundOperands, arith.MinSIOp)
     step = values.number(op.step.value.data)
@@ -93,13 +94,13 @@ def _loop(op: affine.ForOp) -> None:
     loop.location = values.op.location
 
 
-def _lower(op: Operation) -> None:
+def _lower_op(op: Operation) -> None:
     """Replace one op.
 
     Raises:
-        TileError: T501 it is one that is not known here.
+        TileError: T501 it has no counterpart.
     """
-    values = _Values(op)
+    values = _MapEmitter(op)
     made: Operation | None = None
     result: SSAValue | None = None
     if isinstance(op, affine.ApplyOp):
@@ -113,10 +114,10 @@ def _lower(op: Operation) -> None:
     elif isinstance(op, affine.StoreOp):
         made = memref.StoreOp.get(op.value, op.memref, values.all_of(op.map.data, op.indices))
     elif isinstance(op, affine.ForOp):
-        _loop(op)
+        _lower_loop(op)
         return
     else:
-        raise _unknown(op)
+        raise _unsupported(op)
     if made is not None:
         made.location = op.location
         Rewriter.replace_op(op, made)
@@ -124,17 +125,17 @@ def _lower(op: Operation) -> None:
         Rewriter.replace_op(op, [], [result])
 
 
-def _unknown(op: Operation) -> TileError:
-    return refuse(op, f"{op.name} has no counterpart here", "T501", help="write it with ops of scf: mlir-opt -lower-affine")
+def _unsupported(op: Operation) -> TileError:
+    return refuse(op, f"{op.name} is not supported", "T501", help="lower it to scf: mlir-opt -lower-affine")
 
 
 @dataclass(frozen=True)
 class LowerAffine(ModulePass):
-    """The pass; see the module's text."""
+    """Lowers operations of the ``affine`` dialect to ``arith``, ``scf`` and ``memref``."""
 
     name = "lower-affine"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         inside = [inner for inner in op.walk() if inner.dialect_name() == "affine" and not isinstance(inner, affine.YieldOp)]
-        for inner in reversed(inside):  # a loop behind what is in it, so that its body is whole
-            _lower(inner)
+        for inner in reversed(inside):  # inner ops before the loop that contains them
+            _lower_op(inner)

@@ -1,8 +1,9 @@
-"""Give the iterations of ``scf.forall`` and ``scf.parallel`` an order: loops, one inside the other.
+"""Rewrites ``scf.forall`` and ``scf.parallel`` into nests of ``scf.for``.
 
-Any order is one that they allow. What iterations fold is carried from one to the next. Tensors that the iterations share are
-carried too, where each iteration reads no more of them than the slice that it puts there itself. Iterations mapped to blocks
-(``#hivm.block``) are dealt out to the blocks of the launch in turn; any other mapping is refused. Runs on HIVM of other tools.
+Values that the iterations reduce become values that the loops carry. Shared tensors (``shared_outs``) become carried values
+too; each iteration must read no more of a shared tensor than the slice that the iteration inserts. Iterations that are mapped
+to blocks (``#hivm.block``) are distributed over the blocks of the launch: block ``b`` of ``n`` executes the iterations ``b``,
+``b + n``, and so on. All other mappings are refused. Runs on HIVM modules of other tools.
 """
 
 from __future__ import annotations
@@ -17,32 +18,40 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu.analysis.locations import refuse
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm.attributes import BlockAttr
 from tilelang_npu.dialects.mlir.scf import ForallOp
 from tilelang_npu.dialects.mlir.tensor import ParallelInsertSliceOp
-from tilelang_npu.transforms.ir.locations import refuse
 
 Bounds = tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]]
-"""Lower bounds, upper bounds and steps."""
+"""The lower bounds, the upper bounds and the steps of the loops of a nest, outermost first."""
 Finish = Callable[[Operation, Sequence[SSAValue]], Sequence[SSAValue]]
-"""Turns the last op of a body, and what is carried, into what is carried on."""
+"""A function that returns the values that a loop's body yields, given the body's last operation and the carried values."""
 
 
-def _insert(made: Operation, before: Operation) -> SSAValue:
+def _insert_before(made: Operation, before: Operation) -> SSAValue:
     made.location = before.location
     Rewriter.insert_op(made, InsertPoint.before(before))
     return made.results[0]
 
 
-def _value(bound: SSAValue | int, before: Operation) -> SSAValue:
+def _as_value(bound: SSAValue | int, before: Operation) -> SSAValue:
     if isinstance(bound, SSAValue):
         return bound
-    return _insert(arith.ConstantOp(IntegerAttr(bound, IndexType())), before)
+    return _insert_before(arith.ConstantOp(IntegerAttr(bound, IndexType())), before)
 
 
-def _nest(op: Operation, bounds: Bounds, body: Block, carried: Sequence[SSAValue], finish: Finish) -> Sequence[SSAValue]:
-    """Loops in front of an op, the body in the innermost; returns what they carry out."""
+def _make_nest(op: Operation, bounds: Bounds, body: Block, carried: Sequence[SSAValue], finish: Finish) -> Sequence[SSAValue]:
+    """Emits a nest of loops before an op, with the body in the innermost one; returns the results of the outermost loop.
+
+    Args:
+        op: the op.
+        bounds: the bounds of the loops.
+        body: the block whose ops become the innermost body.
+        carried: the initial values of what the loops carry.
+        finish: returns the values that the innermost body yields.
+    """
     indices: list[SSAValue] = []
     before = op
     results: Sequence[SSAValue] = ()
@@ -58,19 +67,20 @@ def _nest(op: Operation, bounds: Bounds, body: Block, carried: Sequence[SSAValue
         before.location = op.location
         block.add_op(before)
         if outer is not op:
-            _hand_on(outer, loop.results)
-    _place(body, [*indices, *carried][:len(body.args)], before, carried, finish)
+            _replace_terminator(outer, loop.results)
+    _move_body(body, [*indices, *carried][:len(body.args)], before, carried, finish)
     return results
 
 
-def _hand_on(terminator: Operation, values: Sequence[SSAValue]) -> None:
+def _replace_terminator(terminator: Operation, values: Sequence[SSAValue]) -> None:
     made = scf.YieldOp(*values)
     made.location = terminator.location
     Rewriter.replace_op(terminator, made)
 
 
-def _place(body: Block, arguments: Sequence[SSAValue], before: Operation, carried: Sequence[SSAValue], finish: Finish) -> None:
-    """Move the ops of a body to where a loop ends."""
+def _move_body(body: Block, arguments: Sequence[SSAValue], before: Operation, carried: Sequence[SSAValue],
+               finish: Finish) -> None:
+    """Move the ops of a body to the end of a loop."""
     for old, new in zip(body.args, arguments, strict=True):
         old.replace_all_uses_with(new)
     for inner in list(body.ops):
@@ -78,12 +88,12 @@ def _place(body: Block, arguments: Sequence[SSAValue], before: Operation, carrie
         Rewriter.insert_op(inner, InsertPoint.before(before))
     last = before.prev_op
     assert last is not None
-    _hand_on(before, finish(last, carried))
+    _replace_terminator(before, finish(last, carried))
     Rewriter.erase_op(last)
 
 
-def _fold(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue]:
-    """The bodies of ``scf.reduce`` on what is carried and what the iteration gives."""
+def _fold_reductions(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    """Emits the bodies of ``scf.reduce`` on the carried values and on those of the iteration; returns the results."""
     assert isinstance(last, scf.ReduceOp)
     folded: list[SSAValue] = []
     for region, before, given in zip(last.reductions, carried, last.args, strict=True):
@@ -100,8 +110,8 @@ def _fold(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue]:
     return folded
 
 
-def _put_together(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue]:
-    """The slices of an iteration, each put into the tensor that is carried."""
+def _insert_slices(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    """Emits an insertion of each of an iteration's slices into the carried tensor; returns the tensors."""
     now = {value: value for value in carried}
     for slice_ in last.regions[0].block.ops:
         assert isinstance(slice_, ParallelInsertSliceOp)
@@ -115,11 +125,12 @@ def _put_together(last: Operation, carried: Sequence[SSAValue]) -> list[SSAValue
     return [now[value] for value in carried]
 
 
-_PLACE = ("static_offsets", "static_sizes", "static_strides")
+_SLICE_PROPERTIES = ("static_offsets", "static_sizes", "static_strides")
 
 
 def _require_own_slices(op: ForallOp) -> None:
-    """Whether what an iteration reads of a shared tensor is what it puts there, so that no other one has written it."""
+    """Refuse an iteration that reads more of a shared tensor than the slice that it inserts: another one may have written it.
+    """
     inside = op.terminator.region.block
     for shared in op.region.block.args[op.rank:]:
         puts = [use.operation for use in shared.uses if use.operation.parent is inside]
@@ -129,24 +140,24 @@ def _require_own_slices(op: ForallOp) -> None:
                 continue
             own = isinstance(reader, tensor.ExtractSliceOp) and any(
                 isinstance(put, ParallelInsertSliceOp) and put.dest is shared
-                and all(reader.properties[name] == put.properties[name] for name in _PLACE)
+                and all(reader.properties[name] == put.properties[name] for name in _SLICE_PROPERTIES)
                 and list(reader.operands[1:]) == list(put.operands[2:]) for put in puts)
             if not own:
-                msg = "an iteration of scf.forall reads more of a shared tensor than the slice that it puts there"
-                raise refuse(reader, msg, "T501", help="read the tensor itself instead of the shared one")
+                msg = "an iteration of scf.forall reads more of a shared tensor than the slice that the iteration inserts"
+                raise refuse(reader, msg, "T501", help="read the tensor from before the loop instead of the shared tensor")
 
 
-def _dealt_out(op: ForallOp, bounds: Bounds) -> None:
-    """One loop over all iterations, of which a block takes each that is its turn."""
-    zero, one = _value(0, op), _value(1, op)
+def _distribute_over_blocks(op: ForallOp, bounds: Bounds) -> None:
+    """Emits one loop over all iterations, of which each block takes every ``blocks``-th one."""
+    zero, one = _as_value(0, op), _as_value(1, op)
     counts: list[SSAValue] = []
     for low, high, step in zip(*bounds, strict=True):
-        trips = _insert(arith.CeilDivSIOp(_insert(arith.SubiOp(high, low), op), step), op)
-        counts.append(_insert(arith.MaxSIOp(trips, zero), op))
+        trips = _insert_before(arith.CeilDivSIOp(_insert_before(arith.SubiOp(high, low), op), step), op)
+        counts.append(_insert_before(arith.MaxSIOp(trips, zero), op))
     total = one
     for count in counts:
-        total = _insert(arith.MuliOp(total, count), op)
-    block, blocks = (_insert(arith.IndexCastOp(_insert(query, op), IndexType()), op)
+        total = _insert_before(arith.MuliOp(total, count), op)
+    block, blocks = (_insert_before(arith.IndexCastOp(_insert_before(query, op), IndexType()), op)
                      for query in (hivm.GetBlockIdxOp(), hivm.GetBlockNumOp()))
     body = Block(arg_types=[IndexType()])
     loop = scf.ForOp(block, total, blocks, (), Region(body))
@@ -158,46 +169,46 @@ def _dealt_out(op: ForallOp, bounds: Bounds) -> None:
     rest: SSAValue = body.args[0]
     indices: list[SSAValue] = []
     for low, step, count in reversed(list(zip(bounds[0], bounds[2], counts, strict=True))):
-        turn = _insert(arith.RemUIOp(rest, count), end)
-        rest = _insert(arith.DivUIOp(rest, count), end)
-        indices.insert(0, _insert(arith.AddiOp(low, _insert(arith.MuliOp(turn, step), end)), end))
-    _place(op.region.block, indices, end, (), lambda last, carried: ())
+        turn = _insert_before(arith.RemUIOp(rest, count), end)
+        rest = _insert_before(arith.DivUIOp(rest, count), end)
+        indices.insert(0, _insert_before(arith.AddiOp(low, _insert_before(arith.MuliOp(turn, step), end)), end))
+    _move_body(op.region.block, indices, end, (), lambda last, carried: ())
 
 
-def _forall(op: ForallOp) -> None:
-    lows, highs, steps = ([_value(bound, op) for bound in bounds] for bounds in op.bounds())
+def _lower_forall(op: ForallOp) -> None:
+    lows, highs, steps = ([_as_value(bound, op) for bound in bounds] for bounds in op.bounds())
     mapping = list(op.mapping or ())
     if mapping and (op.outputs or not all(isinstance(entry, BlockAttr) for entry in mapping)):
-        msg = "the iterations of scf.forall are mapped to something that is not known here, or share tensors"
-        raise refuse(op, msg, "T501", help="map them to #hivm.block, and let them work on buffers")
+        msg = "an scf.forall with a mapping must be mapped to #hivm.block only, and must have no shared_outs"
+        raise refuse(op, msg, "T501", help="use the mapping #hivm.block, and write to memrefs instead of shared tensors")
     if mapping:
-        _dealt_out(op, (lows, highs, steps))
+        _distribute_over_blocks(op, (lows, highs, steps))
         Rewriter.erase_op(op)
         return
     _require_own_slices(op)
     if op.rank == 0:
-        lows, highs, steps = [_value(0, op)], [_value(1, op)], [_value(1, op)]
+        lows, highs, steps = [_as_value(0, op)], [_as_value(1, op)], [_as_value(1, op)]
     body = op.region.block
     if op.rank == 0:
         body.insert_arg(IndexType(), 0)
-    results = _nest(op, (lows, highs, steps), body, op.outputs, _put_together)
+    results = _make_nest(op, (lows, highs, steps), body, op.outputs, _insert_slices)
     Rewriter.replace_op(op, [], list(results))
 
 
-def _parallel(op: scf.ParallelOp) -> None:
-    results = _nest(op, (op.lowerBound, op.upperBound, op.step), op.body.block, op.initVals, _fold)
+def _lower_parallel(op: scf.ParallelOp) -> None:
+    results = _make_nest(op, (op.lowerBound, op.upperBound, op.step), op.body.block, op.initVals, _fold_reductions)
     Rewriter.replace_op(op, [], list(results))
 
 
 @dataclass(frozen=True)
 class SerialiseLoops(ModulePass):
-    """The pass; see the module's text."""
+    """Rewrites ``scf.forall`` and ``scf.parallel`` into nests of ``scf.for``."""
 
     name = "serialise-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [one for one in op.walk() if isinstance(one, (ForallOp, scf.ParallelOp))]:
             if isinstance(inner, ForallOp):
-                _forall(inner)
+                _lower_forall(inner)
             else:
-                _parallel(inner)
+                _lower_parallel(inner)

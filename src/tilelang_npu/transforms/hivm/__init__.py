@@ -1,1 +1,1 @@
-"""Passes on HIVM: the split into cores, memory planning, synchronisation, and what the toolchain wants to know."""
+"""Passes on HIVM: the split into cores, memory planning, synchronisation, and the attributes that the toolchain needs."""

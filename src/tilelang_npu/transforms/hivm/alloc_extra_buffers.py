@@ -1,6 +1,6 @@
-"""Give vector operations the scratch memory that their library code wants, so that it is planned with everything else.
+"""Allocates the scratch buffers that the library code of vector operations needs, so that ``plan-memory`` places them.
 
-Runs before planning: a hidden temporary takes bytes and can overflow UB like any other buffer. The sizes are those of
+Runs before planning: hidden scratch takes bytes and can overflow UB like any other buffer. The sizes are those of
 AscendNPU-IR's pass of the same name (docs/hivm.md#scratch).
 """
 
@@ -15,14 +15,14 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu.analysis.buffers import SCRATCH
+from tilelang_npu.analysis.scratch_sizes import scratch_elements, scratch_type
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.destination_style import StructuredOp, flatten
-from tilelang_npu.transforms.hivm.temporaries import scratch_elements, scratch_type
-from tilelang_npu.transforms.ir.buffers import SCRATCH
 
 
 def _with_scratch(op: StructuredOp, scratch: SSAValue) -> Operation:
-    """The same operation with its ``temp_buffer`` operand."""
+    """Returns the same operation with a ``temp_buffer`` operand."""
     operands = [[scratch] if name == "temp_buffer" else list(flatten(getattr(op, name)))
                 for name, _ in type(op).get_irdl_definition().operands]
     properties = {name: value for name, value in op.properties.items() if name != "operandSegmentSizes"}
@@ -33,7 +33,7 @@ def _with_scratch(op: StructuredOp, scratch: SSAValue) -> Operation:
 
 @dataclass(frozen=True)
 class AllocExtraBuffers(ModulePass):
-    """The pass; see the module's text."""
+    """Adds a scratch buffer in UB as ``temp_buffer`` operand to each vector operation whose library code needs one."""
 
     name = "alloc-extra-buffers"
 

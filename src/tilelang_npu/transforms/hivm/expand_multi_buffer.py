@@ -1,7 +1,7 @@
-"""Turn an address with N slots into N addresses and a choice by the iteration of the loop around it.
+"""Expands each multi-buffer with N slots into N buffers and a selection by the iteration number modulo N.
 
-``hivm.hir.pointer_cast(%a, %b)`` inside a loop becomes one cast per slot at the head of the function and a chain of
-``arith.select`` at the head of the loop's body. Runs after synchronisation, which wants to see the slots as one buffer.
+``hivm.hir.pointer_cast(%a, %b)`` inside a loop becomes one cast per slot before the outermost operation around it, and a chain
+of ``arith.select`` in its place. Runs after synchronisation, which treats the slots as one buffer.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu.analysis.locations import copy_location, refuse
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import Placed, remark_of, set_remark
-from tilelang_npu.transforms.hivm.insert_sync import iteration_modulo
-from tilelang_npu.transforms.ir.emit import OpBuilder
-from tilelang_npu.transforms.ir.locations import refuse, stand_in
+from tilelang_npu.transforms.infra.iteration_numbers import emit_iteration_modulo
+from tilelang_npu.transforms.infra.op_builder import OpBuilder
 
 
-def _expand(emit: OpBuilder, cast: hivm.PointerCastOp) -> None:
+def _expand_slots(emit: OpBuilder, cast: hivm.PointerCastOp) -> None:
     addresses, loop = list(cast.addrs), cast.parent_op()
     while isinstance(loop, scf.IfOp):
         loop = loop.parent_op()
     if not isinstance(loop, scf.ForOp):
-        raise refuse(cast, f"a buffer with {len(addresses)} slots stands outside of a loop", "T295")
+        raise refuse(cast, f"a buffer has {len(addresses)} slots but is not in a loop", "T295")
     kind = cast.results[0].type
     assert isinstance(kind, MemRefType)
-    turn = iteration_modulo(emit, loop, len(addresses))
-    name, said = cast.results[0].name_hint, remark_of(cast)
+    turn = emit_iteration_modulo(emit, loop, len(addresses))
+    name, remark = cast.results[0].name_hint, remark_of(cast)
     slots: list[SSAValue] = []
     entry = emit.entry
     outermost = next(op for op in entry.ops if any(inner is cast for inner in op.walk()))
     with emit.before(outermost):
         for position, address in enumerate(addresses):
             slot = emit.insert(hivm.PointerCastOp([address], kind))
-            stand_in(cast, slot)
-            if said is not None and isinstance(said.facts, Placed):
-                set_remark(slot, replace(said, facts=replace(said.facts, slot=position)))
+            copy_location(cast, slot)
+            if remark is not None and isinstance(remark.facts, Placed):
+                set_remark(slot, replace(remark, facts=replace(remark.facts, slot=position)))
             slot.results[0].name_hint = f"{name}_{position}" if name else None
             slots.append(slot.results[0])
     with emit.before(cast):
@@ -54,7 +54,7 @@ def _expand(emit: OpBuilder, cast: hivm.PointerCastOp) -> None:
 
 @dataclass(frozen=True)
 class ExpandMultiBuffer(ModulePass):
-    """The pass; see the module's text."""
+    """Rewrites each ``pointer_cast`` with N addresses into N casts and a selection by the loop iteration modulo N."""
 
     name = "expand-multi-buffer"
 
@@ -64,4 +64,4 @@ class ExpandMultiBuffer(ModulePass):
                 emit = OpBuilder(function.body.block)
                 for cast in [inner for inner in function.walk() if isinstance(inner, hivm.PointerCastOp)]:
                     if len(cast.addrs) > 1:
-                        _expand(emit, cast)
+                        _expand_slots(emit, cast)

@@ -1,8 +1,9 @@
-"""Give ``mmadL1`` the two events that keep its loads of L0A and L0B off the halves that are still being multiplied.
+"""Adds the two events to each ``mmadL1`` that keep its loads from overwriting halves of L0A and L0B that are still in use.
 
-The macro loads one half while it multiplies the other. Two events of M -> MTE1 say that a half is free: they are
-set in front of the first macro of a function, passed on by each, and waited for behind the last (docs/hivm.md#mmadl1). The
-macro also takes the iteration it is in, for the parity of the halves.
+The macro operation ``mmadL1`` loads one half of L0A and L0B while it multiplies the other half. Each of two events from pipe M
+to pipe MTE1 signals that one half is free. The events are set before the first macro of a function, waited for and set again by
+each macro, and waited for after the last macro (docs/hivm.md#mmadl1). The macro also takes the iteration number, whose parity
+selects the half.
 """
 
 from __future__ import annotations
@@ -18,59 +19,59 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
-from tilelang_npu.transforms.hivm.insert_sync import iteration
-from tilelang_npu.transforms.hivm.sync.event_ids import free_numbers
-from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name
-from tilelang_npu.transforms.ir.emit import OpBuilder
+from tilelang_npu.transforms.hivm.sync.event_ids import event_uses, free_event_ids
+from tilelang_npu.transforms.infra.iteration_numbers import emit_iteration
+from tilelang_npu.transforms.infra.op_builder import OpBuilder
 
 NAME = "guard-l0"
 
 
-def _holds(op: Operation) -> bool:
-    """Whether there are macros whose halves nothing guards yet."""
-    return any(_is_bare(inner) for inner in op.walk())
+def _has_unguarded_macros(op: Operation) -> bool:
+    """Whether an operation contains a macro whose halves no event guards yet."""
+    return any(_is_unguarded(inner) for inner in op.walk())
 
 
-def _is_bare(op: Operation) -> bool:
+def _is_unguarded(op: Operation) -> bool:
     return isinstance(op, hivm.MmadL1Op) and not any(event in op.HALVES for event, _ in op.shared_events())
 
 
-def _guard(function: func.FuncOp) -> None:
+def _guard_macros(function: func.FuncOp) -> None:
     entry = function.body.block
     emit = OpBuilder(entry)
-    holders = [op for op in entry.ops if _holds(op)]
-    macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op) and _is_bare(op)]
-    halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
+    holders = [op for op in entry.ops if _has_unguarded_macros(op)]
+    macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op) and _is_unguarded(op)]
+    halves = free_event_ids(event_uses(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):
-            set_remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half(number))
+            set_remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half_remark(number))
     for number in reversed(halves):
         with emit.after(holders[-1]):
-            set_remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half(number))
+            set_remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half_remark(number))
     for macro in macros:
-        _pass_on(emit, macro, halves)
+        _set_arguments(emit, macro, halves)
 
 
-def _half(number: int) -> Remark:
-    return Remark(NAME, text="its half of L0A and L0B is free again", facts=Waits(source="M", target="MTE1", numbers=(number,)))
+def _half_remark(number: int) -> Remark:
+    return Remark(NAME, text="MTE1 waits until M no longer reads one half of L0A and L0B, which MTE1 then overwrites",
+                  facts=Waits(source="M", target="MTE1", numbers=(number,)))
 
 
-def _pass_on(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
+def _set_arguments(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
     loop = macro.parent_op()
     with emit.before(macro):
         unused = emit.constant(hivm.NO_EVENT, i64)
-        counter = emit.as_i64(iteration(emit, loop)) if isinstance(loop, scf.ForOp) else unused
+        counter = emit.as_i64(emit_iteration(emit, loop)) if isinstance(loop, scf.ForOp) else unused
         halves = {event.place: emit.constant(number, i64) for event, number in zip(macro.HALVES, numbers, strict=True)}
         macro.set_sync_arguments({macro.COUNTER: counter, **halves}, unused)
 
 
 @dataclass(frozen=True)
 class GuardL0(ModulePass):
-    """The pass; see the module's text."""
+    """Adds to each ``mmadL1`` the iteration number and two events that signal which half of L0A and L0B is free."""
 
     name = NAME
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
-            if isinstance(function, func.FuncOp) and function.body.blocks and _holds(function):
-                _guard(function)
+            if isinstance(function, func.FuncOp) and function.body.blocks and _has_unguarded_macros(function):
+                _guard_macros(function)

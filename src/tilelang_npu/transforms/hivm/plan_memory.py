@@ -1,19 +1,21 @@
-"""Give every on-chip allocation its byte addresses: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
+"""Assigns byte addresses to all on-chip allocations: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
 
-A buffer that the other core reaches too, or alone, is planned with those of the core whose memory it is, and shares its bytes
-with none of them.
+Each memory belongs to one of the two cores. A buffer that the other core accesses is planned together with the buffers of the
+memory's own core, and shares no bytes with any of them.
 
-First only what waits no longer for it shares bytes (``common_bytes``); where that fits, it is the plan.
-Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
-for its whole life; where that is not enough, in other orders, all of them if they are few. (Some order gives the smallest
-plan: that of the addresses in it.) What an elementwise operation writes may take the bytes of what it reads for the last time.
-Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
-With ``reuse=false`` (the user switched memory planning off) no two of the user's buffers ever share bytes; scratch that passes
-made for single operations shares theirs where there is no room for all of it, with each other and, where the waits inside a
-core are the compiler's (``overlay``), with buffers that are not alive then. Buffers of pipelined loops give up slots before the
-plan fails; the log says which.
+The first plan lets two allocations share bytes only if no operation waits longer because of that (``analysis.byte_sharing``).
+If this plan does not fit, allocations share bytes whenever their live ranges do not overlap: the largest first, each at the
+lowest address that is free during its whole live range. If this plan does not fit either, other orders are tried: all orders if
+there are few allocations. (The smallest plan is among them: it results from the order of its addresses.) The destination of an
+elementwise operation may take the bytes of a source whose last use is this operation. Addresses that the author fixed are kept.
+If no plan fits, the error lists the allocations that are live at the peak.
 
-Runs after core splitting, before synchronisation, which works on the bytes decided here.
+With ``reuse=false`` (the author switched memory planning off) no two of the author's buffers ever share bytes. Scratch buffers
+that passes allocated for single operations share bytes if there is no room for separate ones: with other scratch buffers, and,
+if the compiler inserts the waits inside a core (``synchronise``), with buffers that are not live at that time. If no plan fits,
+buffers of pipelined loops lose slots before the pass reports an error; a warning in the log names them.
+
+Runs after core splitting and before synchronisation, which works on the bytes that this pass assigns.
 """
 
 from __future__ import annotations
@@ -34,155 +36,181 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
+from tilelang_npu.analysis.allocation_live_ranges import LiveRange, allocation_live_ranges, needing_bytes_at
+from tilelang_npu.analysis.bank_conflicts import bank_offsets, bank_period, conflicting_buffers
+from tilelang_npu.analysis.buffer_sizes import spaced
+from tilelang_npu.analysis.buffers import SCRATCH
+from tilelang_npu.analysis.byte_sharing import ByteSharing
+from tilelang_npu.analysis.cores import core_of_function, function_of, kernel_of
+from tilelang_npu.analysis.locations import line_of, location_of
+from tilelang_npu.analysis.view_chains import coupling_of
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.ir.changes import Smaller
 from tilelang_npu.dialects.ir.remarks import Held, Placed, Remark, Scoped, record_done, record_refusal, set_remark
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.hivm.banks import met, round_of, starts
-from tilelang_npu.transforms.hivm.common_bytes import CommonBytes
-from tilelang_npu.transforms.ir.buffers import SCRATCH
-from tilelang_npu.transforms.ir.cores import core_of_function, kernel_of
-from tilelang_npu.transforms.ir.emit import OpBuilder
-from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
-from tilelang_npu.transforms.ir.locations import line_of, location_of
+from tilelang_npu.target.chip_data import Space
+from tilelang_npu.transforms.infra.op_builder import OpBuilder
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
 logger = logging.getLogger("tilelang_npu")
 
 FEW = 7
-"""Allocations of which all orders are tried, where need be."""
+"""The largest number of allocations for which all orders are tried."""
 TRIES = 200
-"""Orders that are tried of more."""
+"""The number of random orders that are tried if there are more than ``FEW`` allocations."""
 
 
-
-def _rounded(nbytes: int, space: str) -> int:
+def _round_up(nbytes: int, space: Space) -> int:
+    """Rounds to the unit at which buffers of a memory may start."""
     row = chips.memory(space)
     assert row is not None, "an on-chip memory"
     unit = row.starts
     return -(-nbytes // unit) * unit
 
 
-def _inherits(one: Life, other: Life) -> bool:
-    """Whether one of two lives begins where the other ends, and may take its bytes, the first of them where it is smaller."""
+def _may_inherit(one: LiveRange, other: LiveRange) -> bool:
+    """Whether one live range starts where the other ends, and may take its bytes (the first of them if it is smaller)."""
     return one.value in other.heirs or other.value in one.heirs
 
 
 @dataclass
-class _Plan:
-    """Addresses given out so far in one memory: (start, end, life) of each copy; what is ``alone`` shares none of its bytes,
-    nor do two that ``wait`` for each other then."""
+class _Layout:
+    """The addresses given out so far in one memory.
 
-    space: str
-    alone: frozenset[Life] = frozenset()
-    starts: Mapping[Life, int] = field(default_factory=dict)
-    round: int = 1
-    wait: Callable[[Life, Life], bool] | None = None
-    taken: list[tuple[int, int, Life]] = field(default_factory=list)
+    Attributes:
+        space: the memory.
+        exclusive: the live ranges that share no bytes with another one.
+        bank_starts: for each live range that should start at certain banks, the start address modulo ``period``, in bytes.
+        period: the number of bytes after which the banks repeat.
+        adds_wait: whether two live ranges would wait for each other if they shared bytes; then they do not.
+        taken: start, end and live range of each slot, by address.
+    """
 
-    def lowest(self, life: Life, nbytes: int, *, beside: bool = True) -> int:
-        """The lowest address where ``nbytes`` are free during the whole life; the bytes of one that it inherits come first.
+    space: Space
+    exclusive: frozenset[LiveRange] = frozenset()
+    bank_starts: Mapping[LiveRange, int] = field(default_factory=dict)
+    period: int = 1
+    adds_wait: Callable[[LiveRange, LiveRange], bool] | None = None
+    taken: list[tuple[int, int, LiveRange]] = field(default_factory=list)
 
-        Without ``beside``, bytes that only scratch ever has.
+    def lowest_free(self, one: LiveRange, nbytes: int, *, only_scratch: bool = False) -> int:
+        """Returns the lowest address where ``nbytes`` are free during a whole live range; inherited bytes come first.
+
+        Args:
+            one: the live range.
+            nbytes: the bytes of the live range, rounded up.
+            only_scratch: whether the live range may share bytes only with scratch buffers.
         """
-        for start, _, other in self.taken if beside else ():
-            if (_inherits(life, other) and not self._apart(life, other)
-                    and self.begin(life, start) == start and self._free(life, start, start + nbytes)):
+        for start, _, other in self.taken if not only_scratch else ():
+            if (_may_inherit(one, other) and not self._must_not_share(one, other)
+                    and self.first_start(one, start) == start and self._is_free(one, start, start + nbytes)):
                 return start
-        address = self.begin(life, 0)
+        address = self.first_start(one, 0)
         for start, end, other in self.taken:
             if start < address + nbytes and end > address and (
-                    other.overlaps(life) or not (beside or _is_scratch(other)) or self._apart(life, other)):
-                address = self.begin(life, end)
+                    other.overlaps(one) or (only_scratch and not _is_scratch(other)) or self._must_not_share(one, other)):
+                address = self.first_start(one, end)
         return address
 
-    def begin(self, life: Life, address: int) -> int:
-        """The first address from one on where a buffer may start."""
-        if life not in self.starts:
+    def first_start(self, one: LiveRange, address: int) -> int:
+        """Returns the first address from ``address`` on at which a live range may start."""
+        if one not in self.bank_starts:
             return address
-        return address + (self.starts[life] - address) % self.round
+        return address + (self.bank_starts[one] - address) % self.period
 
-    def _apart(self, one: Life, other: Life) -> bool:
-        return one in self.alone or other in self.alone or (self.wait is not None and self.wait(one, other))
+    def _must_not_share(self, one: LiveRange, other: LiveRange) -> bool:
+        return (one in self.exclusive or other in self.exclusive
+                or (self.adds_wait is not None and self.adds_wait(one, other)))
 
-    def _free(self, life: Life, start: int, end: int) -> bool:
-        """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
-        return not any(other.overlaps(life) and left < end and right > start
-                       and not (_inherits(life, other) and left == start)
+    def _is_free(self, one: LiveRange, start: int, end: int) -> bool:
+        """Whether only live ranges that ``one`` inherits from, or that inherit from it, have these bytes at the same time."""
+        return not any(other.overlaps(one) and left < end and right > start
+                       and not (_may_inherit(one, other) and left == start)
                        for left, right, other in self.taken)
 
-    def take(self, life: Life, address: int, nbytes: int) -> None:
-        bisect.insort(self.taken, (address, address + nbytes, life), key=lambda entry: entry[:2])
+    def take(self, one: LiveRange, address: int, nbytes: int) -> None:
+        """Record an address."""
+        bisect.insort(self.taken, (address, address + nbytes, one), key=lambda entry: entry[:2])
 
     @property
     def used(self) -> int:
+        """The end of the last byte that is taken."""
         return max((end for _, end, _ in self.taken), default=0)
 
 
-def _is_scratch(life: Life) -> bool:
-    return SCRATCH in life.op.attributes
+def _is_scratch(one: LiveRange) -> bool:
+    return SCRATCH in one.op.attributes
 
 
-def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False,
-         banks: tuple[Mapping[Life, int], int] | None = None, apart: bool = False,
-         keep_apart: bool = True) -> dict[Life, list[int]]:
-    """Addresses of every copy of the allocations of one memory, in bytes.
+def _is_pinned(one: LiveRange) -> bool:
+    """Whether the author fixed the address."""
+    return ADDRESS in one.op.attributes
+
+
+def plan(ranges: Sequence[LiveRange], space: Space, capacity: int, *, reuse: bool, overlay: bool = False,
+         banks: tuple[Mapping[LiveRange, int], int] | None = None, no_waits: bool = False,
+         keep_apart: bool = True) -> dict[LiveRange, list[int]]:
+    """Returns the addresses of every slot of the allocations of one memory, in bytes.
 
     Args:
-        lives: the allocations; those that the user pinned have the attribute ``tile.address``.
+        ranges: the live ranges of the allocations.
         space: the memory.
-        capacity: its size in bytes.
-        reuse: whether allocations may share bytes.
-        overlay: whether scratch may share those of other allocations even so.
-        banks: where in a round of the banks allocations should start, as long as there is room, and the bytes of a round.
-        apart: refuse plans in which something shares bytes that several pipes touch.
-        keep_apart: let the small ones share none while there is room.
+        capacity: the size of the memory in bytes.
+        reuse: whether allocations with disjoint live ranges may share bytes.
+        overlay: whether scratch buffers may share bytes with other allocations even without ``reuse``.
+        banks: for allocations that should start at certain banks, the start address modulo the period in bytes; and the period
+            after which the banks repeat, in bytes. The wish is ignored if there is no room.
+        no_waits: whether to reject plans in which allocations that several pipes access share bytes.
+        keep_apart: whether small allocations share no bytes as long as there is room.
 
     Raises:
-        TileError: T104, they do not fit.
+        TileError: T104, the allocations do not fit.
     """
-    kept = list(itertools.islice(_kept_apart(lives), 1 if apart else None)) if reuse and keep_apart else [frozenset[Life]()]
-    least = _least(lives, space) if reuse else 0
-    for alone in kept if least <= capacity else kept[-1:]:
-        for begins, around in ([banks] if banks is not None else []) + [({}, 1)]:
-            layout = _Plan(space, alone, begins, around)
-            addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
+    exclusive = (list(itertools.islice(_exclusive_sets(ranges), 1 if no_waits else None)) if reuse and keep_apart
+                 else [frozenset[LiveRange]()])
+    least = _least_bytes(ranges, space) if reuse else 0
+    for alone in exclusive if least <= capacity else exclusive[-1:]:
+        for starts, period in ([banks] if banks is not None else []) + [({}, 1)]:
+            layout = _Layout(space, alone, starts, period)
+            addresses, used = _addresses(ranges, layout, capacity, reuse=reuse, overlay=overlay), layout.used
             if used <= capacity:
                 return addresses
-    for ordered in _orders(lives) if reuse and not apart and used > least else ():
-        layout = _Plan(space)
-        addresses = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay, ordered=ordered)
+    for ordered in _orders(ranges) if reuse and not no_waits and used > least else ():
+        layout = _Layout(space)
+        addresses = _addresses(ranges, layout, capacity, reuse=reuse, overlay=overlay, ordered=ordered)
         used = min(used, layout.used)
         if used <= capacity:
             return addresses
         if used == least:
-            break  # no order does better, and this is too much
-    raise _overflow(lives, space, used, capacity, reuse=reuse)
+            break  # no order needs less, and this is too much
+    raise _overflow(ranges, space, used, capacity, reuse=reuse)
 
 
-def _least(lives: Sequence[Life], space: str) -> int:
-    """Bytes that no plan does without: those of what is alive together, without what takes over the bytes of another one. What
-    the author pinned may lie over each other: of these nothing is known."""
-    if any(ADDRESS in life.op.attributes for life in lives):
+def _least_bytes(ranges: Sequence[LiveRange], space: Space) -> int:
+    """Returns a lower bound of the bytes that a plan needs: the most bytes of live ranges that are live at the same time.
+
+    A live range that may take the bytes of one that ends where it starts (``_may_inherit``) does not count there. Returns 0 if
+    the author fixed addresses, since such buffers may overlap.
+    """
+    if any(_is_pinned(one) for one in ranges):
         return 0
-    sizes = {life: _rounded(life.nbytes, space) for life in lives}
+    sizes = {one: _round_up(one.nbytes, space) for one in ranges}
     least = 0
-    for at in {life.start for life in lives}:
-        alive = [life for life in lives if life.start <= at <= life.end]
-        heirs = {heir for life in alive for heir in alive if heir.value in life.heirs}
-        least = max(least, sum(sizes[life] * life.slots for life in alive if life not in heirs))
+    for position in {one.start for one in ranges}:
+        live = [one for one in ranges if one.start <= position <= one.end]
+        heirs = {heir for one in live for heir in live if heir.value in one.heirs}
+        least = max(least, sum(sizes[one] * one.slots for one in live if one not in heirs))
     return least
 
 
-def _orders(lives: Sequence[Life]) -> Iterator[Sequence[Life]]:
-    """Orders in which the allocations are given addresses, most promising first."""
-    free = sorted((life for life in lives if ADDRESS not in life.op.attributes),
-                  key=lambda life: (-life.nbytes * life.slots, life.start))
-    yield sorted(free, key=lambda life: -life.nbytes * life.slots * (life.end - life.start + 1))
-    yield sorted(free, key=lambda life: life.start)
-    yield sorted(free, key=lambda life: -life.end)
+def _orders(ranges: Sequence[LiveRange]) -> Iterator[Sequence[LiveRange]]:
+    """Yields orders in which the allocations can be given addresses, most promising first."""
+    free = sorted((one for one in ranges if not _is_pinned(one)), key=lambda one: (-one.nbytes * one.slots, one.start))
+    yield sorted(free, key=lambda one: -one.nbytes * one.slots * (one.end - one.start + 1))
+    yield sorted(free, key=lambda one: one.start)
+    yield sorted(free, key=lambda one: -one.end)
     if len(free) <= FEW:
         yield from itertools.permutations(free)
         return
@@ -194,60 +222,72 @@ def _orders(lives: Sequence[Life]) -> Iterator[Sequence[Life]]:
         yield ordered
 
 
-def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
-    """What is not to share bytes, the most first: two allocations that share them wait for each other. One pipe is in order
-    anyway, so that its own may; then the small ones are kept from it as long as there is room."""
-    several = frozenset(life for life in lives if len(life.pipes) > 1)
+def _exclusive_sets(ranges: Sequence[LiveRange]) -> Iterator[frozenset[LiveRange]]:
+    """Yields sets of allocations that are to share no bytes, largest set first.
+
+    Two allocations that share bytes wait for each other. First come those that several pipes access, since a single pipe
+    executes in order anyway; then the small ones of these, and of all.
+    """
+    several = frozenset(one for one in ranges if len(one.pipes) > 1)
     yield several
-    sizes = sorted({life.nbytes for life in lives}, reverse=True)
+    sizes = sorted({one.nbytes for one in ranges}, reverse=True)
     for size in sizes:
-        yield frozenset(life for life in several if life.nbytes < size)
+        yield frozenset(one for one in several if one.nbytes < size)
     for size in sizes:
-        yield frozenset(life for life in lives if life.nbytes < size)
+        yield frozenset(one for one in ranges if one.nbytes < size)
 
 
-def _at_no_cost(lives: Sequence[Life], layout: _Plan) -> dict[Life, list[int]]:
-    """A plan in which only what waits no longer for it shares bytes."""
-    addresses = _pinned_addresses(lives, layout)
-    for life in [life for life in lives if life not in addresses]:
-        size = _rounded(life.nbytes, layout.space)
-        addresses[life] = []
-        for _ in range(life.slots):
-            addresses[life].append(layout.lowest(life, size))
-            layout.take(life, addresses[life][-1], size)
+def _addresses_without_waits(ranges: Sequence[LiveRange], layout: _Layout) -> dict[LiveRange, list[int]]:
+    """Returns addresses at which allocations share bytes only if none waits longer for it."""
+    addresses = _pinned_addresses(ranges, layout)
+    for one in [one for one in ranges if one not in addresses]:
+        size = _round_up(one.nbytes, layout.space)
+        addresses[one] = []
+        for _ in range(one.slots):
+            addresses[one].append(layout.lowest_free(one, size))
+            layout.take(one, addresses[one][-1], size)
     return addresses
 
 
-def _pinned_addresses(lives: Sequence[Life], layout: _Plan) -> dict[Life, list[int]]:
-    """Those of the allocations whose authors have fixed them."""
-    addresses: dict[Life, list[int]] = {}
-    for life in lives:
-        pinned = life.op.attributes.get(ADDRESS)
+def _pinned_addresses(ranges: Sequence[LiveRange], layout: _Layout) -> dict[LiveRange, list[int]]:
+    """Returns the addresses that the author fixed, and takes them."""
+    addresses: dict[LiveRange, list[int]] = {}
+    for one in ranges:
+        pinned = one.op.attributes.get(ADDRESS)
         if isinstance(pinned, IntegerAttr):
-            size = _rounded(life.nbytes, layout.space)
-            addresses[life] = [pinned.value.data + slot * size for slot in range(life.slots)]
-            for address in addresses[life]:
-                layout.take(life, address, size)
+            size = _round_up(one.nbytes, layout.space)
+            addresses[one] = [pinned.value.data + slot * size for slot in range(one.slots)]
+            for address in addresses[one]:
+                layout.take(one, address, size)
     return addresses
 
 
-def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
-               ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
-    """A plan, which may take more than there is; ``ordered``: those that are not pinned, else the largest first."""
-    addresses, space = _pinned_addresses(lives, layout), layout.space
-    free = [life for life in lives if life not in addresses]
-    total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
+def _addresses(ranges: Sequence[LiveRange], layout: _Layout, capacity: int, *, reuse: bool, overlay: bool,
+               ordered: Sequence[LiveRange] = ()) -> dict[LiveRange, list[int]]:
+    """Returns addresses, which may exceed the capacity.
+
+    Args:
+        ranges: the live ranges.
+        layout: receives the addresses.
+        capacity: bytes that there are; allocations share bytes only if they need more.
+        reuse, overlay: as for ``plan``.
+        ordered: those without a fixed address in the order in which they get theirs; else the largest first.
+    """
+    addresses, space = _pinned_addresses(ranges, layout), layout.space
+    free = [one for one in ranges if one not in addresses]
+    total = layout.used + sum(_round_up(one.nbytes, space) * one.slots for one in free)
     tight = total > capacity
-    by_size = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start))
-    usual = [life for life in free if not _is_scratch(life)] + [life for life in by_size if _is_scratch(life)]
-    for life in ordered or (free if not tight else by_size if reuse else usual):
-        size = _rounded(life.nbytes, space)
-        addresses[life] = []
-        share = tight and (reuse or _is_scratch(life))
-        for _ in range(life.slots):
-            address = layout.lowest(life, size, beside=reuse or overlay) if share else layout.begin(life, layout.used)
-            layout.take(life, address, size)
-            addresses[life].append(address)
+    by_size = sorted(free, key=lambda one: (-one.nbytes * one.slots, one.start))
+    scratch_last = [one for one in free if not _is_scratch(one)] + [one for one in by_size if _is_scratch(one)]
+    for one in ordered or (free if not tight else by_size if reuse else scratch_last):
+        size = _round_up(one.nbytes, space)
+        addresses[one] = []
+        shares = tight and (reuse or _is_scratch(one))
+        for _ in range(one.slots):
+            address = (layout.lowest_free(one, size, only_scratch=not (reuse or overlay)) if shares
+                       else layout.first_start(one, layout.used))
+            layout.take(one, address, size)
+            addresses[one].append(address)
     return addresses
 
 
@@ -257,128 +297,120 @@ class MemoryPlan:
 
     Attributes:
         function: the core's function.
-        space: the memory, as HIVM spells it.
-        room: bytes that can be given out.
-        addresses: of every copy of each allocation, in bytes.
-        order: the function's operations, by the positions that lives are told in.
-        wait: whether something waits longer because two allocations share bytes.
-        needed: bytes that are needed where nothing does.
+        space: the memory, by HIVM's name (``ub``).
+        room: the number of bytes that the plan may use.
+        addresses: for each allocation, the address of each of its slots, in bytes.
+        order: the function's operations, indexed by the positions of the live ranges.
+        adds_wait: returns whether operations wait longer if the two given allocations share bytes.
+        needed: the number of bytes that a plan without such waits needs.
     """
 
     function: func.FuncOp
-    space: str
+    space: Space
     room: int
-    addresses: dict[Life, list[int]]
+    addresses: dict[LiveRange, list[int]]
     order: list[Operation]
-    wait: Callable[[Life, Life], bool]
+    adds_wait: Callable[[LiveRange, LiveRange], bool]
     needed: int
 
 
-def _sharing(planned: Mapping[Life, Sequence[int]], wait: Callable[[Life, Life], bool] | None = None) -> list[Life]:
-    """The allocations that share bytes with another one; with one that they ``wait`` for."""
-    ranges = [(address, address + life.nbytes, life) for life, addresses in planned.items() for address in addresses]
-    return [life for life, addresses in planned.items()
-            if any(other is not life and left < address + life.nbytes and right > address
-                   and (wait is None or wait(life, other)) for address in addresses for left, right, other in ranges)]
+def _sharing(planned: Mapping[LiveRange, Sequence[int]], adds_wait: Callable[[LiveRange, LiveRange], bool] | None = None
+             ) -> list[LiveRange]:
+    """Returns the allocations that share bytes with another one; with ``adds_wait``, with one that they wait for."""
+    spans = [(address, address + one.nbytes, one) for one, addresses in planned.items() for address in addresses]
+    return [one for one, addresses in planned.items()
+            if any(other is not one and left < address + one.nbytes and right > address
+                   and (adds_wait is None or adds_wait(one, other)) for address in addresses for left, right, other in spans)]
 
 
-def _placed(number: int, life: Life, layout: MemoryPlan) -> Placed:
-    """What the remark of an allocation's address says, of its first slot."""
-    places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
+def _placed(number: int, one: LiveRange, layout: MemoryPlan) -> Placed:
+    """Returns the facts of the remark on an allocation's address, for its first slot."""
+    places = [location_of(op) for op in layout.order[one.start:one.end + 1]]
     lines = [place.line for place in places if place is not None]
-    return Placed(life.label, number, 0, life.slots, life.nbytes, layout.space, layout.room, (life.start, life.end),
-                  (min(lines, default=0), max(lines, default=0)), ADDRESS in life.op.attributes)
+    return Placed(one.label, number, 0, one.slots, one.nbytes, layout.space, layout.room, (one.start, one.end),
+                  (min(lines, default=0), max(lines, default=0)), _is_pinned(one))
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:
-    """The innermost loop that an operation is in."""
+    """Returns the innermost loop that an op is in."""
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, scf.ForOp):
         parent = parent.parent_op()
     return parent
 
 
-def _pinned(layout: MemoryPlan) -> bool:
-    """Whether the author has fixed an address."""
-    return any(ADDRESS in life.op.attributes for life in layout.addresses)
-
-
-def _with_fewer_slots(lives: Sequence[Life]) -> list[Life] | None:
-    """The allocations, that with the largest slots beside its first cut down by one; None where all have one."""
-    several = [life for life in lives if life.slots > 1 and life.coupled is None]
+def _with_fewer_slots(ranges: Sequence[LiveRange]) -> list[LiveRange] | None:
+    """Returns the live ranges, with one slot less for the one whose further slots take most bytes; None if all have one slot.
+    """
+    several = [one for one in ranges if one.slots > 1 and one.coupled is None]
     if not several:
         return None
-    largest = max(several, key=lambda life: (life.slots - 1) * life.nbytes)
-    return [replace(life, slots=life.slots - 1) if life is largest else life for life in lives]
+    largest = max(several, key=lambda one: (one.slots - 1) * one.nbytes)
+    return [replace(one, slots=one.slots - 1) if one is largest else one for one in ranges]
 
 
-def _at_most(life: Life, slots: int) -> int:
-    """As many slots at most; those of a buffer of both cores are what their flags count on."""
-    return min(life.slots, slots) if life.coupled is None else life.slots
+def _limit_slots(one: LiveRange, slots: int) -> int:
+    """Returns at most ``slots``; the slots of a buffer of both cores are not changed, since the flags count on them."""
+    return min(one.slots, slots) if one.coupled is None else one.slots
 
 
-def _tell(module: ModuleOp, life: Life, slots: int, room: int, *, quiet: bool) -> None:
-    """Say that an allocation has fewer slots than it was to have."""
-    if quiet:
+def _report_lost_slots(module: ModuleOp, one: LiveRange, slots: int, room: int, *, quiet: bool) -> None:
+    """Log and record that an allocation has fewer slots than it should."""
+    if quiet or slots >= one.slots:
         return
-    where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
-    name = author_name(life.value, "") or f"a temporary of {line_of(life.op)}"
-    if slots < life.slots:
-        logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
-                       f"{where.file}:{where.line}: " if where is not None else "", name, left, life.slots,
-                       name_of(life.space))
-        record_refusal(module, "multi-buffer", where, f"{name} has {left} instead of {life.slots}: a slot takes "
-                f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
-                "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory",
-                Smaller((where,)))
+    where, left = location_of(one.op), "one slot" if slots == 1 else f"{slots} slots"
+    name = author_name(one.value, "") or f"a temporary of {line_of(one.op)}"
+    logger.warning("%s%s has %s instead of %d: there is no room in %s for more, so its iterations overlap less",
+                   f"{where.file}:{where.line}: " if where is not None else "", name, left, one.slots, name_of(one.space))
+    record_refusal(module, "multi-buffer", where, f"{name} has {left} instead of {one.slots}: a slot takes "
+                   f"{spaced(one.nbytes)} bytes, and too few of the {spaced(room)} bytes of {name_of(one.space)} are free",
+                   "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(one.label, (one.space,)), "plan-memory",
+                   Smaller((where,)))
 
 
-def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
-    def demand(life: Life) -> int:
-        return _rounded(life.nbytes, space) * life.slots
+def _overflow(ranges: Sequence[LiveRange], space: Space, needed: int, capacity: int, *, reuse: bool) -> TileError:
+    """Returns the error for allocations that do not fit, which lists what is live at the peak."""
+    def nbytes(one: LiveRange) -> int:
+        return _round_up(one.nbytes, space) * one.slots
 
-    peak = max((life.start for life in lives), key=lambda at: sum(map(demand, together(lives, at))))
-    alive = sorted(together(lives, peak) if reuse else lives, key=demand, reverse=True)
-    largest = alive[0]
+    def entry(one: LiveRange) -> str:
+        times = f" ({one.slots} slots of {spaced(one.nbytes)})" if one.slots > 1 else ""
+        return f"{one.label} {spaced(nbytes(one))} bytes{times}, {line_of(one.op)}"
 
-    def entry(life: Life) -> str:
-        times = f" ({life.slots} slots of {_spaced(life.nbytes)})" if life.slots > 1 else ""
-        return f"{life.label} {_spaced(demand(life))} bytes{times}, {line_of(life.op)}"
-
-    notes = ["alive together at the peak:" if reuse else "without reuse (memory planning is off) all buffers are alive:"]
-    notes += ["  " + entry(life) for life in alive[:8]]
-    if len(alive) > 8:
-        notes.append(f"  and {len(alive) - 8} smaller ones")
+    peak = max((one.start for one in ranges), key=lambda position: sum(map(nbytes, needing_bytes_at(ranges, position))))
+    live = sorted(needing_bytes_at(ranges, peak) if reuse else ranges, key=nbytes, reverse=True)
+    largest = live[0]
+    notes = ["these buffers are live at the peak:" if reuse else "no buffers share bytes, because memory planning is off:"]
+    notes += ["  " + entry(one) for one in live[:8]]
+    if len(live) > 8:
+        notes.append(f"  and {len(live) - 8} smaller ones")
     over = needed - capacity
     share = capacity / needed
     advice = f"shrink the tiles to {int(share * 100)} % or less" if share < 1 else ""
-    if any(life.slots > 1 for life in alive):
+    if any(one.slots > 1 for one in live):
         advice += ", or ask for fewer stages (num_stages)"
-    if not reuse and _fits_planned(lives, space, capacity):
+    if not reuse and _fits_with_reuse(ranges, space, capacity):
         advice += ", or switch memory planning on"
     return TileError(
-        f"the tile does not fit: {name_of(space)} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
-        f"({_spaced(over)} too many)", code="T104", location=location_of(largest.op),
-        label=f"{_spaced(demand(largest))} bytes", notes=notes, help=advice)
+        f"the tile does not fit: {name_of(space)} needs {spaced(needed)} bytes, {spaced(capacity)} are available "
+        f"({spaced(over)} too many)", code="T104", location=location_of(largest.op),
+        label=f"{spaced(nbytes(largest))} bytes", notes=notes, help=advice)
 
 
-def _fits_planned(lives: Sequence[Life], space: str, capacity: int) -> bool:
-    """Whether the allocations fit where they may share bytes."""
+def _fits_with_reuse(ranges: Sequence[LiveRange], space: Space, capacity: int) -> bool:
+    """Whether the allocations fit if they may share bytes."""
     with contextlib.suppress(TileError):
-        return bool(plan(lives, space, capacity, reuse=True))
+        return bool(plan(ranges, space, capacity, reuse=True))
     return False
 
 
-def _spaced(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
-
-
-def _rewrite(emit: OpBuilder, op: memref.AllocOp, addresses: list[int], said: Remark | None = None) -> None:
+def _rewrite(emit: OpBuilder, op: memref.AllocOp, addresses: list[int], remark: Remark | None = None) -> None:
+    """Replace an allocation by its addresses."""
     with emit.before(op):
         values = [emit.constant(address, i64) for address in addresses]
         made = emit.insert(hivm.PointerCastOp(values, op.memref.type))
-        if said is not None:
-            set_remark(made, said)
+        if remark is not None:
+            set_remark(made, remark)
     made.results[0].name_hint = op.memref.name_hint
     for use in list(op.memref.uses):
         if isinstance(use.operation, annotation.MarkOp):
@@ -386,76 +418,118 @@ def _rewrite(emit: OpBuilder, op: memref.AllocOp, addresses: list[int], said: Re
     Rewriter().replace_op(op, [], list(made.results))
 
 
-def _function_of(op: Operation) -> func.FuncOp:
-    parent = op.parent_op()
-    while not isinstance(parent, func.FuncOp):
-        assert parent is not None, "an allocation in a function"
-        parent = parent.parent_op()
-    return parent
-
-
-def _has_allocations(op: Operation) -> bool:
-    return any(isinstance(inner, memref.AllocOp) for inner in op.walk())
-
-
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
-    """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
-    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` says that
-    the waits inside the core are the compiler's: scratch may share bytes even without ``reuse``, and while there is room what
-    waits no longer for it may. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
-    share no bytes while there is room. ``quiet``, nothing is told of what has no room: the plan is for trial."""
+    """Assigns byte addresses to all on-chip allocations: rewrites ``memref.alloc`` into ``hivm.hir.pointer_cast``.
+
+    Attributes:
+        chip: the name of the chip; it determines the size of each memory.
+        reuse: whether allocations with disjoint live ranges may share bytes.
+        reserve: whether to leave the last bytes of a memory free that the planner of TileLang-Ascend's ascendc branch reserves
+            (AscendNPU-IR's planner uses them).
+        synchronise: whether the compiler inserts the waits inside a core. Then scratch buffers may share bytes even without
+            ``reuse``; and even if there is room, two allocations may share bytes if no operation waits longer because of that.
+        banks: whether to place the sources of one instruction in different banks of UB.
+        keep_apart: whether small buffers share no bytes as long as there is room.
+        quiet: whether to suppress warnings about lost slots, because the plan is only a trial.
+    """
 
     name = "plan-memory"
     chip: str = chips.DEFAULT
     reuse: bool = True
     reserve: bool = False
-    overlay: bool = False
+    synchronise: bool = True
     banks: bool = True
     keep_apart: bool = True
     quiet: bool = False
 
-    def _plan(self, module: ModuleOp, lives: list[Life], space: str, room: int, function: func.FuncOp,
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        emitters: dict[func.FuncOp, OpBuilder] = {}
+        coupled: dict[int | None, list[int]] = {}
+        for layout in self._layouts(op):
+            self._report(op, layout)
+            placed = [_placed(number, one, layout) for number, one in enumerate(layout.addresses)]
+            for (one, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
+                if one.coupled is not None:
+                    coupled[one.coupled] = addresses
+                function = function_of(one.op)
+                assert function is not None, "an allocation in a function"
+                if function not in emitters:
+                    emitters[function] = OpBuilder(function.body.block)
+                _rewrite(emitters[function], one.op, addresses, Remark(self.name, facts=facts))
+        for other in [inner for inner in op.walk() if isinstance(inner, memref.AllocOp)]:
+            number = coupling_of(other.memref)  # planned with the function of the core whose memory it is
+            function = function_of(other)
+            if number in coupled and function is not None:
+                _rewrite(OpBuilder(function.body.block), other, coupled[number])
+
+    def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
+        """Returns the plans of all memories of a module.
+
+        Raises:
+            TileError: T104, the allocations do not fit.
+        """
+        chip = chips.chip(self.chip)
+        made = []
+        found = {function: allocation_live_ranges(function) for function in module.walk()
+                 if isinstance(function, func.FuncOp) and function.body.blocks
+                 and any(isinstance(inner, memref.AllocOp) for inner in function.walk())}
+        for function, (_, order) in found.items():
+            for space, memory in chip.memory.items():
+                local = list(_live_ranges_in(space, memory.core, function, found))
+                room = memory.size - (memory.reserved if self.reserve else 0)
+                if not local:
+                    continue
+                try:
+                    made.append(self._plan(module, local, space, room, function, order))
+                except TileError as error:
+                    if chip.aiv_per_aic == 1 and memory.core == "AIV" and "hivm.part_of_mix" in function.attributes:
+                        error.notes = (*error.notes, f"{chip.name} has 1 Vector core for each Cube core, which holds all rows"
+                                       " of a tile; on a chip with two Vector cores, each holds half of the rows")
+                    raise
+        return made
+
+    def _plan(self, module: ModuleOp, ranges: list[LiveRange], space: Space, room: int, function: func.FuncOp,
               order: list[Operation]) -> MemoryPlan:
-        """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
-        chip, common = chips.chip(self.chip), CommonBytes(order)
+        """Returns the plan of a memory; if it does not fit, with fewer slots for the buffers of pipelined loops."""
+        chip, sharing = chips.chip(self.chip), ByteSharing(order)
         by_banks = space == "ub" and self.reuse and self.banks
 
-        def wait(one: Life, other: Life) -> bool:
-            return not all(self._may_share(life) for life in (one, other)) or common.wait(one, other)
+        def adds_wait(one: LiveRange, other: LiveRange) -> bool:
+            return not all(self._may_share(each) for each in (one, other)) or sharing.adds_wait(one, other)
 
-        def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
-            units = common.joined(lives, self._may_share)
-            for begins, around in ([(starts(function, units, chip), round_of(chip))] if by_banks else []) + [({}, 1)]:
-                layout = _Plan(space, starts=begins, round=around, wait=wait)
-                found = _at_no_cost(units, layout)
+        def attempt(ranges: list[LiveRange], *, no_waits: bool = False) -> dict[LiveRange, list[int]]:
+            units = sharing.merge(ranges, self._may_share)
+            for starts, period in ([(bank_offsets(function, units, chip), bank_period(chip))] if by_banks else []) + [({}, 1)]:
+                layout = _Layout(space, bank_starts=starts, period=period, adds_wait=adds_wait)
+                found = _addresses_without_waits(units, layout)
                 if layout.used <= room:
-                    whole = {value: found[unit] for unit in units for value in unit.members}
-                    return {life: whole[life.value] for life in lives}
-            banks = (starts(function, lives, chip), round_of(chip)) if by_banks else None
-            return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart,
+                    by_member = {value: found[unit] for unit in units for value in unit.members}
+                    return {one: by_member[one.value] for one in ranges}
+            banks = (bank_offsets(function, ranges, chip), bank_period(chip)) if by_banks else None
+            return plan(ranges, space, room, reuse=self.reuse, overlay=self.synchronise, banks=banks, no_waits=no_waits,
                         keep_apart=self.keep_apart)
 
-        def made(planned: dict[Life, list[int]]) -> MemoryPlan:
-            units, layout = common.joined(list(planned), self._may_share), _Plan(space, wait=wait)
-            whole = {value: unit for unit in units for value in unit.members}
-            _at_no_cost(units, layout)
+        def finish(planned: dict[LiveRange, list[int]]) -> MemoryPlan:
+            units, layout = sharing.merge(list(planned), self._may_share), _Layout(space, adds_wait=adds_wait)
+            unit_of = {value: unit for unit in units for value in unit.members}
+            _addresses_without_waits(units, layout)
 
-            def longer(one: Life, other: Life) -> bool:
-                both = whole[one.value], whole[other.value]
-                return both[0] is not both[1] and wait(*both)
+            def units_add_wait(one: LiveRange, other: LiveRange) -> bool:
+                both = unit_of[one.value], unit_of[other.value]
+                return both[0] is not both[1] and adds_wait(*both)
 
-            return MemoryPlan(function, space, room, planned, order, longer, layout.used)
+            return MemoryPlan(function, space, room, planned, order, units_add_wait, layout.used)
 
-        many = any(life.slots > 2 for life in lives)
-        if many and self.reuse and self.keep_apart:  # a third slot is worth less than not to wait for others
-            for most in (max(life.slots for life in lives), 2):
+        if any(one.slots > 2 for one in ranges) and self.reuse and self.keep_apart:
+            # a third slot is worth less than not to wait for others
+            for most in (max(one.slots for one in ranges), 2):
                 with contextlib.suppress(TileError):
-                    planned = attempt([replace(life, slots=_at_most(life, most)) for life in lives], apart=True)
-                    for life in lives:
-                        _tell(module, life, _at_most(life, most), room, quiet=self.quiet)
-                    return made(planned)
-        cut = lives
+                    planned = attempt([replace(one, slots=_limit_slots(one, most)) for one in ranges], no_waits=True)
+                    for one in ranges:
+                        _report_lost_slots(module, one, _limit_slots(one, most), room, quiet=self.quiet)
+                    return finish(planned)
+        cut = ranges
         while True:
             try:
                 found = attempt(cut)
@@ -465,129 +539,101 @@ class PlanMemory(ModulePass):
                     raise
                 cut = fewer
             else:
-                for life, left in zip(lives, cut, strict=True):
-                    _tell(module, life, left.slots, room, quiet=self.quiet)
-                return made(found)
+                for one, left in zip(ranges, cut, strict=True):
+                    _report_lost_slots(module, one, left.slots, room, quiet=self.quiet)
+                return finish(found)
 
-    def _may_share(self, life: Life) -> bool:
-        """Whether an allocation may share bytes although there is room: what waits are needed for it, the compiler makes."""
-        return (self.overlay and life.coupled is None and not life.remote and ADDRESS not in life.op.attributes
-                and (self.reuse or _is_scratch(life)))
+    def _may_share(self, one: LiveRange) -> bool:
+        """Whether an allocation may share bytes although there is room: the compiler inserts the waits that this needs."""
+        return (self.synchronise and one.coupled is None and not one.remote and not _is_pinned(one)
+                and (self.reuse or _is_scratch(one)))
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        emitters: dict[func.FuncOp, OpBuilder] = {}
-        coupled: dict[int | None, list[int]] = {}
-        for layout in self._layouts(op):
-            self._tell(op, layout)
-            placed = [_placed(number, life, layout) for number, life in enumerate(layout.addresses)]
-            for (life, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
-                if life.coupled is not None:
-                    coupled[life.coupled] = addresses
-                function = _function_of(life.op)
-                if function not in emitters:
-                    emitters[function] = OpBuilder(function.body.block)
-                _rewrite(emitters[function], life.op, addresses, Remark(self.name, facts=facts))
-        for there in [inner for inner in op.walk() if isinstance(inner, memref.AllocOp)]:
-            number = coupling_of(there.memref)  # the half of the core whose memory it is has planned it
-            if number in coupled:
-                _rewrite(OpBuilder(_function_of(there).body.block), there, coupled[number])
-
-    def _tell(self, module: ModuleOp, layout: MemoryPlan) -> None:
-        """Say what the order of a memory was good for, and what it had no room for."""
-        lives, name = list(layout.addresses), name_of(layout.space)
-        for life in lives:
-            if life.slots > 1 and (loop := _loop_around(life.op)) is not None:
-                record_done(module, "multi-buffer", location_of(life.op),
-                            f"{life.label} has {life.slots} slots in the loop at {line_of(loop)}", maker=self.name)
+    def _report(self, module: ModuleOp, layout: MemoryPlan) -> None:
+        """Record what the optimisations of a plan achieved, and what there was no room for."""
+        ranges, name = list(layout.addresses), name_of(layout.space)
+        for one in ranges:
+            if one.slots > 1 and (loop := _loop_around(one.op)) is not None:
+                record_done(module, "multi-buffer", location_of(one.op),
+                            f"{one.label} has {one.slots} slots in the loop at {line_of(loop)}", maker=self.name)
         if self.banks and self.reuse and layout.space == "ub":
-            chip = chips.chip(self.chip)
-            around, begins = round_of(chip), starts(layout.function, lives, chip)
-            apart = {life: layout.addresses[life][0] % around == begin for life, begin in begins.items() if begin}
-            if names := [life.label for life in lives if apart.get(life)]:
-                record_done(module, "banks", None, f"{', '.join(names)} in the second half of the banks", maker=self.name)
-            if beside := met(layout.function, layout.addresses, chip):
-                self._tell_banks(module, layout, beside, around)
-        needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
-        if self.keep_apart and self.reuse and needed > layout.room:
-            shared, plain = _sharing(layout.addresses, layout.wait), _Plan(layout.space)
-            some = f"of {len(lives)} buffers in {name} share bytes"
-            if not shared:
-                record_done(module, "keep-apart", None,
-                                   f"{len(_sharing(layout.addresses))} {some}, and nothing waits longer for it",
-                            maker=self.name)
-                return
-            more = _sharing(_addresses(lives, plain, layout.room, reuse=True, overlay=self.overlay))
-            if len(shared) < len(more) and plain.used <= layout.room:
-                record_done(module, "keep-apart", None,
-                                   f"{len(shared)} {some} and wait for each other, in place of {len(more)}",
-                            maker=self.name)
-            largest = max(shared, key=lambda life: life.nbytes)
-            record_refusal(module, "keep-apart", location_of(largest.op),
-                    f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: else the "
-                    f"buffers in {name} take {_spaced(layout.needed)} bytes, and {_spaced(layout.room)} are there",
-                    f"shrink the tiles to {layout.room * 100 // layout.needed} % or less, if more of them cost less than the "
-                    "waits", Held(tuple(dict.fromkeys(life.label for life in shared)), layout.space, shared=True), self.name,
-                    Smaller(tuple(dict.fromkeys(location_of(life.op) for life in shared)),
-                            layout.room * 100 // layout.needed))
+            self._report_banks(module, layout)
+        needed = sum(_round_up(one.nbytes, layout.space) * one.slots for one in ranges)
+        if not (self.keep_apart and self.reuse and needed > layout.room):
+            return
+        shared, plain = _sharing(layout.addresses, layout.adds_wait), _Layout(layout.space)
+        some = f"of {len(ranges)} buffers in {name} share bytes"
+        if not shared:
+            record_done(module, "keep-apart", None,
+                        f"only {len(_sharing(layout.addresses))} {some}, and no operation waits longer because of the sharing",
+                        maker=self.name)
+            return
+        more = _sharing(_addresses(ranges, plain, layout.room, reuse=True, overlay=self.synchronise))
+        if len(shared) < len(more) and plain.used <= layout.room:
+            record_done(module, "keep-apart", None, f"only {len(shared)} {some} such that operations wait "
+                        f"for each other; without keep-apart, {len(more)} buffers would share bytes", maker=self.name)
+        largest = max(shared, key=lambda one: one.nbytes)
+        labels = tuple(dict.fromkeys(one.label for one in shared))
+        percent = layout.room * 100 // layout.needed
+        record_refusal(
+            module, "keep-apart", location_of(largest.op),
+            f"{', '.join(labels)} share bytes, so that operations wait for each other: without sharing, the buffers in "
+            f"{name} take {spaced(layout.needed)} bytes, and {spaced(layout.room)} are available",
+            f"shrink the tiles to {percent} % or less, if a larger number of tiles costs less time than the waits",
+            Held(labels, layout.space, shared=True), self.name,
+            Smaller(tuple(dict.fromkeys(location_of(one.op) for one in shared)), percent))
 
-    def _tell_banks(self, module: ModuleOp, layout: MemoryPlan, beside: Sequence[Life], around: int) -> None:
-        """Say what begins in the banks of what is read beside it: there was no room, or no half of the banks without such."""
-        used = max(address + life.nbytes for life, addresses in layout.addresses.items() for address in addresses)
-        labels = tuple(dict.fromkeys(life.label for life in beside))
-        change, edit = None, f"pin them {around // 2} bytes behind a multiple of {around}"
-        why = f"{_spaced(used)} of {_spaced(layout.room)} bytes are taken"
-        if used + around + max(life.nbytes for life in beside) <= layout.room:
-            why, edit = "what it, or what has its bytes too, is read beside lies in both halves", "read a copy of it there"
-        elif not _pinned(layout):
-            change = Smaller(tuple(dict.fromkeys(location_of(life.op) for life in layout.addresses)))
-            edit = "shrink the tiles, if more of them cost less"
-        record_refusal(module, "banks", location_of(beside[0].op),
-                              f"{', '.join(labels)} in the banks of what is read beside: {why}",
-                       edit, Held(labels, layout.space), self.name, change)
-
-    def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
-        """Where the pass puts the allocations of a module.
-
-        Raises:
-            TileError: T104, they do not fit.
-        """
-        chip = chips.chip(self.chip)
-        made = []
-        found = {function: lifetimes(function) for function in module.walk()
-                 if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function)}
-        for function, (_, order) in found.items():
-            for space, memory in chip.memory.items():
-                local = list(_lives_in(space, memory.core, function, found))
-                room = memory.size - (memory.reserved if self.reserve else 0)
-                if local:
-                    made.append(self._plan(module, local, space, room, function, order))
-        return made
+    def _report_banks(self, module: ModuleOp, layout: MemoryPlan) -> None:
+        """Record which buffers start in the second half of the banks, and which conflict with another source and why."""
+        chip, ranges = chips.chip(self.chip), list(layout.addresses)
+        period, offsets = bank_period(chip), bank_offsets(layout.function, ranges, chip)
+        if names := [one.label for one in ranges if offsets.get(one) and layout.addresses[one][0] % period == offsets[one]]:
+            record_done(module, "banks", None,
+                        f"placed in the second half of the banks of UB: {', '.join(names)}; an instruction then reads its "
+                        "sources from different banks", maker=self.name)
+        conflicting = conflicting_buffers(layout.function, layout.addresses, chip)
+        if not conflicting:
+            return
+        used = max(address + one.nbytes for one, addresses in layout.addresses.items() for address in addresses)
+        labels = tuple(dict.fromkeys(one.label for one in conflicting))
+        change, edit = None, f"choose addresses for these buffers that are {period // 2} bytes after a multiple of {period}"
+        why = f"{spaced(used)} of the {spaced(layout.room)} bytes of UB are taken, so no buffer can move to other banks"
+        if used + period + max(one.nbytes for one in conflicting) <= layout.room:
+            why = ("the instructions that use this buffer, or a buffer at the same bytes, have other operands in both halves "
+                   "of the"
+                   " banks")
+            edit = "copy the data to another buffer, and use the copy in some of these instructions"
+        elif not any(_is_pinned(one) for one in ranges):
+            change = Smaller(tuple(dict.fromkeys(location_of(one.op) for one in ranges)))
+            edit = "shrink the tiles, if a larger number of tiles costs less time than the bank conflicts"
+        record_refusal(module, "banks", location_of(conflicting[0].op),
+                       f"an instruction reads {', '.join(labels)} and its other operand from the same banks: {why}", edit,
+                       Held(labels, layout.space), self.name, change)
 
 
-def _lives_in(space: str, owner: str, function: func.FuncOp,
-              found: Mapping[func.FuncOp, tuple[Sequence[Life], Sequence[Operation]]]) -> Iterator[Life]:
-    """The allocations of a memory that are planned with a function.
+def _live_ranges_in(space: Space, owner: str, function: func.FuncOp,
+                    found: Mapping[func.FuncOp, tuple[Sequence[LiveRange], Sequence[Operation]]]) -> Iterator[LiveRange]:
+    """Yields the live ranges of a memory that are planned with a function.
 
-    A kernel of both cores is two functions, and a memory that both reach has one plan. It is made with the function of the core
-    whose memory it is, as long as that one has something in it.
+    A kernel of both cores is two functions, and a memory that both cores access has one plan. The plan is made with the
+    function of the core that the memory belongs to, if this function has allocations in the memory.
 
     Args:
-        space, owner: the memory, and the core whose it is.
+        space, owner: the memory, and the core that it belongs to.
         function: the function.
-        found: what is known of all functions: their allocations and their operations.
+        found: for each function, its live ranges and its ops.
     """
-    def of(core: func.FuncOp) -> list[Life]:
-        return [life for life in found[core][0] if life.space == space]
+    def in_space(core: func.FuncOp) -> list[LiveRange]:
+        return [one for one in found[core][0] if one.space == space]
 
-    mine = of(function)
+    mine = in_space(function)
     other = next((each for each in found if each is not function and kernel_of(each) == kernel_of(function)), None)
     if core_of_function(function) in ("AIC", "AIV") and core_of_function(function) != owner:
-        if other is None or not of(other):
-            yield from (life for life in mine if life.coupled is None)
+        if other is None or not in_space(other):
+            yield from (one for one in mine if one.coupled is None)
         return
     yield from mine
     if mine and other is not None:
-        yield from (life.as_remote(len(found[function][1]) - 1) for life in of(other) if life.coupled is None)
+        yield from (one.as_remote(len(found[function][1]) - 1) for one in in_space(other) if one.coupled is None)
 
 
 __all__ = ["MemoryPlan", "PlanMemory", "plan"]

@@ -1,8 +1,9 @@
-"""Give every workspace of a kernel its bytes in the workspace argument: ``memref_ext.alloc_workspace`` becomes a view.
+"""Places the workspaces of a kernel in its workspace argument: ``memref_ext.alloc_workspace`` becomes a view of the argument.
 
-Each block has a part of its own, in which the workspaces stand one behind the other, each slot at a full L2 line; no
-bytes are shared. The host function that the runtime asks for the size of a part is written along. A kernel whose author has
-placed its workspaces keeps theirs. Runs after the flags between the cores are placed and before the kernel is split.
+Each block of the launch has its own part of the argument. The part holds the workspaces one after another, each slot aligned to
+an L2 line; no two workspaces share bytes. The pass also adds the host function that returns the size of a part to the runtime.
+If the module already has this host function, its workspaces must already be placed, and nothing changes. Runs after the flags
+between the cores are inserted and before the kernel is split.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu.analysis.cores import is_mixed
+from tilelang_npu.analysis.locations import refuse
+from tilelang_npu.analysis.toolchain_arguments import WORKSPACE, toolchain_argument
+from tilelang_npu.analysis.view_chains import slots_of
 from tilelang_npu.dialects import annotation, hivm, memref_ext
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice, unless_dynamic
-from tilelang_npu.transforms.hivm.host_functions import own_workspace_function, workspace_function
-from tilelang_npu.transforms.hivm.insert_sync import iteration
-from tilelang_npu.transforms.hivm.toolchain_arguments import WORKSPACE, toolchain_argument
-from tilelang_npu.transforms.ir.cores import is_mixed
-from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.lifetimes import slots_of
-from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.infra.host_functions import own_workspace_function, workspace_function
+from tilelang_npu.transforms.infra.iteration_numbers import emit_iteration
+from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 
 LINE_BYTES = 512  # of the L2 (docs/hardware.md#alignment)
 
@@ -37,7 +38,7 @@ def _slot_bytes(kind: MemRefType[Attribute]) -> int:
     return -(-total // LINE_BYTES) * LINE_BYTES
 
 
-def _place(function: func.FuncOp) -> int:
+def _place_workspaces(function: func.FuncOp) -> int:
     """Place the workspaces of a kernel; returns the bytes of a block's part."""
     entry = function.body.block
     emit = OpBuilder(entry)
@@ -69,7 +70,7 @@ def _place(function: func.FuncOp) -> int:
 
 
 def _use_slot(emit: OpBuilder, workspace: memref_ext.AllocWorkspaceOp, ring: SSAValue) -> None:
-    """Replace a workspace by the slot of this iteration."""
+    """Replace a workspace by the slot of the iteration."""
     kind, loop = workspace.results[0].type, workspace.parent_op()
     assert isinstance(kind, MemRefType) and isinstance(ring.type, MemRefType)
     count, elements = ring.type.get_shape()
@@ -77,9 +78,9 @@ def _use_slot(emit: OpBuilder, workspace: memref_ext.AllocWorkspaceOp, ring: SSA
         offset: Value = 0
         if count > 1:
             if not isinstance(loop, scf.ForOp):
-                raise refuse(workspace, "the slots of a workspace alternate with the loop around it, and it stands in none",
+                raise refuse(workspace, "this workspace has several slots, one per iteration of a loop, but it is in no loop",
                              "T508", help="remove its hivm.multi_buffer, or allocate it in the loop")
-            offset = emit.mul(emit.modulo(iteration(emit, loop), count), elements)
+            offset = emit.mul(emit.modulo(emit_iteration(emit, loop), count), elements)
         strides = [stride or 1 for stride in kind.get_strides() or ()]
         layout = StridedLayoutAttr(strides, offset if isinstance(offset, int) else None)
         slot_type = MemRefType(kind.element_type, kind.get_shape(), layout, kind.memory_space)
@@ -91,7 +92,7 @@ def _use_slot(emit: OpBuilder, workspace: memref_ext.AllocWorkspaceOp, ring: SSA
 
 
 def _move_users(old: SSAValue, new: SSAValue) -> None:
-    """Move the users of a workspace to its slot; views of it are made anew, because their layout follows the slot's."""
+    """Move the users of a workspace to its slot; views of it are made again, since their layout follows the slot's."""
     for use in list(old.uses):
         user = use.operation
         if isinstance(user, annotation.MarkOp):
@@ -114,7 +115,7 @@ def _move_users(old: SSAValue, new: SSAValue) -> None:
 
 @dataclass(frozen=True)
 class PlanWorkspace(ModulePass):
-    """The pass; see the module's text."""
+    """Rewrites each ``memref_ext.alloc_workspace`` into a view of the kernel's workspace argument."""
 
     name = "plan-workspace"
 
@@ -124,7 +125,7 @@ class PlanWorkspace(ModulePass):
             unplaced = next((inner for inner in function.walk() if isinstance(inner, memref_ext.AllocWorkspaceOp)), None)
             own = own_workspace_function(op, name)
             if own is not None and unplaced is not None:
-                raise refuse(unplaced, "this workspace has no place, and the module says already how many bytes they take",
-                             "T508", help=f"place it too, or remove @{own.sym_name.data}")
+                raise refuse(unplaced, "this workspace has no offset, but the module already states the size of all workspaces",
+                             "T508", help=f"make it a view of the workspace argument, or remove @{own.sym_name.data}")
             if own is None and (unplaced is not None or is_mixed(function)):
-                Rewriter().insert_op(workspace_function(name, _place(function)), InsertPoint.before(function))
+                Rewriter().insert_op(workspace_function(name, _place_workspaces(function)), InsertPoint.before(function))

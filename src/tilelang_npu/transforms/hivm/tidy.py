@@ -1,97 +1,134 @@
-"""Remove what nothing reads and compute equal things once, so that a dump says each thing once.
+"""Eliminates common subexpressions and dead operations, so that a dump is short.
 
-Pure operations with equal operands and attributes in one block (or one around it) become one; pure operations without
-a use, empty branches, loops without an effect and those that never run go. Nothing that touches memory or synchronises is
-moved, or removed from where it runs. What an operation does, its traits say (``dialects/ir/effects.py``).
+Only pure operations are merged: with an equal earlier operation of the same block or of an enclosing block. No operation that
+accesses memory or synchronises is moved, and none that can run is erased. The effects of an operation are those that its class
+declares (``dialects/ir/effects.py``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import MemoryEffectKind, is_side_effect_free, only_has_effect
-from xdsl.transforms.common_subexpression_elimination import OperationInfo
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
+from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.ir.effects import EffectsOp
-from tilelang_npu.transforms.ir.ranges import Ranges
-
-Known = dict[tuple[OperationInfo, str | None], Operation]
+from tilelang_npu.transforms.infra.patterns import apply_patterns
 
 
-def _merge(block: Block, known: Known) -> None:
-    """Give equal pure operations one definition, where the earlier one dominates.
+@dataclass
+class MergeEqualOperations(RewritePattern):
+    """Replaces a pure operation by an earlier one with equal operands and attributes.
 
-    xDSL's own driver would merge reads, too, and would drop a value that nothing uses yet although one in a loop behind it is
-    equal. Two buffers of one address stay two where their names differ: reports tell them by these.
+    ::
+
+        %a = arith.addi %x, %y; %b = arith.addi %x, %y; use(%a, %b)
+        -> %a = arith.addi %x, %y; use(%a, %a)
+
+    The operations of one function have to be visited forward. xDSL's ``CSEDriver`` does not fit: it also merges reads, and it
+    erases an operation that has no use yet, although a loop after it contains an equal one. Two buffers with the same address
+    are not merged if their names differ, because reports distinguish them by name.
+
+    Attributes:
+        visited: the operations that were visited and not replaced, by the tuple of name, operands, types and attributes that
+            equal operations have in common.
     """
-    here = dict(known)
-    for op in list(block.ops):
-        for region in op.regions:
-            for inner in region.blocks:
-                _merge(inner, here)
+
+    visited: dict[tuple[object, ...], list[Operation]] = field(default_factory=dict)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if op.regions or not op.results or not is_side_effect_free(op):
-            continue
-        name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
-        first = here.setdefault((OperationInfo(op), name), op)
-        if first is not op:
-            for old, new in zip(op.results, first.results, strict=True):
-                old.replace_all_uses_with(new)
-            Rewriter.erase_op(op)
+            return
+        buffer_name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
+        text = (op.name, tuple(op.operands), op.result_types, frozenset(op.properties.items()),
+                frozenset(op.attributes.items()), buffer_name)
+        equal = self.visited.setdefault(text, [])
+        for earlier in equal:
+            if earlier.parent is not None and _is_inside(op, earlier.parent):
+                rewriter.replace(op, (), earlier.results)
+                return
+        equal.append(op)
 
 
-def _unused(op: Operation) -> bool:
-    """Whether an operation only makes results, and nobody uses them; a loop of open length may be a wait."""
-    if any(result.first_use is not None for result in op.results) or isinstance(op, scf.WhileOp):
-        return False
-    if isinstance(op, EffectsOp) and (op.has_side_effects() or any(effect.writes for effect in op.effects())):
-        return False  # the answer of nearly all, for which xDSL makes sets
-    return would_be_trivially_dead(op) or (bool(op.results) and only_has_effect(op, MemoryEffectKind.ALLOC))
+def _is_inside(op: Operation, block: Block) -> bool:
+    """Whether an operation is in a block, or in a region of an operation of the block."""
+    around = op.parent
+    while around is not None and around is not block:
+        parent = around.parent_op()
+        around = parent.parent if parent is not None else None
+    return around is not None
 
 
-def _never_runs(op: Operation) -> bool:
-    """Whether a loop's bounds are constants with nothing between them."""
-    if not isinstance(op, scf.ForOp):
-        return False
-    first, last = Ranges().constant(op.lb), Ranges().constant(op.ub)
-    return first is not None and last is not None and first >= last
+class EraseLoopThatNeverRuns(RewritePattern):
+    """Erases a loop that has constant bounds and no iteration.
+
+    ::
+
+        %r = scf.for %i = 4 to 4 step 1 iter_args(%x = %start) { ... }; use(%r)
+        -> use(%start)
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
+        ranges = Ranges()
+        first, last = ranges.constant(op.lb), ranges.constant(op.ub)
+        if first is not None and last is not None and first >= last:
+            rewriter.replace(op, (), op.iter_args)
 
 
-def _sweep(block: Block) -> None:
-    for op in reversed(list(block.ops)):
-        if _never_runs(op):
-            assert isinstance(op, scf.ForOp)
-            for result, start in zip(op.results, op.iter_args, strict=True):
-                result.replace_all_uses_with(start)
-            Rewriter.erase_op(op)
-            continue
-        for region in op.regions:
-            for inner in region.blocks:
-                _sweep(inner)
-        if _unused(op):
-            Rewriter.erase_op(op)
+class EraseUnusedOperation(RewritePattern):
+    """Erases an operation whose results have no uses, if it has no other effect than to allocate a buffer.
+
+    ::
+
+        %a = arith.addi %x, %y; (no use of %a)
+        -> (nothing)
+
+    An operation with regions, such as an empty branch, has the effects of the operations in its regions. A ``while`` loop is
+    never erased, even if it only reads: it may wait for another core.
+    """
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if any(result.first_use is not None for result in op.results) or isinstance(op, scf.WhileOp):
+            return
+        # The answer for most operations and loops, without the sets of effects that xDSL builds below.
+        if any(_has_visible_effect(inner) for inner in (op.walk() if op.regions else (op,))):
+            return
+        if would_be_trivially_dead(op) or (op.results and only_has_effect(op, MemoryEffectKind.ALLOC)):
+            rewriter.erase(op)
+
+
+def _has_visible_effect(op: Operation) -> bool:
+    return isinstance(op, EffectsOp) and (op.has_side_effects() or any(effect.writes for effect in op.effects()))
 
 
 @dataclass(frozen=True)
 class Tidy(ModulePass):
-    """The pass; see the module's text."""
+    """Eliminates common subexpressions, loops without iterations and dead operations in all functions of a module."""
 
     name = "tidy"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.walk():
-            if isinstance(function, func.FuncOp) and function.body.blocks:
-                tidy_function(function)
+        for inner in op.ops:
+            if isinstance(inner, func.FuncOp):
+                tidy_function(inner)
+            elif isinstance(inner, ModuleOp):
+                self.apply(ctx, inner)
 
 
 def tidy_function(function: func.FuncOp) -> None:
-    """Tidy one function in place."""
-    _merge(function.body.block, {})
-    _sweep(function.body.block)
+    """Eliminates common subexpressions, loops without iterations and dead operations in one function, in place."""
+    apply_patterns(function, MergeEqualOperations())
+    # Backward, so that the operands of an erased operation are visited after it.
+    apply_patterns(function, EraseLoopThatNeverRuns(), EraseUnusedOperation(), backward=True)
+
+
+__all__ = ["EraseLoopThatNeverRuns", "EraseUnusedOperation", "MergeEqualOperations", "Tidy", "tidy_function"]

@@ -1,1 +1,1 @@
-"""From the tile dialect to HIVM."""
+"""The lowering from the tile dialect to HIVM."""

@@ -1,4 +1,4 @@
-"""Conversions of tiles: the steps of a conversion (``cast_paths``) as operations of the Vector core."""
+"""Emits conversions of tiles between element types: one operation of the Vector core per step of ``analysis.cast_paths``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from tilelang_npu.dialects import hacc, hivm
+from tilelang_npu.analysis.cast_paths import BITS, CLAMP, ZERO_EXTEND, CastStep, cast_path
+from tilelang_npu.analysis.locations import refuse
+from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import DType
-from tilelang_npu.transforms.ir.cast_paths import BITS, CLAMP, ZERO_EXTEND, CastStep, cast_path
-from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise
 
 if TYPE_CHECKING:
@@ -17,22 +17,31 @@ if TYPE_CHECKING:
 
 
 def convert(lowering: KernelLowering, op: Operation, source: View, target: View, mode: str) -> None:
-    """``target = cast(source)`` in UB, by the steps that the hardware has; unit axes repeat.
+    """Emits the operations for ``target = cast(source)`` in UB, one per conversion step that the hardware supports.
+
+    Axes of size 1 in the source are repeated if the target is larger along them.
+
+    Args:
+        lowering: the lowering of the kernel.
+        op: the operation that needs the conversion, for errors.
+        source: the tile to convert.
+        target: the tile to write; its element type is the result type.
+        mode: the rounding mode (``rint``, ``round``, ``floor``, ``ceil``, ``trunc`` or ``odd``).
 
     Raises:
-        TileError: T234, no way between the types, or none with that rounding mode.
+        TileError: T234, the hardware has no conversion between the two types, or none with this rounding mode.
     """
     kinds = (source.buffer.dtype, target.buffer.dtype)
-    on_registers = hacc.is_register_based(hacc.target_of(op))
+    on_registers = lowering.chip.features.vector_registers
     path = cast_path(*kinds, mode, on_registers)
     if path is None:
         modes = [other for other in ("rint", "round", "floor", "ceil", "trunc", "odd")
                  if cast_path(*kinds, other, on_registers) is not None]
         raise refuse(op, f"there is no conversion from {kinds[0]} to {kinds[1]} with the rounding mode {mode}", "T234",
                      notes=(f"{source.buffer.label} is {kinds[0]}, {target.buffer.label} is {kinds[1]}",),
-                     help=f"there is one with {', '.join(modes)}" if modes else _otherwise(*kinds))
+                     help=f"use one of the rounding modes {', '.join(modes)}" if modes else _advice(*kinds))
     if all(step.how == BITS for step in path):
-        _move(lowering, op, lowering.seen_as(source, target.buffer.element), target)
+        _copy_elements(lowering, op, lowering.seen_as(source, target.buffer.element), target)
         return
     steps, landing = list(path), target
     if steps[-1].how == BITS:  # the destination itself, seen as the type of the step before
@@ -43,13 +52,13 @@ def convert(lowering: KernelLowering, op: Operation, source: View, target: View,
         if step.how == BITS:
             current = lowering.seen_as(current, lowering.type_of(step.kind))
         elif step.how in (ZERO_EXTEND, CLAMP):
-            _bound(lowering, op, current, step)
+            _limit_to_type(lowering, op, current, step)
         else:
             reached = all(other.how in (ZERO_EXTEND, CLAMP) for other in steps[place + 1:])
-            current = _cast(lowering, op, current, landing if reached else None, step, like=target)
+            current = _emit_cast(lowering, op, current, landing if reached else None, step, like=target)
 
 
-def _otherwise(source: DType, target: DType) -> str:
+def _advice(source: DType, target: DType) -> str:
     """Returns the advice for a pair of types that no rounding mode converts."""
     if source.is_integer and target.is_integer:
         return "store each element in a T.Parallel, which keeps the low bits"
@@ -58,15 +67,16 @@ def _otherwise(source: DType, target: DType) -> str:
     return "convert to float16 or float32 first"
 
 
-def _move(lowering: KernelLowering, op: Operation, source: View, target: View) -> None:
+def _copy_elements(lowering: KernelLowering, op: Operation, source: View, target: View) -> None:
     """Copy elements of one type; unit axes repeat."""
     emit, axes = lowering.emit, broadcast_axes([source], target)
     places = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 
 
-def _cast(lowering: KernelLowering, op: Operation, source: View, target: View | None, step: CastStep, *, like: View) -> View:
-    """One ``vcast``, to ``target`` or to a tile of its own."""
+def _emit_cast(lowering: KernelLowering, op: Operation, source: View, target: View | None, step: CastStep, *, like: View
+               ) -> View:
+    """Emits one ``vcast``, to ``target`` or to a new tile, and returns where the result is."""
     emit = lowering.emit
     landing = lowering.scratch(like, lowering.type_of(step.kind)) if target is None else target
     unsigned = any(side.is_integer and not side.is_signed for side in (source.buffer.dtype, step.kind))
@@ -75,8 +85,8 @@ def _cast(lowering: KernelLowering, op: Operation, source: View, target: View | 
     return landing
 
 
-def _bound(lowering: KernelLowering, op: Operation, view: View, step: CastStep) -> None:
-    """Clear the bits of a tile above those of a narrower unsigned type, or bring its integers into the range of that type."""
+def _limit_to_type(lowering: KernelLowering, op: Operation, view: View, step: CastStep) -> None:
+    """Clear the bits of a tile above those of a narrower unsigned type, or clamp its integers to the range of that type."""
     assert step.of is not None
     emit, element, place = lowering.emit, lowering.type_of(step.kind), materialise(lowering.emit, view, op)
     if step.how == ZERO_EXTEND:
@@ -85,8 +95,8 @@ def _bound(lowering: KernelLowering, op: Operation, view: View, step: CastStep) 
         emit.insert(hivm.elementwise_op("vshr")([place, by], [place], round=False, is_signed=False))
         return
     emit.insert(hivm.elementwise_op("vmax")([place, emit.constant(0, element)], [place]))
-    emit.insert(hivm.elementwise_op("vmin")([place, emit.constant(_largest(step.of), element)], [place]))
+    emit.insert(hivm.elementwise_op("vmin")([place, emit.constant(_largest_value(step.of), element)], [place]))
 
 
-def _largest(kind: DType) -> int:
+def _largest_value(kind: DType) -> int:
     return (1 << kind.bits) - 1

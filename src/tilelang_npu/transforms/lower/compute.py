@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, String
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
+from tilelang_npu.analysis.cores import core_of, core_type
+from tilelang_npu.analysis.locations import refuse
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.cores import core_of, core_type
-from tilelang_npu.transforms.ir.emit import Value
-from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.infra.op_builder import Value
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise, require_movable
 
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 def lower_elementwise(lowering: KernelLowering, op: tile.ElementwiseOp) -> None:
-    """One HIVM vector op; scalars become constants of the element type, or a filled tile where the op takes none."""
+    """Lowers an elementwise operation to one HIVM vector operation.
+
+    A scalar operand becomes a constant of the element type, or a tile that is filled with the scalar if the HIVM operation
+    takes no scalar in that position.
+    """
     emit, entry, target = lowering.emit, op.entry(), lowering.view(op.target)
     if entry.result == "any":
         mode = op.attributes.get("round_mode")
@@ -51,7 +55,8 @@ def lower_elementwise(lowering: KernelLowering, op: tile.ElementwiseOp) -> None:
             operands.append(place)
     axes = broadcast_axes(views, target)
     if axes and not entry.broadcast:
-        raise refuse(op, f"{entry.name} does not broadcast its operands", "T111", help="broadcast the operand first (T.vbrc)")
+        raise refuse(op, f"{entry.name} cannot broadcast an operand along axes of size 1", "T111",
+                     help="broadcast the operand first (T.vbrc)")
     kinds = {view.buffer.dtype for view in views[1 if entry.condition else 0:]}
     for kind in kinds:
         if kind not in entry.dtypes:
@@ -65,16 +70,18 @@ def lower_elementwise(lowering: KernelLowering, op: tile.ElementwiseOp) -> None:
     if axes:
         clauses["broadcast"] = axes
     result = materialise(emit, target, op)
-    _check_known(op, [operand for operand in operands if isinstance(operand.type, MemRefType)], result)
-    if isinstance(entry, ops.Composite):  # an instruction that HIVM has no op for
-        emit.insert(hivm.CustomOp(entry.name, operands, [result], core=core_type(core_of(op)), pipe=entry.pipe,
-                                  symbol=entry.name))
+    _check_same_knowledge(op, [operand for operand in operands if isinstance(operand.type, MemRefType)], result)
+    if isinstance(entry, ops.Composite) or entry.is_custom:  # an instruction, or a device function, that HIVM has no op for
+        core = core_type(core_of(op))
+        emit.insert(hivm.CustomOp(entry.name, operands, [result], core=core, pipe=entry.pipe, symbol=entry.symbol or entry.name,
+                                  vf_mode=lowering.vector_mode(core)))
     else:
         emit.insert(hivm.elementwise_op(entry.hivm)(operands, [result], **clauses))
 
 
-def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) -> None:
-    """Refuse an operand of constant size beside a result whose size only run time knows, or the other way round."""
+def _check_same_knowledge(op: Operation, operands: Sequence[SSAValue], result: SSAValue) -> None:
+    """Refuses an operand of constant size whose result has a size that is known only at run time, and the reverse.
+    """
     assert isinstance(result.type, MemRefType)
     for operand in operands:
         assert isinstance(operand.type, MemRefType)
@@ -87,7 +94,10 @@ def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) 
 
 
 def lower_reduce(lowering: KernelLowering, op: tile.ReduceOp) -> None:
-    """``hivm.hir.vreduce``; without ``clear`` into a temporary that is then combined with the destination."""
+    """Lowers a reduction to ``hivm.hir.vreduce``.
+
+    Without ``clear``, the result goes to a temporary tile, which is then combined with the destination.
+    """
     emit, entry = lowering.emit, op.entry()
     source, target, dims = lowering.view(op.source), lowering.view(op.target), list(op.dims.get_values())
     if source.buffer.dtype not in entry.dtypes or source.buffer.dtype != target.buffer.dtype:
@@ -106,33 +116,33 @@ def lower_reduce(lowering: KernelLowering, op: tile.ReduceOp) -> None:
 
 
 def lower_fill(lowering: KernelLowering, op: tile.FillOp) -> None:
-    """``hivm.hir.vbrc`` of a scalar.
+    """Lowers a fill to ``hivm.hir.vbrc`` of a scalar.
 
     Raises:
-        TileError: T201, the buffer is in a memory that no unit fills.
+        TileError: T201, the buffer is in a memory that no instruction can fill.
     """
     target = lowering.view(op.target)
-    require_movable(op, target)
+    require_movable(lowering.chip, op, target)
     if target.buffer.space not in ("ub", "cbuf"):
         place = name_of(target.buffer.space)
-        raise refuse(op, f"{target.buffer.label} is in {place}, which nothing fills with a number", "T201",
+        raise refuse(op, f"{target.buffer.label} is in {place}, which no instruction can fill with a number", "T201",
                      help="fill a buffer in L1 or UB, and copy that")
     scalar = lowering.scalar(lowering.values[op.value], target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 
 
 def lower_broadcast(lowering: KernelLowering, op: tile.BroadcastOp) -> None:
-    """``hivm.hir.vbrc`` of a tile along its unit axes."""
+    """Lowers a broadcast to ``hivm.hir.vbrc`` of a tile along the tile's axes of size 1."""
     emit = lowering.emit
     source, target = lowering.view(op.source), lowering.view(op.target)
-    require_movable(op, source, target)
+    require_movable(lowering.chip, op, source, target)
     axes = broadcast_axes([source], target)
     places = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 
 
 def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
-    """``hivm.hir.mmadL1`` with the real sizes of the matrices."""
+    """Lowers a matrix product to ``hivm.hir.mmadL1`` with the actual sizes of the matrices, without padding."""
     emit = lowering.emit
     a, b, c = (lowering.view(value) for value in (op.a, op.b, op.c))
     m, k = (a.shape[1], a.shape[0]) if op.transpose_a is not None else (a.shape[0], a.shape[1])

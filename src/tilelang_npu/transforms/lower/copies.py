@@ -1,7 +1,7 @@
-"""Lowering of ``tile.copy``: one hardware path per pair of memories, tiles clipped against the tensor they are in.
+"""Lowers ``tile.copy`` to the HIVM operation for the source's and the target's memory, and clips tiles to their tensors.
 
-GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM, L1 or UB fixpipe, UB -> L1 copy, UB -> UB copy or vcast: where the
-chip has a path.
+The operations are: GM to L1 ``nd2nz``, GM to UB ``load``, UB to GM ``store``, L0C to GM, L1 or UB ``fixpipe``, UB to L1
+``copy``, UB to UB ``copy`` or ``vcast``. Only paths that the chip has are possible.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
+from tilelang_npu.analysis.cores import core_of
+from tilelang_npu.analysis.locations import location_of, refuse
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.remarks import Remark, Waits, set_remark
 from tilelang_npu.target import BLOCK, Path, name_of
-from tilelang_npu.transforms.ir.cores import core_of
-from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.locations import location_of, refuse
+from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 from tilelang_npu.transforms.lower.casts import convert
-from tilelang_npu.transforms.lower.said import say_core
+from tilelang_npu.transforms.lower.core_attributes import write_core
 from tilelang_npu.transforms.lower.views import (
     View,
-    checked,
+    bounds_checked,
     first_element,
     materialise,
     require_movable,
@@ -36,15 +36,20 @@ if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 
-def clip(emit: OpBuilder, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
-    """The part of a global view that lies inside its tensor.
+def clip_to_tensor(emit: OpBuilder, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
+    """Emits the computation of the sizes of that part of a view which lies inside the global tensor.
 
-    Returns the sizes per view axis (a plain integer where the whole extent surely lies inside) and, where some size
-    may be smaller than the view's, the i1 that says it is.
+    Args:
+        emit: inserts the operations.
+        view: the view of a global tensor.
+
+    Returns:
+        The sizes for each axis of the view (an axis that surely lies inside the tensor keeps its size), and an i1 value that is
+        true if any of these sizes is smaller than the view's size. The second result is None if the view surely lies inside.
     """
     sizes: list[Value] = []
     partial: SSAValue | None = None
-    outside = _dropped_outside(emit, view)
+    outside = _is_outside_on_hidden_axis(emit, view)
     for axis, size in zip(view.axes, view.shape, strict=True):
         if axis is None:
             sizes.append(size)
@@ -64,8 +69,11 @@ def clip(emit: OpBuilder, view: View) -> tuple[tuple[Value, ...], SSAValue | Non
     return tuple(sizes), partial
 
 
-def _dropped_outside(emit: OpBuilder, view: View) -> SSAValue | None:
-    """Whether the position on an axis that the view does not show lies beyond the tensor; None where it surely does not."""
+def _is_outside_on_hidden_axis(emit: OpBuilder, view: View) -> SSAValue | None:
+    """Returns an i1 value: whether the view's index on an axis that the view has dropped is outside the tensor.
+
+    Returns None if the index surely is inside.
+    """
     found: SSAValue | None = None
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
         if axis not in view.axes and not surely_inside(emit, offset, 1, bound):
@@ -73,8 +81,8 @@ def _dropped_outside(emit: OpBuilder, view: View) -> SSAValue | None:
     return found
 
 
-def _cropped(emit: OpBuilder, view: View, sizes: tuple[Value, ...]) -> View:
-    """The part of a global view that ``clip`` found; where that is nothing, it still starts inside the tensor."""
+def _clipped_view(emit: OpBuilder, view: View, sizes: tuple[Value, ...]) -> View:
+    """Returns the part of a global view with the sizes of ``clip_to_tensor``; an empty part still starts inside the tensor."""
     offsets = list(view.offsets)
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
         if axis not in view.axes and not surely_inside(emit, offset, 1, bound):
@@ -83,16 +91,22 @@ def _cropped(emit: OpBuilder, view: View, sizes: tuple[Value, ...]) -> View:
 
 
 def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
-    """Lower one copy; refuses a pair of memories that no path connects."""
+    """Lowers one ``tile.copy``.
+
+    Raises:
+        TileError: T110, the chip does not have the element type; T221, a slice of L1 or L0 does not consist of whole fractals;
+            T230, the chip has no path between the two memories; T231, the path does not support ``enable_relu`` or
+            ``transpose``; T232 or T234, the path cannot convert between the two element types.
+    """
     source, target = lowering.view(op.source), lowering.view(op.target)
     route = (source.buffer.space, target.buffer.space)
     way = lowering.chip.ways.get(route)
     path = _BY_OP.get(way.ops[0]) if way is not None else None
     if op.atomic is not None and route[1] != "gm":
-        raise refuse(op, f"an atomic addition goes to GM, not to {name_of(route[1])}", "T230",
+        raise refuse(op, f"the target of an atomic addition must be in GM, not in {name_of(route[1])}", "T230",
                      help="add in UB with T.tile.add or T.vadd")
     if op.atomic is not None and route[0] not in ("ub", "cc"):
-        raise refuse(op, f"an atomic addition comes from UB or L0C, not from {name_of(route[0])}", "T230",
+        raise refuse(op, f"the source of an atomic addition must be in UB or L0C, not in {name_of(route[0])}", "T230",
                      help="load the tile into a buffer in UB (T.alloc_ub)")
     if op.relu is not None and route[0] != "cc":
         raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {name_of(route[0])}", "T231",
@@ -104,11 +118,11 @@ def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
     if op.transpose is not None and route not in (("cbuf", "ca"), ("cbuf", "cb")):
         raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
                      help="use transpose_B=True of the gemm")
-    require_movable(op, source, target)
+    require_movable(lowering.chip, op, source, target)
     path(lowering, op, source, target)
 
 
-def _way(lowering: KernelLowering, source: View, target: View) -> Path:
+def _path_between(lowering: KernelLowering, source: View, target: View) -> Path:
     return lowering.chip.ways[source.buffer.space, target.buffer.space]
 
 
@@ -130,51 +144,53 @@ def _gm_to_ub(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         _gm_to_ub(lowering, op, source, landing)
         convert(lowering, op, landing, target, _round_mode(op))
         return
-    if _stops_over(emit, target, source):
+    if _needs_aligned_detour(emit, target, source):
         landing = lowering.scratch(target, target.buffer.element)
         _gm_to_ub(lowering, op, source, landing)
         emit.insert(hivm.CopyOp(materialise(emit, landing, op), materialise(emit, target, op)))
         return
-    sizes, partial = clip(emit, source)
+    sizes, partial = clip_to_tensor(emit, source)
     rest = None
-    if _short(source, target):
-        _fill(lowering, op, target)
+    if _is_smaller(source, target):
+        _emit_fill(lowering, op, target)
         target = target.resized(source.shape)
     elif partial is not None:
-        rest = _rows_left(emit, target, sizes)
+        rest = _unloaded_rows(emit, target, sizes)
         if rest is None:
-            _when(emit, partial, lambda: _fill_between(lowering, op, target))
+            _emit_if(emit, partial, lambda: _fill_in_order(lowering, op, target))
     if partial is not None:
-        source, target = _cropped(emit, source, sizes), target.resized(sizes)
+        source, target = _clipped_view(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
     if partial is not None and rest is not None:
-        _when(emit, partial, lambda: _fill_between(lowering, op, rest))
+        _emit_if(emit, partial, lambda: _fill_in_order(lowering, op, rest))
 
 
-def _fill_between(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
-    """Fill what a load leaves. To an author who synchronises by hand the statement is MTE2's: what MTE2 waited for, the fill
-    comes behind too, and what waits for MTE2 comes behind the fill. So barriers are around it, where no whole tile meets them.
+def _fill_in_order(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
+    """Fill a tile before the load that overwrites part of it.
+
+    To an author who synchronises by hand, the statement is MTE2's: the fill must come after everything that MTE2 waited for,
+    and whatever waits for MTE2 must come after the fill. So there are barriers around it.
     """
     if lowering.by_hand:
-        _barrier(lowering, op, "what the load waits for, its fill does too")
-    _fill(lowering, op, target)
+        _emit_barrier(lowering, op, "the fill before this load waits for everything that the load waits for")
+    _emit_fill(lowering, op, target)
     if lowering.by_hand:
-        _barrier(lowering, op, "what waits for the load waits for its fill")
+        _emit_barrier(lowering, op, "operations that wait for this load wait for its fill too")
 
 
-def _barrier(lowering: KernelLowering, op: tile.CopyOp, why: str) -> None:
+def _emit_barrier(lowering: KernelLowering, op: tile.CopyOp, why: str) -> None:
     facts = Waits(source="ALL", target="ALL", before=location_of(op))
     barrier = lowering.emit.insert(hivm.PipeBarrierOp("ALL"))
     set_remark(barrier, Remark("lower-to-hivm", text=why, facts=facts))
     if (core := core_of(op)) != "either":
-        say_core(barrier, core, lowering.chip)
+        write_core(barrier, core, lowering.chip)
 
 
-def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View | None:
-    """What a load of ``sizes`` leaves of a tile, where that is whole rows at its end.
+def _unloaded_rows(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View | None:
+    """Returns the part of a tile that a load of ``sizes`` leaves, if that is whole rows at its end; otherwise None.
 
-    They are filled behind the load, with the vector work that waits for it anyway. Of other tiles all is filled in front of the
-    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before.
+    Whole rows are filled after the load, by vector work that waits for the load anyway. Any other tile is filled before the
+    load, which then waits for the Vector pipe, and so for the work of the previous iteration: it cannot run ahead.
     """
     short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size != have]
     if len(short) != 1 or target.axes[short[0]] is None:
@@ -192,9 +208,12 @@ def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View 
     return replace(target, offsets=tuple(offsets), sizes=tuple(left))
 
 
-def _stops_over(emit: OpBuilder, tile: View, tensor: View) -> bool:
-    """Whether a DMA would have to reach rows of a tile in UB that do not start at blocks: it takes them from or to a tile whose
-    rows do. What is of one piece on both sides is one row to it."""
+def _needs_aligned_detour(emit: OpBuilder, tile: View, tensor: View) -> bool:
+    """Whether a DMA would have to access rows of a tile in UB that do not start at blocks, so that the copy goes through an
+    aligned tile.
+
+    A tile that is contiguous on both sides is one row to the DMA.
+    """
     unit = BLOCK // tile.buffer.dtype.nbytes
     outer = [(stride, tile.sizes[axis], tile.offsets[axis])
              for axis, stride in enumerate(row_strides(emit, tile.buffer)[:-1])]
@@ -202,33 +221,33 @@ def _stops_over(emit: OpBuilder, tile: View, tensor: View) -> bool:
     for stride, _, start in loose:
         if not (isinstance(start, int) and isinstance(stride, int) and start * stride % unit == 0):
             return True
-    return any(size != 1 for _, size, _ in loose) and not (_one_piece(tile) and _one_piece(tensor))
+    return any(size != 1 for _, size, _ in loose) and not (_is_contiguous(tile) and _is_contiguous(tensor))
 
 
-def _one_piece(view: View) -> bool:
-    """Whether the elements of a view of a buffer without gaps follow one another."""
-    whole = True
+def _is_contiguous(view: View) -> bool:
+    """Whether the elements of a view follow one another."""
+    whole_view = view.buffer.strides is None
     for size, have in zip(reversed(view.sizes), reversed(view.buffer.shape), strict=True):
-        if not whole and size != 1:
+        if not whole_view and size != 1:
             return False
-        whole = whole and (size is have or (isinstance(size, int) and size == have))
+        whole_view = whole_view and (size is have or (isinstance(size, int) and size == have))
     return True
 
 
-def _short(source: View, target: View) -> bool:
-    """Whether what is loaded leaves some of the destination to padding, wherever it starts."""
+def _is_smaller(source: View, target: View) -> bool:
+    """Whether a load surely fills less than the destination, wherever it starts."""
     return any(isinstance(have, int) and isinstance(want, int) and have < want
                for have, want in zip(source.shape, target.shape, strict=True))
 
 
-def _fill(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
+def _emit_fill(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
     value = lowering.values[op.pad] if op.pad is not None else None
     target = lowering.signless(target)
     scalar = lowering.scalar(value if value is not None else 0, target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 
 
-def _when(emit: OpBuilder, condition: SSAValue, body: Callable[[], None]) -> None:
+def _emit_if(emit: OpBuilder, condition: SSAValue, body: Callable[[], None]) -> None:
     block = Block()
     with emit.inside(block):
         body()
@@ -237,7 +256,7 @@ def _when(emit: OpBuilder, condition: SSAValue, body: Callable[[], None]) -> Non
 
 
 def _require_one_type(op: tile.CopyOp, source: View, target: View, way: str, otherwise: str = "") -> None:
-    """Refuse (T232) a copy along a way that converts nothing."""
+    """Refuse (T232) a copy along a path that converts nothing."""
     if source.buffer.dtype != target.buffer.dtype:
         raise refuse(op, f"{way} cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
                      help=f"give both buffers the same element type{otherwise}")
@@ -247,32 +266,32 @@ def _gm_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     emit = lowering.emit
     _require_one_type(op, source, target, "GM to L1", ", or convert in UB")
     source, target = _as_matrices(source, target)
-    sizes, partial = clip(emit, source)
-    padded = _fractal_padding(target)
-    short = _short(source, target) or (target.covers and _unlike(source, target))
+    sizes, partial = clip_to_tensor(emit, source)
+    padded = _has_fractal_padding(target)
+    short = _is_smaller(source, target) or (target.covers and _may_differ_in_size(source, target))
     if op.pad is not None and (partial is not None or short):
         pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
     else:
         pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded or short else None
     destination = materialise(emit, target, op, pads=pad is not None)
     if partial is not None:
-        source = _cropped(emit, source, sizes)
+        source = _clipped_view(emit, source, sizes)
     emit.insert(hivm.Nd2NzOp(
         materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
         init_condition=partial if partial is not None and not padded and not short else None,
     ))
 
 
-def _unlike(source: View, target: View) -> bool:
-    """Whether only run time knows if what is loaded fills the destination."""
+def _may_differ_in_size(source: View, target: View) -> bool:
+    """Whether only run time knows if a load fills the destination."""
     return any(have is not want and not (isinstance(have, int) and isinstance(want, int))
                for have, want in zip(source.shape, target.shape, strict=True))
 
 
 def _as_matrices(rows: View, fractal: View) -> tuple[View, View]:
-    """A line of a tensor and one of fractals as matrices: a row, or a column where the fractal side has one.
+    """Returns a line of a tensor and a line of fractals as matrices: a row, or a column if the fractal side is one.
 
-    The other axis of the line is one that the view has dropped, where there is one on the right side, or one of its own.
+    The other axis of the matrix is one that the view has dropped, if there is one on the right side, or a unit axis.
     """
     if len(rows.axes) != 1 or len(fractal.sizes) < 2:
         return rows, fractal
@@ -285,7 +304,7 @@ def _as_matrices(rows: View, fractal: View) -> tuple[View, View]:
     return replace(rows, axes=axes), replace(fractal, axes=(last - 1, last))
 
 
-def _fractal_padding(target: View) -> bool:
+def _has_fractal_padding(target: View) -> bool:
     """Whether the fractals of the destination hold more than the matrix."""
     assert isinstance(target.buffer.value.type, MemRefType)
     n1, m1, m0, n0 = target.buffer.value.type.get_shape()[-4:]
@@ -294,7 +313,7 @@ def _fractal_padding(target: View) -> bool:
 
 
 def _l1_to_l0(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
-    """The load ahead of a T.mma: no op of HIVM's, hence a custom one that the simulator knows."""
+    """The load before a ``T.mma``: HIVM has no op for it, so it is a custom op that the simulator knows."""
     emit = lowering.emit
     _require_one_type(op, source, target, "L1 to L0")
     name = ("load_l0a" if target.buffer.space == "ca" else "load_l0b") + ("_transposed" if op.transpose is not None else "")
@@ -308,13 +327,13 @@ def _ub_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         staged = lowering.scratch(source, target.buffer.element)
         convert(lowering, op, source, staged, _round_mode(op))
         source = staged
-    if _stops_over(emit, source, target):
+    if _needs_aligned_detour(emit, source, target):
         staged = lowering.scratch(source, source.buffer.element)
         emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, staged, op)))
         source = staged
-    sizes, partial = clip(emit, target)
+    sizes, partial = clip_to_tensor(emit, target)
     if partial is not None:
-        source, target = source.resized(sizes), _cropped(emit, target, sizes)
+        source, target = source.resized(sizes), _clipped_view(emit, target, sizes)
     emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op),
                              atomic="add" if op.atomic is not None else None))
 
@@ -322,25 +341,26 @@ def _ub_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
 def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
-    way = _way(lowering, source, target)
+    way = _path_between(lowering, source, target)
     quantisation = way.converts.get(kinds)
     if kinds[0] != kinds[1] and quantisation is None:
         raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T232",
-                     help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
+                     help="keep the element type, or convert float32 to float16 or bfloat16, or int32 to int8")
     to_gm = target.buffer.space == "gm"
     if target.buffer.dtype.bits > way.widest:
         raise refuse(op, f"L0C cannot be stored to L1 as {target.buffer.dtype}: its fractals are 16 x 16 and L1's 16 x 8",
                      "T232", help="store it as float16, or go through a global tensor")
     if to_gm:
         target, source = _as_matrices(target, source)
-        sizes, partial = clip(emit, target)
+        sizes, partial = clip_to_tensor(emit, target)
         if partial is not None:
-            target = _cropped(emit, target, sizes)
+            target = _clipped_view(emit, target, sizes)
     places = materialise(emit, source, op), materialise(emit, target, op)
     if op.atomic is not None:
         emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
-    alone = _vector_cores(op) == 1 or not lowering.chip.crosses(way)
-    for sub in [None] if alone or op.halves is not None else [0, 1]:  # each Vector core has a buffer of its own
+    cores = tile.vector_cores_of(op)
+    alone = cores == 1 or not lowering.chip.crosses(way)
+    for sub in [None] if alone or op.halves is not None else range(cores):  # each Vector core has a buffer of its own
         emit.insert(hivm.FixpipeOp(
             *places, dma_mode="normal" if target.buffer.fractal else "nz2nd", pre_quant=quantisation,
             pre_relu="NORMAL_RELU" if op.relu is not None else None,
@@ -349,16 +369,8 @@ def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: Vi
         emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
 
 
-def _vector_cores(op: Operation) -> int:
-    """The Vector cores that work on a block of the launch that an operation is in."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, tile.LaunchOp):
-        parent = parent.parent_op()
-    return parent.sub_blocks.value.data if parent is not None else 1
-
-
 def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
-    """The rows of a tile to fractals: the copy sees both as fractals, those in UB with their rows apart."""
+    """The rows of a tile to fractals: the copy views both as fractals, those in UB with their rows apart."""
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         staged = lowering.scratch(source, target.buffer.element)
@@ -373,8 +385,8 @@ def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     steps = [width, height * row, row, 1]
     layout = StridedLayoutAttr(steps, offset if isinstance(offset, int) else None)
     sizes = list(fractals.get_shape())
-    kind = MemRefType(fractals.element_type, sizes, layout, hivm.address_space(source.buffer.space))
-    cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(checked(emit, source), [offset], sizes, steps, kind))
+    kind = MemRefType(fractals.element_type, sizes, layout, hivm.address_space(source.buffer.memory))
+    cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(bounds_checked(emit, source), [offset], sizes, steps, kind))
     emit.insert(hivm.CopyOp(cast.result, place))
 
 
@@ -382,13 +394,13 @@ def _l1_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
     emit = lowering.emit
     _require_one_type(op, source, target, "L1 to GM")
     target, source = _as_matrices(target, source)
-    sizes, partial = clip(emit, target)
+    sizes, partial = clip_to_tensor(emit, target)
     if partial is not None:
-        target = _cropped(emit, target, sizes)
+        target = _clipped_view(emit, target, sizes)
     emit.insert(hivm.Nz2NdOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
-def _ub_to(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _ub_to_on_chip(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     if target.buffer.fractal:
         _ub_to_l1(lowering, op, source, target)
         return
@@ -407,8 +419,8 @@ _BY_OP = {
     "fixpipe": _l0c_out,
     "load_l0a": _l1_to_l0,
     "load_l0b": _l1_to_l0,
-    "copy": _ub_to,
+    "copy": _ub_to_on_chip,
 }
-"""How a copy becomes the op of HIVM that its path has."""
+"""For each name of a copy operation in a chip's description, the function that lowers a copy to that operation."""
 
-__all__ = ["clip", "lower_copy"]
+__all__ = ["clip_to_tensor", "lower_copy"]

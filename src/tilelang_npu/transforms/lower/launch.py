@@ -1,10 +1,11 @@
-"""The kernel function in HIVM: its arguments, its block index, the cores it runs on.
+"""Emits the HIVM function of a kernel: its arguments, its block indices, and the cores that execute it.
 
-The argument convention is AscendNPU-IR's (docs/hivm.md#arguments): FFTS address, sync-block lock, workspace, the user's tensors
-and scalars, one i32 per symbolic dimension, the grid as three i32.
+The arguments follow AscendNPU-IR's convention (docs/hivm.md#arguments): FFTS address, sync-block lock, workspace, the user's
+tensors and scalars, one i32 per symbolic dimension, the grid as three i32.
 
-A kernel with vector work only runs on the Vector cores alone. Where its author wrote the sub-block index (``vid``), two
-blocks are launched for each point of the grid: block ``b`` is sub-block ``b % 2`` of grid point ``b // 2``.
+A kernel without operations of the Cube core runs on Vector cores only. If its author uses the sub-block index (``vid``), one
+block is launched per sub-block of each grid point: with two sub-blocks, block ``b`` is sub-block ``b % 2`` of grid point ``b //
+2``.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from tilelang_npu.analysis.buffers import root_of, space_of, walk
+from tilelang_npu.analysis.cores import core_of, core_of_function
+from tilelang_npu.analysis.locations import line_of, refuse
+from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.linear import Interval
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
-from tilelang_npu.transforms.ir.cores import core_of, core_of_function
-from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.locations import line_of, refuse
-from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.lower.views import LoweredBuffer, whole
+from tilelang_npu.target.chip_data import FunctionCore
+from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
+from tilelang_npu.transforms.lower.views import LoweredBuffer, whole_view
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
@@ -50,66 +52,77 @@ _SCOPES = {"AIC": "cube", "AIV": "vector"}
 
 @dataclass(frozen=True)
 class KernelShape:
-    """What the whole body says about the launch.
+    """The cores that execute a kernel, and the number of sub-blocks per grid point.
 
     Attributes:
         cores: ``AIC``, ``AIV`` or ``MIX``.
-        two_halves: whether a Vector-only kernel launches two blocks for each grid point.
+        sub_blocks: the number of values of the sub-block index (``vid``) in the kernel's body; 1 if the body has no such index.
     """
 
-    cores: str
-    two_halves: bool
+    cores: FunctionCore
+    sub_blocks: int
+
+    @property
+    def blocks_per_point(self) -> int:
+        """The number of blocks that are launched for each grid point: ``sub_blocks`` if only Vector cores are used, otherwise
+        1."""
+        return self.sub_blocks if self.cores == "AIV" else 1
 
     def bind(self, lowering: KernelLowering, op: tile.LaunchOp) -> None:
-        """Give the launch's block arguments their values."""
+        """Emits the block indices and the sub-block index, and maps the block arguments of the launch to them.
+
+        Args:
+            lowering: the lowering of the kernel; its ``values`` receive the indices.
+            op: the launch.
+        """
         emit, ranges = lowering.emit, lowering.emit.ranges
-        grid = [_known(emit, lowering.values[extent]) for extent in op.grid]
-        blocks = math.prod(_high(ranges, extent) for extent in grid)
-        index: Value = _index(emit, hivm.GetBlockIdxOp(), "block", blocks * (2 if self.two_halves else 1))
+        grid = [_constant_or_value(emit, lowering.values[extent]) for extent in op.grid]
+        blocks = math.prod(_upper_bound(ranges, extent) for extent in grid)
+        index: Value = _emit_index(emit, hivm.GetBlockIdxOp(), "block", blocks * self.blocks_per_point)
         half: Value = 0
         if op.explicit_sub_block is not None:
-            if self.two_halves:
-                half, index = emit.modulo(index, 2), emit.floordiv(index, 2)
+            if self.blocks_per_point > 1:
+                half, index = emit.modulo(index, self.sub_blocks), emit.floordiv(index, self.sub_blocks)
             elif self.cores == "MIX":
-                half = _index(emit, hivm.GetSubBlockIdxOp(), "sub_block", 2)
+                half = _emit_index(emit, hivm.GetSubBlockIdxOp(), "sub_block", self.sub_blocks)
         arguments = list(op.body.block.args)
         places: list[Value] = []
         if op.panel is not None and len(grid) > 1:
             columns, rows, *rest = grid
             plane = emit.mul(columns, rows)
-            inside = _remainder(emit, index, plane) if rest else index
-            index = _quotient(emit, index, plane) if rest else 0
+            inside = _emit_remainder(emit, index, plane) if rest else index
+            index = _emit_quotient(emit, index, plane) if rest else 0
             if op.upright is None:
-                row, column = _in_panels(emit, inside, rows, columns, op.panel.value.data)
+                row, column = _panel_position(emit, inside, rows, columns, op.panel.value.data)
             else:
-                column, row = _in_panels(emit, inside, columns, rows, op.panel.value.data)
+                column, row = _panel_position(emit, inside, columns, rows, op.panel.value.data)
             places, grid = [column, row], rest
         for position, extent in enumerate(grid):
             last = position == len(grid) - 1
-            places.append(index if last else _remainder(emit, index, extent))
-            index = index if last else _quotient(emit, index, extent)
+            places.append(index if last else _emit_remainder(emit, index, extent))
+            index = index if last else _emit_quotient(emit, index, extent)
         for here, argument in zip(places, arguments, strict=False):
-            self._name(emit, here, argument)
+            self._set_name_hint(emit, here, argument)
             lowering.values[argument] = emit.value(here)
         if op.explicit_sub_block is not None:
-            self._name(emit, half, arguments[-1])
+            self._set_name_hint(emit, half, arguments[-1])
             lowering.values[arguments[-1]] = emit.value(half)
 
-    def _name(self, emit: OpBuilder, value: Value, argument: SSAValue) -> None:
+    def _set_name_hint(self, emit: OpBuilder, value: Value, argument: SSAValue) -> None:
         if isinstance(value, SSAValue) and argument.name_hint:
             value.name_hint = argument.name_hint
 
 
-def _known(emit: OpBuilder, value: SSAValue) -> Value:
+def _constant_or_value(emit: OpBuilder, value: SSAValue) -> Value:
     constant = emit.ranges.constant(value)
     return value if constant is None else constant
 
 
-def _high(ranges: Ranges, value: Value) -> float:
+def _upper_bound(ranges: Ranges, value: Value) -> float:
     return ranges.of(value).high
 
 
-def _index(emit: OpBuilder, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, name: str, count: float) -> SSAValue:
+def _emit_index(emit: OpBuilder, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, name: str, count: float) -> SSAValue:
     raw = emit.insert(query).results[0]
     cast = emit.insert(arith.IndexCastOp(raw, IndexType())).result
     cast.name_hint = name
@@ -117,55 +130,64 @@ def _index(emit: OpBuilder, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, n
     return cast
 
 
-def _remainder(emit: OpBuilder, value: Value, extent: Value) -> Value:
+def _emit_remainder(emit: OpBuilder, value: Value, extent: Value) -> Value:
     if isinstance(extent, int):
         return emit.modulo(value, extent)
     return emit.insert(arith.RemUIOp(emit.value(value), extent)).result
 
 
-def _quotient(emit: OpBuilder, value: Value, extent: Value) -> Value:
+def _emit_quotient(emit: OpBuilder, value: Value, extent: Value) -> Value:
     if isinstance(extent, int):
         return emit.floordiv(value, extent)
     return emit.insert(arith.DivUIOp(emit.value(value), extent)).result
 
 
-def _in_panels(emit: OpBuilder, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
-    """Where a number lies along an axis that is cut into panels of ``width``, and across it: it runs along a panel first, and
-    through every other panel backwards. The last panel has what is left."""
-    whole = emit.mul(across, width)
-    panel, inside = _quotient(emit, number, whole), _remainder(emit, number, whole)
+def _panel_position(emit: OpBuilder, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
+    """Returns the position of block ``number`` along an axis that is divided into panels of ``width``, and across it.
+
+    Blocks fill a panel one after another along its width, and every second panel is filled backwards across. The last panel may
+    be narrower.
+    """
+    whole_view = emit.mul(across, width)
+    panel, inside = _emit_quotient(emit, number, whole_view), _emit_remainder(emit, number, whole_view)
     start = emit.mul(panel, width)
     left = emit.sub(along, start)
     have = emit.minimum(width, left)
-    first, second = emit.add(start, _remainder(emit, inside, have)), _quotient(emit, inside, have)
+    first, second = emit.add(start, _emit_remainder(emit, inside, have)), _emit_quotient(emit, inside, have)
     odd = emit.modulo(panel, 2)
     # second where the panel is even, across - 1 - second where it is odd
     turned = emit.add(second, emit.mul(odd, emit.sub(emit.sub(across, 1), emit.mul(second, 2))))
     for value, extent in ((first, along), (turned, across)):
         if isinstance(value, SSAValue):
-            emit.ranges.assume(value, Interval(0, _high(emit.ranges, extent) - 1))
+            emit.ranges.assume(value, Interval(0, _upper_bound(emit.ranges, extent) - 1))
     return first, turned
 
 
-def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
-    """The launch that a kernel needs, from the cores that it says it is for.
+def kernel_shape_of(kernel: func.FuncOp) -> KernelShape:
+    """Returns the launch shape of a kernel, from the attribute that ``assign-cores`` wrote on the function.
 
     Raises:
-        TileError: T294 it says none.
+        TileError: T294, the function has no such attribute.
     """
     cores = core_of_function(kernel)
     if cores is None:
         raise refuse(kernel, f"{kernel.sym_name.data} has no cores yet; run assign-cores first", "T294")
     launch = next(op for op in kernel.walk() if isinstance(op, tile.LaunchOp))
-    halves = cores == "AIV" and launch.explicit_sub_block is not None
-    return KernelShape(cores, halves and launch.sub_blocks.value.data == 2)
+    return KernelShape(cores, launch.sub_blocks.value.data if launch.explicit_sub_block is not None else 1)
 
 
-def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
-    """Work in ``T.Scope`` must be its core's; without ``divide`` all work must stand in one.
+def check_core_scopes(kernel: func.FuncOp, *, divide: bool) -> None:
+    """Checks that each operation in a ``T.Scope`` belongs to the core of that scope.
+
+    Only operations on on-chip buffers are checked.
+
+    Args:
+        kernel: the kernel, which uses both cores.
+        divide: whether operations outside of any ``T.Scope`` are allowed.
 
     Raises:
-        TileError: T247 work of the other core; T248 work in no ``T.Scope``.
+        TileError: T247, an operation is in a ``T.Scope`` of the other core; T248, an operation is in no ``T.Scope``, and
+            ``divide`` is false.
     """
     for op in walk(kernel.body.block):
         uses = [use.value for use in effects_of(op)]
@@ -179,19 +201,19 @@ def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
             scope = scope.parent_op()
         what = op.name.removeprefix("tile.")
         if scope is not None and scope.core.data != side:
-            raise refuse(op, f"this {what} is work of the {side.capitalize()} core and stands in a T.Scope of the other",
+            raise refuse(op, f"this {what} belongs to the {side.capitalize()} core, but is in a T.Scope of the other core",
                          "T247",
                          notes=(f"the T.Scope of the {scope.core.data} core begins at {line_of(scope)}",),
                          help=f"move it into `with T.Scope({side[0].upper()!r}):`")
         if scope is None and not divide:
-            raise refuse(op, f"this {what} is work of the {side.capitalize()} core and stands in no T.Scope, in a kernel of"
+            raise refuse(op, f"this {what} belongs to the {side.capitalize()} core, but is in no T.Scope of a kernel that uses"
                          " both cores", "T248",
                          help=f"put it into `with T.Scope({side[0].upper()!r}):`, or let the compiler divide "
                          "the work: pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True}")
 
 
 def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
-    """The empty HIVM function of a kernel, its arguments bound to the tile kernel's."""
+    """Returns the empty HIVM function of a kernel, with its arguments bound to the tile kernel's, and an emitter for it."""
     kernel, cores = lowering.kernel, lowering.shape.cores
     flat = MemRefType(i8, [DYNAMIC_INDEX], memory_space=hivm.address_space("gm"))
     roles: list[tuple[str, Attribute, Attribute | None]] = [
@@ -219,9 +241,11 @@ def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
         "hivm.func_core_type": hivm.FuncCoreTypeAttr(cores),
         "mix_mode": StringAttr(cores.lower()),
     })
+    if cores == "MIX" and lowering.shape.sub_blocks > 1 and (lowering.shape.sub_blocks, lowering.chip.aiv_per_aic) != (2, 2):
+        made.attributes[hivm.SUB_BLOCKS] = IntegerAttr(lowering.shape.sub_blocks, i64)
     blocks = _static_blocks(kernel)
     if blocks is not None:
-        made.attributes["hacc.block_dim"] = IntegerAttr(blocks * (2 if lowering.shape.two_halves else 1), i64)
+        made.attributes["hacc.block_dim"] = IntegerAttr(blocks * lowering.shape.blocks_per_point, i64)
     emit = OpBuilder(block)
     emit.location = kernel.location
     _bind_arguments(lowering, emit, block, arguments)
@@ -256,30 +280,56 @@ def _bind_arguments(lowering: KernelLowering, emit: OpBuilder, block: Block, arg
             lowering.values[argument] = index
         elif isinstance(argument.type, MemRefType):
             shape = argument.type.get_shape()
-            lowering.views[argument] = whole(
+            lowering.views[argument] = whole_view(
                 LoweredBuffer(given[argument], "gm", tuple(shape), author_name(argument, f"argument {position}")))
         else:
             lowering.values[argument] = given[argument]
 
 
-def shaped_argument(lowering: KernelLowering, op: tile.TensorOp) -> None:
-    """A tensor with run-time dimensions: the flat argument seen in its shape, rows without gaps."""
-    emit, flat = lowering.emit, lowering.view(op.source).buffer
-    shape: list[Value] = [size if isinstance(size, int) else _known(emit, lowering.values[size]) for size in op.mixed_sizes()]
+def lower_strided_tensor(lowering: KernelLowering, op: tile.StridedTensorOp) -> None:
+    """Lowers ``tile.strided_tensor`` to a view of the flat argument with the tensor's sizes and strides."""
+    shape, strides = ([value if isinstance(value, int) else _constant_or_value(lowering.emit, lowering.values[value])
+                       for value in values] for values in (op.mixed_sizes(), op.mixed_strides()))
+    _bind_view(lowering, op.source, op.result, shape, strides, gaps=True)
+
+
+def lower_tensor(lowering: KernelLowering, op: tile.TensorOp) -> None:
+    """Lowers ``tile.tensor`` to a view of the flat argument with the tensor's run-time shape, in row-major order without gaps.
+    """
+    emit = lowering.emit
+    shape: list[Value] = [size if isinstance(size, int) else _constant_or_value(emit, lowering.values[size])
+                          for size in op.mixed_sizes()]
     strides: list[Value] = [1]
     for size in reversed(shape[1:]):
         strides.insert(0, emit.mul(strides[0], size))
+    _bind_view(lowering, op.source, op.result, shape, strides, gaps=False)
+
+
+def _bind_view(lowering: KernelLowering, source: SSAValue, target: SSAValue, shape: Sequence[Value],
+               strides: Sequence[Value], *, gaps: bool) -> None:
+    """Emits a view of a flat argument, and maps a tensor of the tile dialect to it.
+
+    Args:
+        lowering: the lowering of the kernel.
+        source: the flat argument in the tile dialect.
+        target: the tensor in the tile dialect.
+        shape: the sizes.
+        strides: the strides, in elements.
+        gaps: whether the strides are others than those of the shape.
+    """
+    flat = lowering.view(source).buffer
     layout = StridedLayoutAttr([stride if isinstance(stride, int) else None for stride in strides], 0)
     static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in shape]
     kind = flat.value.type
     assert isinstance(kind, MemRefType)
     result = MemRefType(kind.element_type, static, layout, kind.memory_space)
-    made = emit.insert(memref.ReinterpretCastOp.from_dynamic(flat.value, [0], shape, strides, result)).result
+    made = lowering.emit.insert(memref.ReinterpretCastOp.from_dynamic(flat.value, [0], shape, strides, result)).result
     made.name_hint = flat.value.name_hint
-    lowering.views[op.result] = whole(LoweredBuffer(made, "gm", tuple(shape), flat.label))
+    lowering.views[target] = whole_view(
+        LoweredBuffer(made, "gm", tuple(shape), flat.label, strides=tuple(strides) if gaps else None))
 
 
 def finish_function(lowering: KernelLowering, made: func.FuncOp) -> None:
-    """Close the function."""
+    """Emits the ``func.return`` of the function."""
     lowering.emit.location = made.location
     lowering.emit.insert(func.ReturnOp())

@@ -1,8 +1,7 @@
-"""Lowered buffers and the views of them that tile operands are.
+"""Buffers of the lowered function, and views of them, which represent the buffer and slice operands of tile operations.
 
-A view stays symbolic (offsets and sizes per axis of its buffer) until an operation needs a memref; only then a
-subview is emitted, so that the copies can still clip it against the tensor and the Cube side can turn it into
-fractals.
+A view is symbolic: it stores an offset and a size for each axis of its buffer. A ``memref.subview`` is only emitted when an
+operation needs a memref. Until then, copies can clip the view to its tensor, and slices of L1 and L0 can be mapped to fractals.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -25,18 +25,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilelang_npu.dialects import hacc, tile
+from tilelang_npu import target as chips
+from tilelang_npu.analysis.block_alignment import divisor
+from tilelang_npu.analysis.buffers import root_of, space_of
+from tilelang_npu.analysis.guards import is_surely_nonnegative
+from tilelang_npu.analysis.locations import refuse
+from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.affine_sums import affine
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
 from tilelang_npu.dialects.mlir.rules import offset_of_slice
 from tilelang_npu.dialects.text.names import author_name
 from tilelang_npu.ops import DType
-from tilelang_npu.target import core_of, is_fractal
-from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.guards import surely_natural
-from tilelang_npu.transforms.ir.locations import refuse
-from tilelang_npu.transforms.ir.whole_blocks import divisor
+from tilelang_npu.target import Chip, core_of, is_fractal
+from tilelang_npu.target.chip_data import Space
+from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 
 FRACTAL_BYTES = 32  # one row of a fractal (docs/hivm.md#fractals)
 FRACTAL_ROWS = 16
@@ -44,23 +46,26 @@ FRACTAL_ROWS = 16
 
 @dataclass(frozen=True)
 class LoweredBuffer:
-    """A lowered allocation or kernel argument.
+    """An allocation or an argument of the lowered function.
 
     Attributes:
-        value: the memref; matrices in L1 and L0 have two axes more here (zN fractals).
-        space: the memory, as HIVM spells it.
+        value: the memref; for matrices in L1 and L0 it has two additional axes, because of the zN layout.
+        space: the memory, by HIVM's name; ``local`` for scalar storage.
         shape: the logical shape.
-        label: the user's name.
-        start: elements from the memref's base pointer, from which ``memref.reinterpret_cast`` counts, to its first element.
-        bytes: the allocation as bytes, of a buffer that is seen as elements of another width too.
-        shift: bytes from there to the memref's base pointer.
+        label: the author's name of the buffer.
+        start: the offset of the first element from the memref's base pointer, in elements. ``memref.reinterpret_cast`` counts
+            its offset from the base pointer.
+        strides: the strides of a tensor with gaps, in elements; None where the elements follow one another.
+        bytes: the allocation as a memref of bytes, if the buffer is also viewed with elements of another width; otherwise None.
+        shift: the offset of the memref's base pointer from the start of ``bytes``, in bytes.
     """
 
     value: SSAValue
-    space: str
+    space: Space | Literal["local"]
     shape: tuple[Value, ...]
     label: str
     start: Value = 0
+    strides: tuple[Value, ...] | None = None
     bytes: SSAValue | None = None
     shift: Value = 0
 
@@ -70,6 +75,12 @@ class LoweredBuffer:
         assert isinstance(kind, MemRefType)
         element: Attribute = kind.element_type
         return element
+
+    @property
+    def memory(self) -> Space:
+        """The memory of a buffer that is no scalar storage."""
+        assert self.space != "local"
+        return self.space
 
     @property
     def dtype(self) -> DType:
@@ -83,8 +94,13 @@ class LoweredBuffer:
 
 @dataclass(frozen=True)
 class View:
-    """A rectangle of a buffer; ``axes`` gives, per axis of the view, the buffer's axis or None for a unit axis of its
-    own.
+    """A rectangular region of a buffer, possibly with dropped, permuted or added axes.
+
+    Attributes:
+        buffer: the buffer.
+        offsets: the first element of the region along each axis of the buffer.
+        sizes: the number of elements of the region along each axis of the buffer.
+        axes: for each axis of the view, the axis of the buffer, or None for an additional axis of size 1.
     """
 
     buffer: LoweredBuffer
@@ -98,16 +114,16 @@ class View:
 
     @property
     def whole(self) -> bool:
-        """Whether the view has the buffer's own shape and extent."""
+        """Whether the view is the whole buffer with all its axes in order."""
         return self.axes == tuple(range(len(self.sizes))) and self.covers
 
     @property
     def covers(self) -> bool:
-        """Whether every element of the buffer is in the view."""
+        """Whether the view contains every element of the buffer, in whatever order of the axes."""
         return all(o == 0 for o in self.offsets) and self.sizes == self.buffer.shape
 
     def resized(self, shape: tuple[Value, ...]) -> View:
-        """The view from the same origin with another shape."""
+        """Returns a view with the same offsets and another shape, which must have one size per axis of the view."""
         sizes = list(self.sizes)
         for axis, size in zip(self.axes, shape, strict=True):
             if axis is not None:
@@ -115,55 +131,71 @@ class View:
         return replace(self, sizes=tuple(sizes))
 
 
-def whole(buffer: LoweredBuffer) -> View:
-    """All of a buffer."""
+def whole_view(buffer: LoweredBuffer) -> View:
+    """Returns the view that contains the whole buffer."""
     rank = len(buffer.shape)
     return View(buffer, (0,) * rank, buffer.shape, tuple(range(rank)))
 
 
 def fractal_shape(rows: int, columns: int, element: DType, *, accumulator: bool) -> tuple[int, int, int, int]:
-    """The zN shape of a matrix: [columns/c0, rows/16, 16, c0], c0 = 32 bytes of A and B, 16 elements of C."""
+    """Returns the shape of a matrix in zN layout: [columns/c0, rows/16, 16, c0], rounded up.
+
+    ``c0`` is 16 elements for an accumulator in L0C, and otherwise the number of elements in 32 bytes.
+    """
     c0 = 16 if accumulator else FRACTAL_BYTES // element.nbytes
     return -(-columns // c0), -(-rows // FRACTAL_ROWS), FRACTAL_ROWS, c0
 
 
-def require_movable(op: Operation, *views: View) -> None:
-    """Raise T110 for an element type that the chip neither moves nor fills: float64 and int4, and float8 before the 950."""
+def require_movable(chip: Chip, op: Operation, *views: View) -> None:
+    """Raises an error if a view has an element type that the chip can neither move nor fill.
+
+    These types are float64 and int4, and float8 on most chips.
+
+    Raises:
+        TileError: T110, a view has such an element type.
+    """
     for view in views:
-        kind, target = view.buffer.dtype, hacc.target_of(op) or ""
+        kind = view.buffer.dtype
+        if kind.mlir in chip.features.element_types:
+            continue
         if kind in ("float64", "int4"):
             raise refuse(op, f"{view.buffer.label} has elements of {kind}, which cannot be copied or filled", "T110",
                          help="use float32 instead" if kind.is_float else "keep two of them in an int8")
-        if kind.is_float and kind.bits == 8 and not hacc.is_register_based(target):
-            raise refuse(op, f"{view.buffer.label} has elements of {kind}, which {target} does not know", "T110",
-                         help="float8 is a type of the 950: compile for it, or use float16")
+        others = [one.name for one in chips.chips() if kind.mlir in one.features.element_types]
+        where = f"compile for {' or '.join(others)}, or " if others else ""
+        raise refuse(op, f"{view.buffer.label} has elements of {kind}, which {chip.name} does not support", "T110",
+                     help=f"{where}use float16")
 
 
 def surely_inside(emit: OpBuilder, offset: Value, size: Value, bound: Value) -> bool:
-    """Whether a part of an axis surely ends within the axis."""
+    """Whether ``offset + size <= bound`` can be proved for a slice of an axis with ``bound`` elements."""
     if offset == 0 and size is bound:
         return True
     ranges = emit.ranges
     if ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low:
         return True
     end = affine(offset, ranges.constant) + affine(size, ranges.constant)
-    return surely_natural(affine(bound, ranges.constant) - end, emit.conditions, ranges)
+    return is_surely_nonnegative(affine(bound, ranges.constant) - end, emit.conditions, ranges)
 
 
 def broadcast_axes(inputs: list[View], target: View) -> list[int]:
-    """Axes along which an input of size 1 is repeated."""
+    """Returns the axes along which an input has size 1 and the target has another size."""
     return [axis for axis, size in enumerate(target.shape)
             if size != 1 and any(view.shape[axis] == 1 for view in inputs)]
 
 
 def materialise(emit: OpBuilder, view: View, op: Operation, *, pads: bool = False) -> SSAValue:
-    """The memref of a view.
+    """Emits the subview or cast for a view if necessary, and returns the memref.
 
     Args:
-        emit: where it is emitted.
+        emit: inserts the operations.
         view: the view.
-        op: the operation that it is for, which is named where the view cannot be had.
-        pads: whether the operation fills the view before it loads: it then has no element more than the slice.
+        op: the operation that needs the memref, for errors.
+        pads: whether the operation fills the memref before it loads into it. Then the memref must contain exactly the elements
+            of the view, and no padding of fractals.
+
+    Raises:
+        TileError: T221, a slice of L1 or L0 does not consist of whole fractals.
     """
     if view.buffer.fractal:
         return _fractal_view(emit, view, op, pads=pads)
@@ -189,8 +221,8 @@ def _subview(emit: OpBuilder, view: View, kept: list[int]) -> SSAValue:
 
 
 def _reinterpreted(emit: OpBuilder, view: View) -> SSAValue:
-    """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
-    source = checked(emit, view)
+    """Returns the memref of a view with additional unit axes: the same storage under explicit offset, sizes and strides."""
+    source = bounds_checked(emit, view)
     assert isinstance(source.type, MemRefType)
     strides, offset = row_strides(emit, view.buffer), first_element(emit, view)
     sizes, steps = list(view.shape), [1 if axis is None else strides[axis] for axis in view.axes]
@@ -203,19 +235,22 @@ def _reinterpreted(emit: OpBuilder, view: View) -> SSAValue:
     return result
 
 
-def checked(emit: OpBuilder, view: View) -> SSAValue:
-    """The memref that a view under explicit strides is made of: the buffer's, or where the view may leave an axis of a buffer
-    on chip, the part cut from it, so that the bounds are in the program."""
+def bounds_checked(emit: OpBuilder, view: View) -> SSAValue:
+    """Returns the memref to which a ``memref.reinterpret_cast`` for the view is applied.
+
+    This is the buffer's memref. If the view possibly exceeds an axis of an on-chip buffer, a subview is emitted and returned
+    instead, because a subview's bounds are checked when the program runs.
+    """
     buffer = view.buffer
     sides = zip(view.offsets, view.sizes, buffer.shape, strict=True)
-    if buffer.space == "gm" or all(_is_natural(emit, start) and surely_inside(emit, start, size, extent)
+    if buffer.space == "gm" or all(_is_nonnegative(emit, start) and surely_inside(emit, start, size, extent)
                                    for start, size, extent in sides):
         return buffer.value
     return _subview(emit, view, list(range(len(view.sizes))))
 
 
 def first_element(emit: OpBuilder, view: View) -> Value:
-    """Elements from the base pointer of a view's memref to the view's first element."""
+    """Returns the offset of the view's first element from the base pointer of the buffer's memref, in elements."""
     offset = view.buffer.start
     for position, stride in zip(view.offsets, row_strides(emit, view.buffer), strict=True):
         offset = emit.add(offset, emit.mul(position, stride))
@@ -223,7 +258,12 @@ def first_element(emit: OpBuilder, view: View) -> Value:
 
 
 def row_strides(emit: OpBuilder, buffer: LoweredBuffer) -> list[Value]:
-    """Strides in elements. Those that the type leaves open are products of extents: tensors in GM have no gaps."""
+    """Returns the strides of a buffer, in elements.
+
+    A stride that is not constant is the product of the sizes of the inner axes, unless the tensor has gaps.
+    """
+    if buffer.strides is not None:
+        return list(buffer.strides)
     assert isinstance(buffer.value.type, MemRefType)
     found: list[Value] = []
     dense: Value = 1
@@ -234,7 +274,10 @@ def row_strides(emit: OpBuilder, buffer: LoweredBuffer) -> list[Value]:
 
 
 def reshaped(emit: OpBuilder, view: View, shape: tuple[int, ...]) -> View | None:
-    """The same elements under another shape; None where they do not follow one another in memory, or are not as many."""
+    """Returns a view of the same elements with another shape.
+
+    Returns None if the elements are not contiguous, or if the number of elements differs.
+    """
     buffer = view.buffer
     source, sizes, have = buffer.value, view.sizes, buffer.shape
     assert isinstance(source.type, MemRefType)
@@ -253,12 +296,12 @@ def reshaped(emit: OpBuilder, view: View, shape: tuple[int, ...]) -> View | None
     steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
     kind = MemRefType(source.type.element_type, shape, StridedLayoutAttr(steps, offset if isinstance(offset, int) else None),
                       source.type.memory_space)
-    made = memref.ReinterpretCastOp.from_dynamic(checked(emit, view), [offset], list(shape), steps, kind)
-    return whole(replace(buffer, value=emit.insert(made).result, shape=shape, start=offset))
+    made = memref.ReinterpretCastOp.from_dynamic(bounds_checked(emit, view), [offset], list(shape), steps, kind)
+    return whole_view(replace(buffer, value=emit.insert(made).result, shape=shape, start=offset, strides=None))
 
 
-class _Touch(Enum):
-    """Which elements of the fractals in its view an operation touches."""
+class _FractalAccess(Enum):
+    """Which elements of the fractals of a view an operation accesses."""
 
     READS = "all, but uses only those of the slice"
     LOADS = "those of the slice: it writes parts of the 32 bytes of a fractal's row"
@@ -266,20 +309,20 @@ class _Touch(Enum):
     FRACTALS = "whole fractals"
 
 
-def _touch_of(view: View, op: Operation) -> _Touch:
+def _fractal_access_of(view: View, op: Operation) -> _FractalAccess:
     if isinstance(op, tile.FillOp):
-        return _Touch.BLOCKS
+        return _FractalAccess.BLOCKS
     writes = isinstance(op, tile.CopyOp) and view.buffer.space == "cbuf" and space_of(op.target) == "cbuf"
     if not writes or root_of(op.operands[0]) is root_of(op.operands[1]):
-        return _Touch.READS
-    return {"gm": _Touch.LOADS, "cc": _Touch.FRACTALS}.get(space_of(op.operands[0]), _Touch.BLOCKS)
+        return _FractalAccess.READS
+    return {"gm": _FractalAccess.LOADS, "cc": _FractalAccess.FRACTALS}.get(space_of(op.operands[0]), _FractalAccess.BLOCKS)
 
 
 def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> SSAValue:
-    """A view of a matrix in L1 or L0: a rectangle of whole fractals of one of the matrices that the buffer holds.
+    """Returns the memref of a view of a matrix in L1 or L0: a rectangle of whole fractals of one of the buffer's matrices.
 
-    What is written may start at any row, because the rows of a panel of columns lie one after another. A view that may reach
-    beyond its matrix is cut from it axis by axis, so that its bounds are in the program.
+    A write may start at any row, since the rows of a panel of columns lie one after another. A view that may leave its matrix
+    is cut from it axis by axis, so that its bounds are in the program.
     """
     buffer = view.buffer
     rank = len(buffer.shape)
@@ -292,36 +335,37 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
     have_rows, have_columns = (size for size in buffer.shape[-2:])
     assert isinstance(have_rows, int) and isinstance(have_columns, int)
     if any(size != 1 for size in view.sizes[:-2]):
-        raise refuse(op, f"a slice of {buffer.label} has several matrices", "T221", help="take one of them: buffer[i, :, :]")
-    touch = _touch_of(view, op)
-    if touch is _Touch.READS or (touch is _Touch.LOADS and not pads):
-        rows, columns = _room(rows, row, have_rows), _room(columns, column, have_columns)
-        _require_size(op, view, (row, rows), (column, columns), touch)
-    whole_blocks = touch in (_Touch.BLOCKS, _Touch.FRACTALS)
-    columns_fit = _on_fractals(emit, column, columns, c0, have_columns, exact=whole_blocks)
-    rows_fit = _on_fractals(emit, row, rows, r0, have_rows, exact=whole_blocks) and (
-        isinstance(rows, int) or touch is _Touch.READS)
-    if not columns_fit or not (rows_fit or touch in (_Touch.LOADS, _Touch.BLOCKS)):
-        raise refuse(op, f"a slice of {buffer.label} does not fall on whole fractals of {r0} x {c0}", "T221",
-                     notes=(f"the slice has {_shown(rows)} rows from row {_shown(row)} on, {_shown(columns)} columns from "
-                            f"column {_shown(column)} on",),
+        raise refuse(op, f"a slice of {buffer.label} contains several matrices", "T221",
+                     help="slice a single matrix: buffer[i, :, :]")
+    access = _fractal_access_of(view, op)
+    if access is _FractalAccess.READS or (access is _FractalAccess.LOADS and not pads):
+        rows, columns = _size_or_rest(rows, row, have_rows), _size_or_rest(columns, column, have_columns)
+        _require_known_size(op, view, (row, rows), (column, columns), access)
+    whole_blocks = access in (_FractalAccess.BLOCKS, _FractalAccess.FRACTALS)
+    columns_fit = _is_on_fractals(emit, column, columns, c0, have_columns, exact=whole_blocks)
+    rows_fit = _is_on_fractals(emit, row, rows, r0, have_rows, exact=whole_blocks) and (
+        isinstance(rows, int) or access is _FractalAccess.READS)
+    if not columns_fit or not (rows_fit or access in (_FractalAccess.LOADS, _FractalAccess.BLOCKS)):
+        raise refuse(op, f"a slice of {buffer.label} does not consist of whole fractals of {r0} x {c0}", "T221",
+                     notes=(f"the slice has {_in_words(rows)} rows from row {_in_words(row)} on, {_in_words(columns)} columns "
+                            f"from column {_in_words(column)} on",),
                      help=f"use offsets and sizes that are multiples of {r0} rows and {c0} columns")
-    panels = _blocks(emit, columns, c0)
-    sizes: list[Value] = [panels, _blocks(emit, rows, r0), r0, c0] if rows_fit else [panels, 1, rows, c0]
+    panels = _block_count(emit, columns, c0)
+    sizes: list[Value] = [panels, _block_count(emit, rows, r0), r0, c0] if rows_fit else [panels, 1, rows, c0]
     first: list[Value] = [emit.floordiv(column, c0), emit.floordiv(row, r0) if rows_fit else row, 0, 0]
     sides = [*((position, 1, count) for position, count in zip(view.offsets, lead, strict=False)),
              (row, rows, have_rows), (column, columns, have_columns)]
-    inside = all(_is_natural(emit, start) and surely_inside(emit, start, size, extent) for start, size, extent in sides)
+    inside = all(_is_nonnegative(emit, start) and surely_inside(emit, start, size, extent) for start, size, extent in sides)
     all_of_it = (row, rows) == (0, have_rows) and (column, columns) == (0, have_columns)
-    from_vector = touch is _Touch.BLOCKS and isinstance(op, tile.CopyOp) and core_of(space_of(op.source)) == "AIV"
+    from_vector = access is _FractalAccess.BLOCKS and isinstance(op, tile.CopyOp) and core_of(space_of(op.source)) == "AIV"
     if not lead and rows_fit and (not inside or (isinstance(row, int) and isinstance(column, int))):
-        return _cut(emit, buffer.value, first, sizes)
+        return _fractal_subview(emit, buffer.value, first, sizes)
     if lead and rows_fit and (not inside or from_vector):
         # the matrix first: flags between the cores are by the slots of a ring
-        matrix = _matrix(emit, view)
-        return matrix if all_of_it and not from_vector else _cut(emit, matrix, first, sizes)
+        matrix = _matrix_view(emit, view)
+        return matrix if all_of_it and not from_vector else _fractal_subview(emit, matrix, first, sizes)
     if not inside:
-        return _rows_cut(emit, _matrix(emit, view) if lead else buffer.value, first, sizes)
+        return _row_subview(emit, _matrix_view(emit, view) if lead else buffer.value, first, sizes)
     strides = [stride or 0 for stride in source.get_strides() or []]
     offset: Value = emit.mul(first[0], strides[-4])
     offset = emit.add(offset, emit.mul(row, strides[-2]))
@@ -334,25 +378,27 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation, *, pads: bool) -> 
     return result
 
 
-def _require_size(op: Operation, view: View, rows: tuple[Value, Value], columns: tuple[Value, Value], touch: _Touch) -> None:
-    """Refuse what the author loads into L0 where only run time knows both where it starts and how large it is.
+def _require_known_size(op: Operation, view: View, rows: tuple[Value, Value], columns: tuple[Value, Value],
+                        access: _FractalAccess) -> None:
+    """Refuse an author's load into L0 of which only run time knows both the start and the size.
 
-    What is copied to GM has the size of the other side, and a product says how much of its operands it multiplies.
+    A copy to GM has the size of its other side, and a product states how much of its operands it multiplies.
     """
-    sized = isinstance(op, tile.CopyOp) and (touch is _Touch.LOADS or space_of(op.target) == "gm")
+    sized = isinstance(op, tile.CopyOp) and (access is _FractalAccess.LOADS or space_of(op.target) == "gm")
     sized = sized or (isinstance(op, tile.GemmOp) and space_of(op.a) == "cbuf")
     if not sized and not all(isinstance(size, int) for _, size in (rows, columns)):
-        raise refuse(op, f"a slice of {view.buffer.label} has a start and a size known only at run time", "T221",
-                     help="let it start at a constant, or give it a constant size")
+        raise refuse(op, f"a slice of {view.buffer.label} has a start and a size that are both known only at run time", "T221",
+                     help="start the slice at a constant, or give it a constant size")
 
 
-def _is_natural(emit: OpBuilder, value: Value) -> bool:
+def _is_nonnegative(emit: OpBuilder, value: Value) -> bool:
     """Whether an offset is surely not negative."""
-    return emit.ranges.of(value).low >= 0 or surely_natural(affine(value, emit.ranges.constant), emit.conditions, emit.ranges)
+    ranges = emit.ranges
+    return ranges.of(value).low >= 0 or is_surely_nonnegative(affine(value, ranges.constant), emit.conditions, ranges)
 
 
-def _cut(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: Sequence[Value]) -> SSAValue:
-    """A part of the fractals of a matrix."""
+def _fractal_subview(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: Sequence[Value]) -> SSAValue:
+    """Returns a part of the fractals of a matrix."""
     kind = matrix.type
     assert isinstance(kind, MemRefType)
     starts = [position if isinstance(position, int) else None for position in first]
@@ -361,8 +407,8 @@ def _cut(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: Seque
     return emit.insert(memref.SubviewOp.get(matrix, list(first), list(sizes), [1] * len(sizes), made)).result
 
 
-def _rows_cut(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: Sequence[Value]) -> SSAValue:
-    """Rows of a matrix from any row on, as one row of fractals that are so many rows high."""
+def _row_subview(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: Sequence[Value]) -> SSAValue:
+    """Returns rows of a matrix from any row on, as one row of fractals as high as the number of rows."""
     kind = matrix.type
     assert isinstance(kind, MemRefType)
     n1, m1, r0, c0 = kind.get_shape()
@@ -373,7 +419,7 @@ def _rows_cut(emit: OpBuilder, matrix: SSAValue, first: Sequence[Value], sizes: 
     whole_rows = memref.CollapseShapeOp(operands=[matrix], properties={"reassociation": groups}, result_types=[
         MemRefType(kind.element_type, [n1, m1 * r0, c0], layout, kind.memory_space)])
     panels, _, rows, _ = sizes
-    part = _cut(emit, emit.insert(whole_rows).result, first[:3], [panels, rows, c0])
+    part = _fractal_subview(emit, emit.insert(whole_rows).result, first[:3], [panels, rows, c0])
     assert isinstance(part.type, MemRefType) and isinstance(part.type.layout, StridedLayoutAttr) and row is not None
     shape = _shape_of(sizes)
     strides = [panel, rows * row if isinstance(rows, int) else None, row, column]
@@ -388,8 +434,8 @@ def _shape_of(sizes: Sequence[Value]) -> list[int]:
     return [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
 
 
-def _matrix(emit: OpBuilder, view: View) -> SSAValue:
-    """The one of a buffer's matrices that a view is of, whole."""
+def _matrix_view(emit: OpBuilder, view: View) -> SSAValue:
+    """Returns the one of a buffer's matrices that a view is in."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
     lead = len(view.buffer.shape) - 2
@@ -401,35 +447,38 @@ def _matrix(emit: OpBuilder, view: View) -> SSAValue:
     return emit.insert(memref.SubviewOp.get(source, offsets, sizes, [1] * len(shape), kind)).result
 
 
-def _room(size: Value, offset: Value, extent: int) -> Value:
-    """A size; where only run time knows it and the offset is a constant, what is left of the buffer."""
+def _size_or_rest(size: Value, offset: Value, extent: int) -> Value:
+    """Returns a size or, if only run time knows it and the offset is constant, the rest of the axis."""
     return extent - offset if not isinstance(size, int) and isinstance(offset, int) else size
 
 
-def _blocks(emit: OpBuilder, size: Value, unit: int) -> Value:
-    """The number of blocks of ``unit`` that a size takes."""
+def _block_count(emit: OpBuilder, size: Value, unit: int) -> Value:
+    """Returns the number of blocks of ``unit`` elements that a size takes."""
     return -(-size // unit) if isinstance(size, int) else emit.floordiv(emit.add(size, unit - 1), unit)
 
 
-def _on_fractals(emit: OpBuilder, offset: Value, size: Value, unit: int, extent: int, *, exact: bool) -> bool:
-    """Whether a part of an axis surely begins at a fractal and ends at one, or ends with the axis. Without ``exact`` it may end
-    anywhere where it begins with the axis, or where only run time knows its size: nothing writes to the rest of the fractal."""
-    if not _divisible(emit, offset, unit):
+def _is_on_fractals(emit: OpBuilder, offset: Value, size: Value, unit: int, extent: int, *, exact: bool) -> bool:
+    """Whether a part of an axis surely starts at a fractal and ends at one, or ends with the axis.
+
+    Without ``exact``, it may end anywhere if it starts with the axis, or if only run time knows its size, since nothing writes
+    to the rest of the fractal.
+    """
+    if not _is_multiple(emit, offset, unit):
         return False
     if isinstance(size, int):
-        return size % unit == 0 or _ends(offset, size, extent) or (offset == 0 and not exact)
-    return not exact or _divisible(emit, size, unit)
+        return size % unit == 0 or _ends_with_axis(offset, size, extent) or (offset == 0 and not exact)
+    return not exact or _is_multiple(emit, size, unit)
 
 
-def _ends(offset: Value, size: int, extent: int) -> bool:
+def _ends_with_axis(offset: Value, size: int, extent: int) -> bool:
     return isinstance(offset, int) and offset + size == extent
 
 
-def _shown(value: Value) -> str:
+def _in_words(value: Value) -> str:
     return str(value) if isinstance(value, int) else author_name(value, "(known when it runs)")
 
 
-def _divisible(emit: OpBuilder, value: Value, unit: int) -> bool:
+def _is_multiple(emit: OpBuilder, value: Value, unit: int) -> bool:
     """Whether a number is surely a multiple of ``unit``."""
     known = value if isinstance(value, int) else emit.ranges.constant(value)
     return (divisor(value) if known is None else known) % unit == 0

@@ -1,1 +1,1 @@
-"""Passes on the tile dialect, from the traced kernel to one whose memories are known."""
+"""Passes on the tile dialect: from the traced kernel to a kernel with memories and cores."""

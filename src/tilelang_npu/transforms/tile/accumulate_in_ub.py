@@ -1,12 +1,14 @@
-"""Add a product to what is in UB by vector work: L0C takes nothing but products.
+"""Splits a gemm that adds to a value of vector work into a gemm to a temporary and an addition in UB.
 
-A gemm without ``init`` adds to its accumulator. What vector work has written there (a rescaled result, a mask, a loaded tile)
-has no way into L0C (docs/hardware.md#memories), so such a gemm writes to a buffer of its own, which is then added; where its
-``init`` is only known at run time, added or taken. A clear is no reason where it becomes the ``init`` of the gemm that comes
-next (``fold-accumulator-clear``); where it cannot, it is a fill in UB like any other.
+A gemm without ``init`` adds to its accumulator. If the accumulator holds a value that vector work wrote (a rescaled result, a
+mask, a loaded tile), the accumulator must be in UB, because no path leads from UB to L0C (docs/hardware.md#memories). Such a
+gemm writes its product to a temporary in L0C instead, and the temporary is added to the accumulator in UB. If the ``init`` of
+the gemm is known only at run time, a branch either adds or copies the temporary. A clear does not count as vector work if it
+becomes the ``init`` of the next gemm (``fold-accumulator-clear``); otherwise it is a fill in UB.
 
-Runs before memories are inferred: what it makes has memories to infer. Sound because a gemm is left alone only where no
-path brings what vector work wrote: at joins the writers are united, around loops until nothing changes.
+The pass runs before memories are inferred, because the temporaries need memories too. It is sound because a gemm is left
+unchanged only if on no path vector work was the last to write its accumulator: where paths join, the sets of accumulators that
+vector work wrote are united, and loops are analysed until their sets do not change.
 """
 
 from __future__ import annotations
@@ -21,63 +23,69 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu.analysis.accumulators import accumulators_started_in, can_fold_clear, is_zero, next_accesses
+from tilelang_npu.analysis.buffer_sizes import sized
+from tilelang_npu.analysis.buffers import OPEN_SCOPES, body_of, root_of, space_of
+from tilelang_npu.analysis.locations import line_of, location_of
+from tilelang_npu.analysis.nesting import is_in_core_scope
+from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import effects_of
 from tilelang_npu.dialects.ir.remarks import record_refusal
-from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of
-from tilelang_npu.transforms.ir.locations import location_of
-from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.ir.sizes import sized
-from tilelang_npu.transforms.tile.accumulators import folds, followers, is_zero, not_started, restarted
-from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
-
-_OPEN = ("shared", "fragment")
+from tilelang_npu.transforms.infra.optimisations import Refusal
+from tilelang_npu.transforms.infra.tile_temporaries import insert_before, temporary
 
 
-class _Writers:
-    """Which accumulators may hold what vector work wrote."""
+class _VectorWrites:
+    """Finds the accumulators that may hold a value that vector work wrote.
+
+    Args:
+        accumulators: the buffers to look at.
+
+    Attributes:
+        gemms_to_split: gemms that add to such a value.
+    """
 
     def __init__(self, accumulators: set[SSAValue]) -> None:
         self.accumulators = accumulators
         self.ranges = Ranges()
-        self.late: set[tile.GemmOp] = set()
-        """Gemms that add to such a value."""
+        self.gemms_to_split: set[tile.GemmOp] = set()
 
-    def block(self, block: Block, vector: frozenset[SSAValue]) -> frozenset[SSAValue]:
-        """Walk a block; from and to the accumulators that vector work wrote last on some path."""
+    def walk_block(self, block: Block, written: frozenset[SSAValue]) -> frozenset[SSAValue]:
+        """Walks a block; takes and returns the accumulators that vector work wrote last on some path."""
         for op in block.ops:
             if isinstance(op, (scf.ForOp, scf.WhileOp)):
-                entry = vector - restarted(op, self.ranges) if isinstance(op, scf.ForOp) else vector
-                while (after := entry | self.block(body_of(op), entry)) != entry:
+                entry = written - accumulators_started_in(op, self.ranges) if isinstance(op, scf.ForOp) else written
+                while (after := entry | self.walk_block(body_of(op), entry)) != entry:
                     entry = after
-                vector = entry
+                written = entry
             elif op.regions:
-                ends = [self.block(region.block, vector) for region in op.regions if region.blocks]
+                ends = [self.walk_block(region.block, written) for region in op.regions if region.blocks]
                 branches = isinstance(op, scf.IfOp) and len(ends) == 2
-                vector = frozenset().union(*ends) if branches or not isinstance(op, scf.IfOp) else vector.union(*ends)
+                written = frozenset().union(*ends) if branches or not isinstance(op, scf.IfOp) else written.union(*ends)
             else:
-                vector = self._operation(op, vector)
-        return vector
+                written = self._visit_op(op, written)
+        return written
 
-    def _operation(self, op: Operation, vector: frozenset[SSAValue]) -> frozenset[SSAValue]:
+    def _visit_op(self, op: Operation, written: frozenset[SSAValue]) -> frozenset[SSAValue]:
         for use in effects_of(op):
             buffer = root_of(use.value)
             if not use.writes or buffer not in self.accumulators:
                 continue
             if isinstance(op, tile.GemmOp):
-                if use.reads and buffer in vector:
-                    self.late.add(op)
-                if op not in self.late:
-                    vector -= {buffer}
-            elif isinstance(op, tile.FillOp) and folds(op, self.ranges):
-                vector -= {buffer}
+                if use.reads and buffer in written:
+                    self.gemms_to_split.add(op)
+                if op not in self.gemms_to_split:
+                    written -= {buffer}
+            elif isinstance(op, tile.FillOp) and can_fold_clear(op, self.ranges):
+                written -= {buffer}
             else:
-                vector |= {buffer}
-        return vector
+                written |= {buffer}
+        return written
 
 
-def _split(gemm: tile.GemmOp) -> None:
-    """The product in a buffer of its own, and what becomes of it."""
+def _add_after_gemm(gemm: tile.GemmOp) -> None:
+    """Replaces a gemm by a gemm into a temporary, and an addition of the temporary to the accumulator."""
     kind = gemm.c.type
     assert isinstance(kind, MemRefType)
     product = temporary(gemm, gemm.c, kind.element_type, "product", tile.ScopeAttr(tile.OpenMemory.FRAGMENT))
@@ -97,40 +105,53 @@ def _split(gemm: tile.GemmOp) -> None:
     Rewriter.erase_op(gemm)
 
 
+def why_clear_starts_no_gemm(access: Operation | None) -> Refusal:
+    """Returns why a clear of an accumulator cannot become the ``init`` of a gemm.
+
+    Args:
+        access: the next access to the accumulator after the clear: a loop that may have no iteration, a branch, or an operation
+            that is no gemm; None if there is no access.
+    """
+    if access is None:
+        return Refusal("no operation after the clear in the same loop or branch accesses the accumulator",
+                       "pass init=True to the first gemm that writes the accumulator, and remove the clear")
+    if isinstance(access, scf.ForOp):
+        return Refusal(f"the loop at {line_of(access)}, whose gemm writes the accumulator, possibly has no iteration",
+                       "give the loop constant bounds, or pass init=True to its first gemm")
+    if isinstance(access, scf.IfOp):
+        return Refusal(f"the next access to the accumulator, at {line_of(access)}, is under a condition",
+                       "pass init=True to the first gemm, or clear the accumulator under the same condition")
+    return Refusal(f"the next access to the accumulator, at {line_of(access)}, is no gemm that adds to all of the accumulator",
+                   "clear the accumulator right before the gemm that adds to it")
+
+
 @dataclass(frozen=True)
 class AccumulateInUb(ModulePass):
-    """The pass; see the module's text."""
+    """Splits a gemm that adds to a value of vector work into a gemm to a temporary and an addition in UB."""
 
     name = "accumulate-in-ub"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        free = [gemm for gemm in op.walk() if isinstance(gemm, tile.GemmOp) and space_of(gemm.c) in _OPEN
-                and not _on_core(gemm)]
-        writers = _Writers({root_of(gemm.c) for gemm in free})
+        gemms = [gemm for gemm in op.walk() if isinstance(gemm, tile.GemmOp) and space_of(gemm.c) in OPEN_SCOPES
+                and not is_in_core_scope(gemm)]
+        writers = _VectorWrites({root_of(gemm.c) for gemm in gemms})
         before = -1
-        while len(writers.late) > before:  # a gemm that adds by vector work makes its accumulator one that vector work wrote
-            before = len(writers.late)
+        while len(writers.gemms_to_split) > before:  # the addition of one gemm is a write of vector work for the next
+            before = len(writers.gemms_to_split)
             for region in op.regions:
                 for block in region.blocks:
-                    writers.block(block, frozenset())
-        self._tell(op, {root_of(gemm.c) for gemm in writers.late}, writers.ranges)
-        for gemm in writers.late:
-            _split(gemm)
+                    writers.walk_block(block, frozenset())
+        self._report_clears(op, {root_of(gemm.c) for gemm in writers.gemms_to_split}, writers.ranges)
+        for gemm in writers.gemms_to_split:
+            _add_after_gemm(gemm)
 
-    def _tell(self, module: ModuleOp, late: set[SSAValue], ranges: Ranges) -> None:
-        """Say which clears are the reason, and why they are not the start of a gemm."""
+    def _report_clears(self, module: ModuleOp, gemms_to_split: set[SSAValue], ranges: Ranges) -> None:
+        """Records the clears that are the reason for additions in UB, and why they are not the start of a gemm."""
         for fill in [inner for inner in module.walk() if isinstance(inner, tile.FillOp)]:
-            if root_of(fill.target) in late and is_zero(fill.value) and not folds(fill, ranges):
-                chain = list(followers(fill))
+            if root_of(fill.target) in gemms_to_split and is_zero(fill.value) and not can_fold_clear(fill, ranges):
+                chain = list(next_accesses(fill))
                 loops = [each for each in chain if isinstance(each, scf.ForOp) and ranges.trip_count(each).low < 1]
-                kept = not_started(next(iter([*loops, *chain[-1:]]), None))
-                text = f"products are added to {sized(root_of(fill.target))} in UB, where it is cleared: {kept.why}"
+                kept = why_clear_starts_no_gemm(next(iter([*loops, *chain[-1:]]), None))
+                text = (f"the Vector core adds products to {sized(root_of(fill.target))} in UB, because no gemm's init can "
+                        f"replace this clear: {kept.why}")
                 record_refusal(module, "fold-accumulator-clear", location_of(fill), text, kept.edit, maker=self.name)
-
-
-def _on_core(op: Operation) -> bool:
-    """Whether the author has put an operation on a core."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, tile.OnCoreOp):
-        parent = parent.parent_op()
-    return parent is not None

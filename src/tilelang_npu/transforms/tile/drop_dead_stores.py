@@ -1,11 +1,6 @@
-"""Leave out what is written to a buffer and overwritten before anything reads it: ``T.clear`` in front of a load, for one.
+"""Erases operations whose result is overwritten before it is read, such as ``T.clear`` before a load to the same buffer.
 
-An operation goes if the next one in its block that touches its buffer writes all of it and reads none: nothing can see what
-it wrote. Its own reads have no effect, so that no diagnostic is lost. Only buffers that the compiler manages (see ``managed``),
-not where the author has put work on a core or synchronises, and no accumulator: its clears are ``fold-accumulator-clear``'s. A
-buffer that nothing reads at all keeps what is written to it: a load may be all that an author wants to see.
-
-Runs while memories are open.
+The pass runs before memories are inferred.
 """
 
 from __future__ import annotations
@@ -16,55 +11,96 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from tilelang_npu.analysis.accesses import has_reference_to, is_full_overwrite
+from tilelang_npu.analysis.buffers import is_managed, root_of
+from tilelang_npu.analysis.locations import line_of
+from tilelang_npu.analysis.nesting import is_in_core_scope
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.effects import EffectsOp
 from tilelang_npu.dialects.ir.remarks import record_done
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.transforms.ir.buffers import root_of
-from tilelang_npu.transforms.ir.locations import line_of
-from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
+from tilelang_npu.transforms.infra.patterns import apply_patterns
 
 
-def _overwriting(op: Operation, buffer: SSAValue) -> Operation | None:
-    """The operation that overwrites what this one has written, where nothing sees it before."""
+@dataclass
+class EraseOverwrittenStore(RewritePattern):
+    """Erases an operation whose result another operation overwrites before the result is read.
+
+    ::
+
+        tile.fill %zero into %x; tile.copy %X to %x
+        -> tile.copy %X to %x
+
+    The next operation in the block that accesses the buffer must write all of the buffer and read none of it. An operation is
+    kept if it writes
+
+    * a buffer that the compiler does not manage (see ``is_managed``);
+    * an accumulator that a gemm overwrites, because ``fold-accumulator-clear`` rewrites such clears;
+    * a buffer that is not accessed afterwards, because the author may want to measure just this load.
+
+    It is also kept in a ``T.Scope``, or if the author synchronises between the two operations.
+
+    Attributes:
+        module: the module, to which remarks are added.
+    """
+
+    module: ModuleOp
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        buffer = _only_written_buffer(op)
+        if buffer is None or is_in_core_scope(op):
+            return
+        overwriting = _overwriting_operation(op, buffer)
+        if overwriting is None:
+            return
+        assert isinstance(buffer.owner, tile.AllocOp)
+        record_done(self.module, DropDeadStores.name, location_of(op),
+                    f"this write to {buffer.owner.label.data} is removed, because {line_of(overwriting)} overwrites the "
+                    "elements before anything reads them")
+        rewriter.erase(op)
+
+
+def _only_written_buffer(op: Operation) -> SSAValue | None:
+    """Returns the buffer that an operation writes, if it writes one managed buffer and nothing else.
+
+    None also for an accumulator, and for an operation with other side effects.
+    """
+    if not isinstance(op, EffectsOp) or op.has_side_effects():
+        return None
+    written = [root_of(effect.value) for effect in op.effects() if effect.writes and effect.role != "accumulator"]
+    return written[0] if len(written) == 1 and is_managed(written[0]) else None
+
+
+def _overwriting_operation(op: Operation, buffer: SSAValue) -> Operation | None:
+    """Returns the next operation in the block that accesses a buffer, if it overwrites all of the buffer and reads none of it.
+
+    None also where the author synchronises before that operation.
+    """
     following = op.next_op
     while following is not None and not following.name.startswith("hivm."):
-        if touches(following, buffer) and not isinstance(following, (tile.RegionOp, tile.ViewOp)):
-            dead = overwrites(following, buffer) and not isinstance(following, tile.GemmOp)
-            return following if dead else None
+        if has_reference_to(following, buffer) and not isinstance(following, (tile.RegionOp, tile.ViewOp)):
+            return following if is_full_overwrite(following, buffer) and not isinstance(following, tile.GemmOp) else None
         following = following.next_op
     return None
 
 
-def _written(op: Operation) -> SSAValue | None:
-    """The one buffer that an operation writes, of which it reads nothing that it leaves as it is."""
-    if not isinstance(op, EffectsOp) or op.has_side_effects():
-        return None
-    found = [root_of(use.value) for use in op.effects() if use.writes and use.role != "accumulator"]
-    return found[0] if len(found) == 1 and is_managed(found[0]) else None
-
-
 @dataclass(frozen=True)
 class DropDeadStores(ModulePass):
-    """The pass; ``drop`` is whether it does anything."""
+    """Erases operations whose result is overwritten before it is read, such as ``T.clear`` before a load to the same buffer.
+
+    Attributes:
+        enabled: whether the pass does anything.
+    """
 
     name = "drop-dead-stores"
-    drop: bool = True
+    enabled: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for store in reversed(list(op.walk())) if self.drop else ():
-            buffer = _written(store)
-            if buffer is None or is_on_a_core(store):
-                continue
-            following = _overwriting(store, buffer)
-            if following is not None:
-                assert isinstance(buffer.owner, tile.AllocOp)
-                label = buffer.owner.label.data
-                record_done(op, self.name, location_of(store),
-                            f"what is written to {label} is overwritten at {line_of(following)}, and left out")
-                Rewriter.erase_op(store)
+        if self.enabled:
+            # Backward, so that of several writes in a row only the last one stays.
+            apply_patterns(op, EraseOverwrittenStore(op), classes=EffectsOp, backward=True)
 
 
-__all__ = ["DropDeadStores"]
+__all__ = ["DropDeadStores", "EraseOverwrittenStore"]

@@ -1,10 +1,7 @@
-"""Write each composite operation in the entries of the table that its own entry names, but for those that are an instruction.
+"""Replaces operations that HIVM does not have by sequences of operations that it has.
 
-A reduction of absolute values is one of a temporary that holds them, and a fill of a tensor is copies of a filled tile in UB.
-
-Runs before types are legalised and memories inferred, so that what it makes is treated like what the kernel says. The
-destination may be the first input: an expansion reads its first input for the last time before, or in, the step that first
-writes the destination, which the table's tests check.
+The pass runs before types are legalised and memories are inferred, so that later passes treat the inserted operations and
+buffers like those of the author.
 """
 
 from __future__ import annotations
@@ -14,81 +11,176 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.rewriter import InsertPoint
 
 from tilelang_npu import ops
-from tilelang_npu.dialects import tile
+from tilelang_npu.analysis.buffers import root_of, space_of, with_space
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.transforms.ir.emit import float_type
-from tilelang_npu.transforms.tile.expanded_fills import expand_tensor_fill, is_tensor_fill
-from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
+from tilelang_npu.dialects.text.names import author_name
+from tilelang_npu.target import GM
+from tilelang_npu.transforms.infra.expand_fills import ExpandTensorFill
+from tilelang_npu.transforms.infra.op_builder import float_type
+from tilelang_npu.transforms.infra.patterns import apply_patterns, insert_for
+from tilelang_npu.transforms.infra.tensor_strips import insert_strip_loops, strip_sizes
+from tilelang_npu.transforms.infra.tile_temporaries import temporary
 
 
-def _number(op: tile.ElementwiseOp, value: float, element: Attribute) -> SSAValue:
-    attribute = (IntegerAttr(int(value), element) if isinstance(element, IntegerType)
-                 else FloatAttr(value, float_type(element)))
-    return insert_before(op, arith.ConstantOp(attribute)).results[0]
+class ExpandComposite(RewritePattern):
+    """Replaces a composite operation by the sequence of operations that the operation's entry in the op table lists.
+
+    ::
+
+        tile.elementwise "clamp" ins(%x, %low, %high) outs(%y)
+        -> tile.elementwise "max" ins(%x, %low) outs(%y); tile.elementwise "min" ins(%y, %high) outs(%y)
+
+    A composite for which the Vector core has an instruction is not replaced. The destination may be the same buffer as the
+    first input: no operation of a sequence reads the first input after an operation of the sequence has written the
+    destination. Tests of the op table check this.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ElementwiseOp, rewriter: PatternRewriter) -> None:
+        entry = op.entry()
+        if not isinstance(entry, ops.Composite) or _is_one_instruction(op, entry):
+            return
+        kind = op.target.type
+        assert isinstance(kind, MemRefType)
+        element = kind.element_type
+
+        def operand(part: str | float) -> SSAValue:
+            if isinstance(part, str):
+                return values[part]
+            number = (IntegerAttr(int(part), element) if isinstance(element, IntegerType)
+                      else FloatAttr(part, float_type(element)))
+            return insert_for(op, arith.ConstantOp(number), rewriter).result
+
+        values: dict[str, SSAValue] = {"dst": op.target}
+        values.update({f"src{position}": value for position, value in enumerate(op.inputs)})
+        for step in entry.expansion:
+            if step.target not in values:
+                values[step.target] = temporary(op, op.target, element, f"{entry.name}_{step.target}")
+            made = tile.ElementwiseOp(step.op, [operand(part) for part in step.operands], values[step.target])
+            mode = dict(step.clauses).get("round_mode", "rint")
+            if step.op == "cast" and mode != "rint":
+                made.attributes["round_mode"] = StringAttr(mode)
+            insert_for(op, made, rewriter)
+        rewriter.erase(op)
 
 
-def _is_instruction(op: tile.ElementwiseOp, entry: ops.Composite) -> bool:
-    """Whether the Vector unit does all of it at once."""
+def _is_one_instruction(op: tile.ElementwiseOp, entry: ops.Composite) -> bool:
+    """Whether the Vector core has an instruction for a composite with these operands.
+
+    All buffers then have the element type and the shape of the destination, and the scalar inputs of the entry are scalars.
+    """
     target = op.target.type
     assert isinstance(target, MemRefType)
-    alike = target.element_type, target.get_shape()
-    return entry.instruction and dtype_of(target.element_type) in entry.dtypes and all(
-        (value.type.element_type, value.type.get_shape()) == alike and position not in entry.scalar
-        if isinstance(value.type, MemRefType) else position in entry.scalar for position, value in enumerate(op.inputs))
+    if not entry.instruction or dtype_of(target.element_type) not in entry.dtypes:
+        return False
+    for position, value in enumerate(op.inputs):
+        if not isinstance(value.type, MemRefType):
+            if position not in entry.scalar:
+                return False
+        elif position in entry.scalar or (value.type.element_type, value.type.get_shape()) != (
+                target.element_type, target.get_shape()):
+            return False
+    return True
 
 
-def _expand(op: tile.ElementwiseOp, entry: ops.Composite) -> None:
-    kind = op.target.type
-    assert isinstance(kind, MemRefType)
-    element = kind.element_type
-    values: dict[str, SSAValue] = {"dst": op.target}
-    values.update({f"src{position}": value for position, value in enumerate(op.inputs)})
-    for step in entry.expansion:
-        if step.target not in values:
-            values[step.target] = temporary(op, op.target, element, f"{entry.name}_{step.target}")
-        operands = [values[part] if isinstance(part, str) else _number(op, part, element) for part in step.operands]
-        if step.op == "cast":
-            mode = dict(step.clauses).get("round_mode", "rint")
-            made = tile.ElementwiseOp("cast", operands, values[step.target])
-            if mode != "rint":
-                made.attributes["round_mode"] = StringAttr(mode)
-            insert_before(op, made)
-        else:
-            insert_before(op, tile.ElementwiseOp(step.op, operands, values[step.target]))
-    Rewriter.erase_op(op)
+class ExpandAbsoluteReduction(RewritePattern):
+    """Replaces a reduction of absolute values by the computation of the absolute values and a plain reduction of these.
+
+    ::
+
+        tile.reduce "reduce_max" absolute ins(%x) outs(%y)
+        -> tile.elementwise "abs" ins(%x) outs(%t); tile.reduce "reduce_max" ins(%t) outs(%y)
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ReduceOp, rewriter: PatternRewriter) -> None:
+        if op.absolute is None:
+            return
+        kind = op.source.type
+        assert isinstance(kind, MemRefType)
+        absolute = temporary(op, op.source, kind.element_type, "absolute")
+        insert_for(op, tile.ElementwiseOp("abs", [op.source], absolute), rewriter)
+        insert_for(op, tile.ReduceOp(op.fn.data, absolute, op.target, list(op.dims.get_values()), clear=op.accumulate is None),
+                   rewriter)
+        rewriter.erase(op)
 
 
-def _of_absolutes(op: tile.ReduceOp) -> None:
-    kind = op.source.type
-    assert isinstance(kind, MemRefType)
-    absolute = temporary(op, op.source, kind.element_type, "absolute")
-    insert_before(op, tile.ElementwiseOp("abs", [op.source], absolute))
-    insert_before(op, tile.ReduceOp(op.fn.data, absolute, op.target, list(op.dims.get_values()), clear=op.accumulate is None))
-    Rewriter.erase_op(op)
+@dataclass
+class ExpandTensorCopy(RewritePattern):
+    """Replaces a copy from GM to GM by copies to a tile in UB and from there to GM, because no path leads from GM to GM.
+
+    ::
+
+        tile.copy %X to %Y
+        -> scf.for ... { tile.copy (region of %X) to %strip; tile.copy %strip to (region of %Y) }
+
+    The tile has the element type of the source and the size of a strip (:mod:`tilelang_npu.transforms.infra.tensor_strips`).
+    Elements beyond the end of the source are padded by the first copy; elements beyond the end of the destination are not
+    written by the second one, which also converts the elements.
+
+    Attributes:
+        by_hand: whether the author writes the waits between statements. For the author, both copies are one statement, so the
+            pattern inserts full barriers around and between them.
+    """
+
+    by_hand: bool
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.CopyOp, rewriter: PatternRewriter) -> None:
+        if space_of(op.source) != GM or space_of(op.target) != GM:
+            return
+        kind = op.source.type
+        assert isinstance(kind, MemRefType)
+        # A size may be known for one of the operands only; the loops are over the operand that has more constant sizes.
+        shapes = tile.shape_of(op.source), tile.shape_of(op.target)
+        shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
+        measured = op.source if list(shapes[0]) == shape else op.target
+        sizes = strip_sizes(tile.shape_of(measured), dtype_of(kind.element_type).nbytes)
+        label = f"{author_name(root_of(op.source), 'tensor')}_to_{author_name(root_of(op.target), 'tensor')}"
+        strip = insert_for(op, tile.AllocOp(label, with_space(MemRefType(kind.element_type, sizes), "ub")), rewriter).result
+        self._insert_barrier(op, rewriter)
+        offsets, lengths = insert_strip_loops(op, measured, sizes, rewriter)
+        if lengths != sizes:
+            strip = insert_for(op, tile.RegionOp(strip, [0] * len(sizes), lengths), rewriter).result
+        source, target = op.source, op.target
+        if tile.shape_of(measured) != tuple(sizes):
+            source = insert_for(op, tile.RegionOp(source, offsets, lengths), rewriter).result
+            target = insert_for(op, tile.RegionOp(target, offsets, lengths), rewriter).result
+        insert_for(op, tile.CopyOp(source, strip, op.pad), rewriter)
+        self._insert_barrier(op, rewriter)
+        insert_for(op, tile.CopyOp(strip, target), rewriter)
+        self._insert_barrier(op, rewriter)
+        rewriter.insertion_point = InsertPoint.before(op)
+        rewriter.erase(op)
+
+    def _insert_barrier(self, copy: tile.CopyOp, rewriter: PatternRewriter) -> None:
+        if self.by_hand:
+            insert_for(copy, hivm.PipeBarrierOp("ALL"), rewriter)
 
 
 @dataclass(frozen=True)
 class ExpandComposites(ModulePass):
-    """The pass; see the module's text.
+    """Replaces operations that HIVM does not have by sequences of operations that it has.
 
     Attributes:
-        by_hand: whether the author sets the waits between statements.
+        by_hand: whether the author writes the waits between statements; barriers are then inserted around a replaced fill of a
+            tensor, and around a replaced copy from GM to GM.
     """
 
     name = "expand-composites"
     by_hand: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in [found for found in op.walk() if isinstance(found, tile.ElementwiseOp)]:
-            entry = inner.entry()
-            if isinstance(entry, ops.Composite) and not _is_instruction(inner, entry):
-                _expand(inner, entry)
-        for reduction in [found for found in op.walk() if isinstance(found, tile.ReduceOp) and found.absolute is not None]:
-            _of_absolutes(reduction)
-        for fill in [found for found in op.walk() if isinstance(found, tile.FillOp) and is_tensor_fill(found)]:
-            expand_tensor_fill(fill, by_hand=self.by_hand)
+        apply_patterns(op, ExpandComposite(), ExpandAbsoluteReduction(), ExpandTensorFill(self.by_hand),
+                       ExpandTensorCopy(self.by_hand),
+                       classes=(tile.ElementwiseOp, tile.ReduceOp, tile.FillOp, tile.CopyOp))
+
+
+__all__ = ["ExpandAbsoluteReduction", "ExpandComposite", "ExpandComposites", "ExpandTensorCopy"]

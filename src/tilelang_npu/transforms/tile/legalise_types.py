@@ -1,10 +1,11 @@
-"""Compute in another type where the Vector core has no operation for the element type.
+"""Replaces operations whose element type the Vector core does not support by operations on another element type.
 
-Shifts of unsigned elements work on the same bytes seen as signed ones. All else is computed in a wider type: cast, operate,
-cast back.
+A shift of unsigned elements becomes a shift of signed elements in the same bytes. Other operations are computed in a wider
+type: the operands are cast to the wider type, and the result is cast back. The wider type of bf16 is f32, because the Vector
+core has conversions, comparisons and moves for bf16 but no arithmetic. The result of each operation is rounded to nearest even,
+as the toolchain of the npuir dialect does it.
 
-bf16 has conversions, comparisons and moves but no arithmetic: it is computed in f32 and rounded to nearest even after each
-operation, as the toolchain of the npuir dialect does. Runs after composites are expanded, so every operation is seen.
+The pass runs after composites are expanded, so that it also rewrites the operations which they are expanded to.
 """
 
 from __future__ import annotations
@@ -16,117 +17,180 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, IntegerType, MemRefType, ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.mlir_dtypes import dtype_of
-from tilelang_npu.ops import DType
-from tilelang_npu.transforms.ir.emit import float_type
-from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
+from tilelang_npu.transforms.infra.op_builder import float_type
+from tilelang_npu.transforms.infra.patterns import apply_patterns, insert_for
+from tilelang_npu.transforms.infra.tile_temporaries import temporary
 
-_TYPES: dict[str, Attribute] = {"float32": Float32Type()}
+_WIDE_TYPES: dict[str, Attribute] = {"float32": Float32Type()}
 
 
-def _element(value: SSAValue) -> Attribute:
+class ShiftUnsignedAsSigned(RewritePattern):
+    """Replaces a shift of unsigned elements by a shift of signed elements in the same bytes.
+
+    ::
+
+        tile.elementwise "bitwise_rshift" ins(%x, %n) outs(%y) {is_signed = false}; (%x, %y : ui16)
+        -> %s = tile.view %x to i16; %t = tile.view %y to i16; tile.elementwise "bitwise_rshift" ins(%s, %n) outs(%t) {...}
+
+    The attribute ``is_signed`` is kept; it determines whether a right shift inserts zeros or copies of the sign bit.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ElementwiseOp, rewriter: PatternRewriter) -> None:
+        entry = op.entry()
+        signed = ops.seen_as(entry, dtype_of(_computed_element_type(op)))
+        if signed is None:
+            return
+        element = IntegerType(signed.bits)
+        inputs = [_as_signed(op, value, element, rewriter) for value in op.inputs]
+        made = tile.ElementwiseOp(entry.name, inputs, _as_signed(op, op.target, element, rewriter))
+        made.attributes.update(op.attributes)
+        insert_for(op, made, rewriter)
+        casts = [value.owner for value in op.inputs if isinstance(value.owner, UnrealizedConversionCastOp)]
+        rewriter.erase(op)
+        for cast in casts:
+            if not cast.results[0].uses:
+                rewriter.erase(cast)
+
+
+def _as_signed(op: Operation, value: SSAValue, element: IntegerType, rewriter: PatternRewriter) -> SSAValue:
+    """Returns the bits of a buffer or scalar as a signed type of the same width."""
+    kind = value.type
+    if isinstance(kind, MemRefType):
+        view = tile.ViewOp(value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))
+        return insert_for(op, view, rewriter).results[0]
+    if isinstance(value.owner, UnrealizedConversionCastOp):
+        return value.owner.operands[0]
+    made: SSAValue = insert_for(op, UnrealizedConversionCastOp.get([value], [element]), rewriter).results[0]
+    return made
+
+
+class WidenElementwise(RewritePattern):
+    """Replaces an elementwise operation whose element type the Vector core does not support by the operation in a wider type.
+
+    ::
+
+        tile.elementwise "exp" ins(%x : bf16) outs(%y : bf16)
+        -> tile.copy %x to (%w : f32); tile.elementwise "exp" ins(%w) outs(%v : f32); tile.copy %v to %y
+
+    The result of a comparison is not cast back, because its element type does not depend on that of the operands.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ElementwiseOp, rewriter: PatternRewriter) -> None:
+        entry = op.entry()
+        if entry.result != "any" and (wide := _wider_type(entry, _computed_element_type(op))) is not None:
+            _compute_in(op, wide, rewriter)
+
+
+class WidenRounding(RewritePattern):
+    """Replaces the rounding of f16 or bf16 elements to integral values by that of f32, because the Vector core rounds only f32.
+
+    ::
+
+        tile.elementwise "cast" ins(%x : f16) outs(%y : f16) {round_mode = "floor"}
+        -> tile.copy %x to (%w : f32); tile.elementwise "cast" ins(%w) outs(%v : f32) {round_mode = "floor"}; tile.copy %v to %y
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ElementwiseOp, rewriter: PatternRewriter) -> None:
+        element = _computed_element_type(op)
+        if op.entry().result == "any" and element == _element_type(op.target) and str(element) in ("f16", "bf16"):
+            _compute_in(op, Float32Type(), rewriter)
+
+
+def _compute_in(op: tile.ElementwiseOp, wide: Attribute, rewriter: PatternRewriter) -> None:
+    """Replaces an operation by the same one on operands that are cast to a wider type, and casts the result back."""
+    entry, inputs = op.entry(), list(op.inputs)
+    widened: dict[SSAValue, SSAValue] = {}
+    for position in range(1 if entry.condition else 0, len(inputs)):
+        value = inputs[position]
+        if value not in widened:
+            widened[value] = _widened(op, value, wide, rewriter)
+        inputs[position] = widened[value]
+    casts_back = entry.result != "bool"
+    target = temporary(op, op.target, wide, "wide") if casts_back else op.target
+    made = tile.ElementwiseOp(entry.name, inputs, target)
+    made.attributes.update(op.attributes)
+    insert_for(op, made, rewriter)
+    if casts_back:
+        insert_for(op, tile.CopyOp(target, op.target), rewriter)
+    rewriter.erase(op)
+
+
+class WidenReduction(RewritePattern):
+    """Replaces a reduction that the Vector core does not support by one in a wider type or in the destination's type.
+
+    ::
+
+        tile.reduce "reduce_sum" ins(%x : bf16) outs(%y : bf16)
+        -> tile.copy %x to (%w : f32); tile.reduce "reduce_sum" ins(%w) outs(%v : f32); tile.copy %v to %y
+
+    If the reduction accumulates, the destination is cast to the wider type before it. A destination of the wider type is used
+    directly.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ReduceOp, rewriter: PatternRewriter) -> None:
+        entry, result_type = op.entry(), _element_type(op.target)
+        wide = _wider_type(entry, _element_type(op.source))
+        if wide is None:
+            if _element_type(op.source) == result_type:
+                return
+            wide = result_type
+        source, target = _widened(op, op.source, wide, rewriter), op.target
+        if result_type != wide:
+            target = temporary(op, op.target, wide, "wide")
+            if op.accumulate is not None:
+                insert_for(op, tile.CopyOp(op.target, target), rewriter)
+        insert_for(op, tile.ReduceOp(entry.name, source, target, list(op.dims.get_values()), clear=op.accumulate is None),
+                   rewriter)
+        if result_type != wide:
+            insert_for(op, tile.CopyOp(target, op.target), rewriter)
+        rewriter.erase(op)
+
+
+def _computed_element_type(op: tile.ElementwiseOp) -> Attribute:
+    """Returns the element type of the buffers that an operation computes with; a condition is not one of them."""
+    inputs = op.inputs[1 if op.entry().condition else 0:]
+    return _element_type(next((value for value in inputs if isinstance(value.type, MemRefType)), op.target))
+
+
+def _element_type(value: SSAValue) -> Attribute:
     kind = value.type
     return kind.element_type if isinstance(kind, MemRefType) else kind
 
 
-def _wider(entry: ops.Operation, element: Attribute) -> Attribute | None:
-    """The type to compute in, or None where the entry has the element type, or no wider one."""
+def _wider_type(entry: ops.Operation, element: Attribute) -> Attribute | None:
+    """Returns the wider type in which an operation has to be computed; None if the entry has the type, or no wider one."""
     kind = dtype_of(element)
-    found = ops.computed_in(entry, kind)
-    return None if found is None or found == kind else _TYPES[str(found)]
+    wide = ops.computed_in(entry, kind)
+    return None if wide is None or wide == kind else _WIDE_TYPES[str(wide)]
 
 
-def _widened(op: Operation, value: SSAValue, wide: Attribute) -> SSAValue:
+def _widened(op: Operation, value: SSAValue, wide: Attribute, rewriter: PatternRewriter) -> SSAValue:
+    """Inserts a cast of a buffer, into a temporary, or of a scalar."""
     if not isinstance(value.type, MemRefType):
-        return insert_before(op, arith.ExtFOp(value, float_type(wide))).results[0]
+        return insert_for(op, arith.ExtFOp(value, float_type(wide)), rewriter).result
     place = temporary(op, value, wide, "wide")
-    insert_before(op, tile.CopyOp(value, place))
+    insert_for(op, tile.CopyOp(value, place), rewriter)
     return place
-
-
-def _as_signed(op: Operation, value: SSAValue, signed: DType) -> SSAValue:
-    """The same bits as a signed type of the same width."""
-    element = IntegerType(signed.bits)
-    kind = value.type
-    if isinstance(kind, MemRefType):
-        return insert_before(op, tile.ViewOp(value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))).results[0]
-    if isinstance(value.owner, UnrealizedConversionCastOp):
-        return value.owner.operands[0]
-    return insert_before(op, UnrealizedConversionCastOp.get([value], [element])).results[0]
-
-
-def _elementwise(op: tile.ElementwiseOp) -> None:
-    entry = op.entry()
-    first = 1 if entry.condition else 0
-    typed = next((value for value in op.inputs[first:] if isinstance(value.type, MemRefType)), op.target)
-    signed = ops.seen_as(entry, dtype_of(_element(typed)))
-    if signed is not None:
-        made = tile.ElementwiseOp(entry.name, [_as_signed(op, value, signed) for value in op.inputs],
-                                  _as_signed(op, op.target, signed))
-        made.attributes.update(op.attributes)
-        insert_before(op, made)
-        casts = [value.owner for value in op.inputs if isinstance(value.owner, UnrealizedConversionCastOp)]
-        Rewriter.erase_op(op)
-        for cast in casts:
-            if not cast.results[0].uses:
-                Rewriter.erase_op(cast)
-        return
-    wide = _wider(entry, _element(typed))
-    if entry.result == "any":  # a conversion; only rounding within a narrow type has to be widened
-        narrow = _element(typed) == _element(op.target) and str(_element(typed)) in ("f16", "bf16")
-        wide = Float32Type() if narrow else None
-    if wide is None:
-        return
-    seen: dict[SSAValue, SSAValue] = {}
-    inputs = list(op.inputs)
-    for position in range(first, len(inputs)):
-        value = inputs[position]
-        if value not in seen:
-            seen[value] = _widened(op, value, wide)
-        inputs[position] = seen[value]
-    back = entry.result != "bool"
-    target = temporary(op, op.target, wide, "wide") if back else op.target
-    made = tile.ElementwiseOp(entry.name, inputs, target)
-    made.attributes.update(op.attributes)
-    insert_before(op, made)
-    if back:
-        insert_before(op, tile.CopyOp(target, op.target))
-    Rewriter.erase_op(op)
-
-
-def _reduce(op: tile.ReduceOp) -> None:
-    entry = op.entry()
-    wide = _wider(entry, _element(op.source))
-    if wide is None and _element(op.source) != _element(op.target):
-        wide = _element(op.target)
-    if wide is None:
-        return
-    source = _widened(op, op.source, wide)
-    narrow = _element(op.target) != wide
-    target = op.target
-    if narrow:
-        target = temporary(op, op.target, wide, "wide")
-        if op.accumulate is not None:
-            insert_before(op, tile.CopyOp(op.target, target))
-    insert_before(op, tile.ReduceOp(entry.name, source, target, list(op.dims.get_values()), clear=op.accumulate is None))
-    if narrow:
-        insert_before(op, tile.CopyOp(target, op.target))
-    Rewriter.erase_op(op)
 
 
 @dataclass(frozen=True)
 class LegaliseTypes(ModulePass):
-    """The pass; see the module's text."""
+    """Replaces operations whose element type the Vector core does not support by operations on another element type."""
 
     name = "legalise-types"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in list(op.walk()):
-            if isinstance(inner, tile.ElementwiseOp):
-                _elementwise(inner)
-            elif isinstance(inner, tile.ReduceOp):
-                _reduce(inner)
+        apply_patterns(op, ShiftUnsignedAsSigned(), WidenElementwise(), WidenRounding(), WidenReduction(),
+                       classes=(tile.ElementwiseOp, tile.ReduceOp))
+
+
+__all__ = ["LegaliseTypes", "ShiftUnsignedAsSigned", "WidenElementwise", "WidenReduction", "WidenRounding"]

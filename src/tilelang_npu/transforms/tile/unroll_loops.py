@@ -1,7 +1,8 @@
-"""Write the iterations of a ``T.unroll`` loop one behind the other, and any loop of one iteration, or of none, as what it does.
+"""Unrolls ``T.unroll`` loops, replaces loops of one iteration by their bodies, and removes loops without iterations.
 
-Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds of the former must be
-constants. What is done once needs no slots, no event from one iteration to the next, and no branch for the first one.
+The bounds of a ``T.unroll`` loop must be constants. The pass runs early, on the traced tile dialect, so that all later passes
+see constant indices. A loop of one iteration is replaced because its body then needs no multi-buffer slots, no events between
+iterations, and no branches for the first iteration.
 """
 
 from __future__ import annotations
@@ -16,31 +17,33 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu.analysis.locations import refuse
+from tilelang_npu.analysis.ranges import Ranges
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.remarks import DONE, Remark, Turns, add_remark
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.transforms.ir.locations import refuse
-from tilelang_npu.transforms.ir.ranges import Ranges
 
-LIMIT = 1024  # iterations; more would make a program that nobody can read and no instruction cache can hold
+_MOST_ITERATIONS = 1024
+"""The most iterations to unroll: more would make a program that no instruction cache can hold."""
 
-_TOO_FEW = {0: "no iteration: it never runs", 1: "one iteration: there is none to take turns with"}
-_ASKED = {tile.SCHEDULE, tile.CROSS_INTERVAL}
-"""What an author says of a loop's iterations that its pass answers."""
+_TOO_FEW = {0: "the loop has no iteration, and is removed", 1: "the loop has one iteration, so no iterations can overlap"}
+_REQUESTS = {tile.SCHEDULE, tile.CROSS_INTERVAL}
+"""Attributes by which the author asks a later pass for a schedule: that pass must find the loop."""
 
 
-def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
+def _unroll_loop(loop: scf.ForOp, ranges: Ranges) -> None:
     low, high, step = (ranges.constant(value) for value in (loop.lb, loop.ub, loop.step))
     if low is None or high is None or step is None:
         raise refuse(loop, "T.unroll needs bounds that are constants", "T260", help="use T.serial for run-time bounds")
     values = range(low, high, step)
-    if len(values) > LIMIT:
-        raise refuse(loop, f"T.unroll over {len(values)} iterations; {LIMIT} are the most", "T260", help="use T.serial")
-    _write(loop, _constants(values, loop))
+    if len(values) > _MOST_ITERATIONS:
+        raise refuse(loop, f"T.unroll over {len(values)} iterations; {_MOST_ITERATIONS} are the most", "T260",
+                     help="use T.serial")
+    _replace_by_iterations(loop, _emit_constants(values, loop))
 
 
-def _constants(values: Iterable[int], loop: scf.ForOp) -> Iterator[SSAValue]:
-    """Indices, each put in front of the loop when it is asked for."""
+def _emit_constants(values: Iterable[int], loop: scf.ForOp) -> Iterator[SSAValue]:
+    """Yields index constants, each inserted before the loop when it is asked for."""
     block = loop.parent_block()
     assert block is not None
     for value in values:
@@ -50,8 +53,8 @@ def _constants(values: Iterable[int], loop: scf.ForOp) -> Iterator[SSAValue]:
         yield index.result
 
 
-def _write(loop: scf.ForOp, indices: Iterable[SSAValue]) -> None:
-    """Put what a loop does for some indices in its place."""
+def _replace_by_iterations(loop: scf.ForOp, indices: Iterable[SSAValue]) -> None:
+    """Replaces a loop by its body for each of the given indices."""
     block = loop.parent_block()
     assert block is not None
     carried: list[SSAValue] = list(loop.iter_args)
@@ -69,7 +72,7 @@ def _write(loop: scf.ForOp, indices: Iterable[SSAValue]) -> None:
 
 @dataclass(frozen=True)
 class UnrollLoops(ModulePass):
-    """The pass; see the module's text."""
+    """Unrolls ``T.unroll`` loops, replaces loops of one iteration by their bodies, and removes loops without iterations."""
 
     name = "unroll-loops"
 
@@ -77,10 +80,10 @@ class UnrollLoops(ModulePass):
         ranges = Ranges()
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
             if tile.UNROLL in loop.attributes:
-                _unroll(loop, ranges)
-            elif (count := ranges.trip_count(loop).constant) in (0, 1) and not loop.attributes.keys() & _ASKED:
+                _unroll_loop(loop, ranges)
+            elif (count := ranges.trip_count(loop).constant) in (0, 1) and not loop.attributes.keys() & _REQUESTS:
                 stages = loop.attributes.get(tile.NUM_STAGES)
                 if isinstance(stages, IntegerAttr):
                     add_remark(op, Remark(self.name, DONE, place=location_of(loop), text=_TOO_FEW[count],
-                                    facts=Turns(stages.value.data, (), ())))
-                _write(loop, [loop.lb][:count])
+                                          facts=Turns(stages.value.data, (), ())))
+                _replace_by_iterations(loop, [loop.lb][:count])

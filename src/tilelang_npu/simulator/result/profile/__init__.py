@@ -1,1 +1,2 @@
-"""The profile of a launch: the critical path, the pipes, the bytes, and the gain of possible changes."""
+"""The profile of a launch: its time along the critical path, by pipe and by source line, its moved bytes, and the gain of
+possible changes."""

@@ -1,8 +1,9 @@
-"""Advice: the causes of lost time in a launch, with the time without each cause, the largest gain first.
+"""Advice: the causes of lost time in a launch, each with the time that the launch would take without the cause.
 
-The launch is timed again without the cause: with short rows that cost no more than their bytes, without a redundant barrier,
-with its blocks in another order. The gain is what a better kernel can achieve, or, where the advice says ``at most``, an upper
-bound. Changes that were compiled and timed, as ``kernel.profile()`` does for other parameters, say so.
+To find that time, the launch is timed again without the cause: for example with short rows that take no longer than their
+bytes, without a redundant barrier, or with its blocks in another order. A kernel without the cause can achieve this time. If
+the advice says ``at most``, the gain is only an upper bound. If it says ``compiled``, a changed kernel was compiled and timed,
+as ``kernel.profile()`` does for other parameters.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilelang_npu.dialects.ir.remarks import remark_of
 from tilelang_npu.errors import Location
@@ -26,41 +27,43 @@ from tilelang_npu.simulator.result.profile.what_if import (
     without_scalar_work,
     without_waits,
 )
-from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, PIPES, RUN, PipeStep, scaled_work
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, RUN, PipeStep, scaled_work
+from tilelang_npu.target.chip_data import PIPES, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
 LEAST = 0.02
-"""The share of its time that a launch must gain for a cause to be reported."""
+"""The minimum gain, as a share of the time, for which a cause is reported."""
 AGAIN = 4
-"""Number of reads of a tensor from which on its tiles may be too small."""
+"""The minimum number of times that a tensor is read for which larger tiles are considered."""
 FETCHED_AGAIN = 1.5
-"""Number of transfers of a tensor from HBM from which on another order of tiles may help."""
+"""The minimum number of times that a tensor is loaded from HBM for which another order of tiles is considered."""
 SEVERAL = 8
-"""Copies, or hand-overs, of a block from which on there may be too many."""
+"""The minimum number of small copies, or of flags between cores, in a block for which they are considered a cause."""
 SMALL = 2048
-"""Bytes of a copy below which latency dominates."""
+"""The number of bytes below which a copy counts as small, because its latency dominates."""
 ORDERS = (2, 4, 8)
-"""Widths of the bands of blocks that are tried."""
+"""The widths, in tiles, of the bands in which other orders of blocks are tried."""
 LARGER = 2.0
-"""How much larger tiles are tried, at most."""
+"""The maximum factor by which larger tiles are tried."""
 LONE = 1.5
-"""Ratio of the work of two Vector cores from which on the work counts as not divided."""
+"""The minimum ratio between the work of two Vector cores of a block for which the work counts as not divided."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A cause of lost time.
+    """A cause of lost time in a call, and the change that removes it.
 
     Attributes:
-        cause: a short name.
-        text: the problem, with sizes, and the change that solves it.
-        place: the line, where there is one.
-        before: microseconds of the call.
-        after: microseconds without the cause.
-        how: where ``after`` comes from: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
+        cause: a short name of the cause, such as ``small bursts``.
+        text: a description of the problem, with sizes, and of the change that solves it.
+        place: the source line with the problem; None if there is no such line.
+        before: the modelled duration of the call in microseconds.
+        after: the duration without the cause in microseconds.
+        how: the origin of ``after``: ``timed again``, the launch was timed again without the cause; ``compiled``, a changed
+            kernel was compiled and timed; ``at most``, the gain is an upper bound.
     """
 
     cause: str
@@ -72,7 +75,7 @@ class Advice:
 
     @property
     def gain(self) -> float:
-        """The share of the time that is saved."""
+        """The saved share of the call's duration, from 0 to 1."""
         return 1 - self.after / self.before
 
     def __str__(self) -> str:
@@ -81,13 +84,19 @@ class Advice:
         return f"{self.cause}: {where}{self.text}  {time}"
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the advice as a dict that JSON can hold."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}
 
 
 def advice(launch: Launch, parts: LaunchBreakdown, total: float) -> Iterator[Advice]:
-    """Yields the advice for a launch of a call that takes ``total`` microseconds."""
+    """Yields the advice for one launch of a call.
+
+    Args:
+        launch: the launch.
+        parts: the time of the launch by reason.
+        total: the duration of the whole call in microseconds.
+    """
     for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers, _one_vector_core,
                  _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles):
         for one in rule(launch, parts):
@@ -101,8 +110,15 @@ def _told(launch: Launch, after: float, cause: str, text: str, place: Location |
         yield Advice(cause, text, place, launch.time_us, after, how)
 
 
-def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: str = "") -> Location | None:
-    """Returns the line with the most time of some kinds: on the critical path, or otherwise in all work."""
+def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: Pipe | Literal[""] = "") -> Location | None:
+    """Returns the source line that takes most time for reasons of some kinds: on the critical path, or if it has none, in all
+    work. None if there is no such line.
+
+    Args:
+        parts: the time of the launch by reason.
+        kinds: the kinds of reasons.
+        pipe: the pipe of the reasons; empty for all pipes.
+    """
     for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
         lines: Counter[Location] = Counter()
         for reason, us in times:
@@ -114,7 +130,8 @@ def _worst(parts: LaunchBreakdown, kinds: Sequence[str], pipe: str = "") -> Loca
 
 
 def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]]:
-    """Yields the transfers between GM and the cores, with the number of times that each is done in the launch."""
+    """Yields the transfers between GM and the cores: the record of the op, its step, the executed op, and how often the launch
+    executes it."""
     for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
         for event, count in Counter(stream).items():
@@ -134,7 +151,7 @@ def _short_rows(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
                if line_of(record.location) == place for access in record.accesses if access.memory == "gm"), default=0)
     after = launch.retimed(without_rows(launch.chip)).time_us
     yield from _told(launch, after, "small bursts",
-                     f"rows of {run} bytes take longer than their bytes: copy tiles whose rows in GM are longer", place)
+                     f"rows of {run} bytes are too short for the full rate: copy tiles whose rows in GM are longer", place)
 
 
 def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
@@ -148,7 +165,7 @@ def _small_copies(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
         return
 
     def without_latency(record: OpRecord, step: PipeStep) -> PipeStep:
-        """Makes small copies take only the time of their bytes."""
+        """Changes a step so that a small copy takes only the time of its bytes, without latency."""
         if not step.cost.gm or step.cost.nbytes >= SMALL:
             return step
         cycles = step.cost.busy * step.cost.nbytes / SMALL
@@ -172,8 +189,8 @@ def _unaligned(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     sector = launch.chip.traffic.sector
     after = launch.retimed(replace(launch.chip, traffic=replace(launch.chip.traffic, sector=1))).time_us
     yield from _told(launch, after, "unaligned rows",
-                     f"rows lie {stride} bytes apart, which is no multiple of {sector}, and move lines of "
-                     f"{launch.chip.traffic.line} bytes that others move again: pad the rows of the tensor to "
+                     f"rows lie {stride} bytes apart, which is no multiple of {sector}, so neighbouring rows move the same "
+                     f"lines of {launch.chip.traffic.line} bytes again: pad the rows of the tensor to "
                      f"{-(-stride // sector) * sector} bytes", place)
 
 
@@ -184,21 +201,28 @@ def _reads_again(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     names = {row.name for row in rows}
 
     def with_half_the_loads(record: OpRecord, step: PipeStep) -> PipeStep:
-        """Halves the loads of tensors that are read many times."""
+        """Changes a step so that a load of a tensor that is read many times takes half the time."""
         repeated = any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads)
         if not step.cost.gm or not repeated:
             return step
-        gm = tuple(part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)
+        gm = tuple(part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2, requests=part.requests / 2)
+                   for part in step.cost.gm)
         return step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=gm))
 
     worst = max(rows, key=lambda row: row.used)
     yield from _told(launch, with_steps(launch, with_half_the_loads).time_us, "narrow tile",
-                     f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
-                     "result that is twice as large, half as often", _most_loaded(launch, worst.name), "at most")
+                     f"{_sentence_start(sorted(names))} read {worst.used / worst.needed:.0f} times: make the tile of the "
+                     "result twice as large, which halves these reads", _most_loaded(launch, worst.name), "at most")
+
+
+def _sentence_start(names: Sequence[str]) -> str:
+    """Returns ``A is``, ``A and B are`` or ``A, B and C are``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 
 
 def _sums_fill_l0c(launch: Launch) -> bool:
-    """Whether a product tile that accumulates takes more than half of L0C, so that none twice as large fits."""
+    """Whether a tile that accumulates products takes more than half of L0C, so that no tile twice as large fits."""
     room = launch.chip.memory["cc"].size
     for index, stream, _ in launch.recorded.distinct_streams:
         records = launch.recorded.program.functions[index].records
@@ -216,7 +240,7 @@ def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
              for memory in ("ub", "cbuf") if function.extents.get(memory)]
     larger = min([LARGER, *rooms])
     yield from _told(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
-                     f"the memories have room for tiles {larger:.1f} times as large, which need as many times fewer "
+                     f"the memories have room for tiles {larger:.1f} times as large: larger tiles need fewer "
                      "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
 
 
@@ -224,7 +248,7 @@ def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
 
 
 def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
-    """Advises an order of blocks in which neighbours read the same data, if L2 does not hold all."""
+    """Advises an order of blocks in which successive blocks read the same data, if L2 does not hold all data."""
     far = sum(part.far * launch.serves[key].far for key, part in launch.moved.items() if not key[1])
     needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
     if launch.recorded.program.global_sync or far < 1.2 * needed or launch.waves < 2:
@@ -235,12 +259,13 @@ def _order(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
         if after < best:
             best, said = after, text
     yield from _told(launch, best, "block order",
-                     f"{far / 2**20:.0f} MB come from HBM where {needed / 2**20:.0f} are needed: let the blocks go {said} "
-                     "(T.use_swizzle, or the index computed from the block's number)")
+                     f"{far / 2**20:.0f} MB come from HBM although {needed / 2**20:.0f} MB suffice: order the blocks {said} "
+                     "(T.use_swizzle on a grid of two axes, or the tile computed from the block's number)")
 
 
 def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
-    """Yields other orders of the blocks: by the place in a tensor that they read first, in bands of such places."""
+    """Yields other orders of the blocks, each with a description: sorted by the offset of their first read in one tensor,
+    within bands of several such offsets in another tensor."""
     blocks = launch.recorded.blocks
     places: dict[str, list[int]] = {}
     for lane, (index, _) in enumerate(launch.recorded.program.lanes):
@@ -263,25 +288,31 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
 
 
 def _order_in_a_block(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
-    """Advises another order of the tiles inside a block, if it reads from HBM again what L2 has evicted. If two tensors are
-    read many times, tiles that share parts of one of them can follow each other; streaming reads do not count."""
+    """Advises another order of the tiles inside a block, if data that L2 has evicted are read from HBM again.
+
+    This applies if at least two tensors are read many times, so that tiles that read the same part of one of them can be
+    processed one after the other.
+    """
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     worst = max(rows, key=lambda row: row.hbm - row.needed, default=None)
     if worst is None or len(rows) < 2 or worst.hbm < FETCHED_AGAIN * worst.needed:
         return
     if launch.waves > 1 or not _stored_again(launch):
         return
-    holding = replace(launch.chip, l2=sum(row.moved for row in argument_bytes(launch)))
-    yield from _told(launch, launch.retimed(holding).time_us, "tile order",
-                     f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times over, {worst.hbm / 2**20:.0f} MB where "
-                     f"{worst.needed / 2**20:.0f} are needed: before a tile needs a part of it again, other data evict it from "
-                     f"the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
-                     "rows, column by column (T.use_swizzle, or the index computed from the tile's number)",
+    moved = argument_bytes(launch)  # each tensor is read from HBM once, and what is written goes there as before
+    traffic = replace(launch.chip.traffic, dirty=sum(row.moved - row.hbm for row in moved if row.written))
+    holding = replace(launch.chip, l2=sum(row.moved for row in moved), traffic=traffic)
+    yield from _told(launch, launch.retimed(holding, l2_state="cold").time_us, "tile order",
+                     f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times, {worst.hbm / 2**20:.0f} MB "
+                     f"although {worst.needed / 2**20:.0f} MB suffice, because other data evict its parts from the "
+                     f"{launch.chip.l2 >> 20} MB of L2 before they are read again: process tiles that read the same parts one "
+                     "after the other, in bands of a few rows of tiles, column by column in each band (use T.use_swizzle, or "
+                     "compute the tile from its number)",
                      _most_loaded(launch, worst.name), "at most")
 
 
 def _stored_again(launch: Launch) -> bool:
-    """Whether blocks store several result tiles."""
+    """Whether some statement stores at least two result tiles in each block, on average."""
     stores: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(part.written for part in step.cost.gm):
@@ -290,7 +321,7 @@ def _stored_again(launch: Launch) -> bool:
 
 
 def _most_loaded(launch: Launch, name: str) -> Location | None:
-    """Returns the line that moves most of a tensor."""
+    """Returns the source line that moves most bytes of the tensor ``name``; None if there is none."""
     lines: Counter[Location | None] = Counter()
     for record, step, _, times in _transfers(launch):
         if any(access.label == name for access in record.accesses if access.memory == "gm"):
@@ -312,25 +343,31 @@ def _few_blocks(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
 
 
 def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
-    """Advises dividing the Vector work, if one Vector core of a mixed kernel does all or nearly all of it."""
+    """Advises dividing the Vector work, if in a kernel that also uses Cube cores some Vector cores of a block do much more of
+    it than others."""
     functions = launch.recorded.program.functions
     lanes = [(place, index) for place, (index, _) in enumerate(launch.recorded.program.lanes) if functions[index].core == "AIV"]
     mixed = len(lanes) < len(launch.recorded.program.lanes)
-    if not lanes or not mixed or launch.chip.aiv_per_aic < 2 or launch.recorded.program.global_sync:
+    most = launch.chip.aiv_per_aic
+    if not lanes or not mixed or most < 2 or launch.recorded.program.global_sync:
         return
     work = [sum(group.timing.busy[place][PIPE["V"]] * group.count for group in launch.groups) for place, _ in lanes]
-    work += [0.0] * (len(lanes) < launch.chip.aiv_per_aic)
+    work += [0.0] * (most - len(lanes))
     if max(work) < LONE * min(work) or not max(work):
         return
-    started = min(launch.cores, launch.blocks) * launch.chip.launch.core_us if len(work) > len(lanes) else 0.0
+    started = min(launch.cores, launch.blocks) * launch.chip.launch.core_us * (most - len(lanes))
+    busy = [one for one in work if LONE * one > max(work)]
 
     def divided(record: OpRecord, step: PipeStep) -> PipeStep:
-        """Halves the Vector work of each core."""
-        return scaled_work(step, 0.5) if step.kind == RUN and record.core == "AIV" else step
+        """Changes a step so that the Vector work of the busy cores is divided among all Vector cores of the block."""
+        return scaled_work(step, len(busy) / most) if step.kind == RUN and record.core == "AIV" else step
 
+    who = "one of the two Vector cores of a block has" if most == 2 else (
+        f"{len(busy)} of the {most} Vector cores of a block {'has' if len(busy) == 1 else 'have'}")
+    what = "give each of them half of the rows (with the second index of T.Kernel)" if most == 2 else (
+        f"give each of them a part of the rows (with T.Kernel(..., threads={most}))")
     yield from _told(launch, with_steps(launch, divided).time_us + started, "one Vector core",
-                     f"one of the two Vector cores of a block has {100 * max(work) / sum(work):.0f} % of the Vector work: give "
-                     "each half of the rows (the second index of T.Kernel)", _worst(parts, ("compute",), "V"))
+                     f"{who} {100 * sum(busy) / sum(work):.0f} % of the Vector work: {what}", _worst(parts, ("compute",), "V"))
 
 
 # -- waits ---------------------------------------------------------------------------------------------------------------------
@@ -345,12 +382,13 @@ def _scalar(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
                    count in Counter(stream).items()
                    for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
     yield from _told(launch, with_steps(launch, without_scalar_work).time_us, "scalar work",
-                     f"{elements // launch.blocks} elements of a block are loaded or stored one by one: say it with vector "
-                     "operations (kernel.explain() tells why a T.Parallel is not)", place)
+                     f"{elements // launch.blocks} elements of a block are loaded or stored one by one: use vector operations "
+                     "(kernel.explain() tells why a T.Parallel loop is not vectorised)", place)
 
 
 def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
-    """Advises removing the author's barriers without effect: the launch has no more hazards without them."""
+    """Advises removing barriers that the author wrote and that have no effect: without them the launch has no more races than
+    with them."""
     program = launch.recorded.program
     candidates = [(index, record.number) for index, function in enumerate(program.functions)
                   for op, record in zip(program.ops(index), function.records, strict=True)
@@ -359,7 +397,11 @@ def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
         return
 
     def without(dropped: frozenset[tuple[int, int]]) -> Launch:
-        """Returns the launch without some records, given by the numbers of their function and of the record."""
+        """Returns the launch, timed again without the ops of some records.
+
+        Args:
+            dropped: for each of these records, the number of its device function and the number of the record.
+        """
         removed = {(program.functions[index].core, number) for index, number in dropped}
         return with_steps(launch, lambda record, step: None if (record.core, record.number) in removed else step)
 
@@ -374,12 +416,13 @@ def _barriers(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
                         if (where := program.functions[index].records[number].location) is not None})
         worst = max(dropped, key=lambda one: launch.held_us.get((*one, -1), 0.0))
         yield from _told(launch, without(dropped).time_us, "redundant barrier",
-                         f"barriers keep nothing apart (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}): leave them "
-                         "out", line_of(program.functions[worst[0]].records[worst[1]].location))
+                         f"no race appears without the barriers at line{'s' * (len(lines) > 1)} "
+                         f"{', '.join(map(str, lines))}: leave them out",
+                         line_of(program.functions[worst[0]].records[worst[1]].location))
 
 
 def _flags(launch: Launch) -> int:
-    """Returns the flags between the cores that a block sets."""
+    """Returns the number of flags between cores that a block sets, averaged over the blocks."""
     return sum(count * times for index, stream, times in launch.recorded.distinct_streams for event,
                count in Counter(stream).items()
                for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
@@ -390,12 +433,13 @@ def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     if flags < SEVERAL:
         return
     yield from _told(launch, with_steps(launch, without_flags).time_us, "hand-overs",
-                     f"the cores hand over {flags} times in a block and wait for each other: hand over larger tiles, or let "
-                     "iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
+                     f"the Cube and Vector cores set {flags} flags in a block and wait for each other: pass larger tiles from "
+                     "core to core, or let iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
 
 
 def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
-    """Advises overlap, if a block repeats loads, work and stores strictly one after the other."""
+    """Advises overlapping iterations, if a block repeatedly loads into the same buffer, so that each load must wait until the
+    previous tile is no longer needed."""
     if _flags(launch):
         return
     tiles: dict[Location | None, set[int]] = defaultdict(set)
@@ -410,6 +454,6 @@ def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
         return
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
     yield from _told(launch, with_steps(launch, without_waits).time_us, "no overlap",
-                     "each load waits until the last tile is no longer needed: T.Pipelined(num_stages=2), or two alternating "
-                     "buffers",
+                     "each load waits until the previous tile is no longer needed: use T.Pipelined(num_stages=2), or two "
+                     "alternating buffers",
                      place if place in repeated else repeated[0], "at most")

@@ -1,4 +1,4 @@
-"""Comparison of two profiles: where the difference of their times comes from."""
+"""``compare``, which compares two profiles: it lists the differences in time by source line, by reason and by pipe."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 SHOWN = 0.005
-"""Share of the longer time from which on a difference is shown."""
+"""The minimum difference, as a share of the longer of both times, that the text shows."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One item of two profiles.
+    """A time that occurs in two profiles.
 
     Attributes:
-        what: a line, a pipe, or a reason on the critical path.
-        first, second: its microseconds in each profile.
+        what: the source line, the pipe, or the reason on the critical path that the time belongs to.
+        first: the time in the first profile, in microseconds.
+        second: the time in the second profile, in microseconds.
     """
 
     what: str
@@ -32,28 +33,29 @@ class Difference:
 
     @property
     def us(self) -> float:
-        """How much longer the second takes."""
+        """The second time minus the first, in microseconds."""
         return self.second - self.first
 
     def __str__(self) -> str:
         return f"{self.us:+9.2f} us  {self.first:9.2f} -> {self.second:<9.2f} {self.what}"
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the difference as a dict that JSON can hold."""
         return {"what": self.what, "first_us": self.first, "second_us": self.second, "us": self.us}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two profiles, the largest differences first.
+    """The differences between two profiles; in each table the largest difference comes first.
 
     Attributes:
-        first, second: the names of the profiles.
-        total: the times.
-        lines: by line of the script: by its number if both are of one file, otherwise by its text. The differences add up to
-            that of the times.
-        kinds: by reason on the critical path, and pipe; these add up too.
-        pipes: busy microseconds of each pipe.
+        first: the name of the first profile.
+        second: the name of the second profile.
+        total: the durations of both calls.
+        lines: the parts of the critical path by source line; they add up to ``total``. Lines of both profiles are matched by
+            number if the profiles have a file in common, otherwise by text.
+        kinds: the parts of the critical path by kind of reason, kind of core and pipe; they add up to ``total``.
+        pipes: the busy times of each pipe.
     """
 
     first: str
@@ -64,7 +66,7 @@ class Comparison:
     pipes: tuple[Difference, ...]
 
     def to_dict(self) -> JsonObject:
-        """Returns the comparison as data for JSON."""
+        """Returns the comparison as a dict that JSON can hold."""
         tables = {name: [row.to_dict() for row in getattr(self, name)] for name in ("lines", "kinds", "pipes")}
         return {"first": self.first, "second": self.second, "total": self.total.to_dict(), **tables}
 
@@ -79,7 +81,7 @@ class Comparison:
 
 
 def compare(first: Profile, second: Profile) -> Comparison:
-    """Compares two profiles."""
+    """Returns the differences between two profiles."""
     both = first, second
     files = [{row.place.file for row in one.lines if row.place is not None} for one in both]
     by_number = bool(files[0] & files[1])
@@ -101,7 +103,12 @@ def _called(place: Location | None, by_number: bool) -> str:
 
 
 def _differences(first: Iterable[tuple[str, float]], second: Iterable[tuple[str, float]]) -> Iterator[Difference]:
-    """Yields the rows of both, the largest difference first."""
+    """Yields the differences between the times of both profiles, the largest first.
+
+    Args:
+        first: pairs of an item and its microseconds in the first profile; the times of equal items are added.
+        second: the same for the second profile.
+    """
     found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for side, rows in enumerate((first, second)):
         for what, us in rows:

@@ -1,4 +1,5 @@
-"""The profile of a call: the reasons of its time, its traffic, the limits of the chip, and the gain of possible changes."""
+"""``Profile``, the profile of a call: what its time is spent on, its traffic, the limits of the chip, and the gain of possible
+changes."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown
 from tilelang_npu.simulator.result.profile.time_parts import WORK, Reason, TimePart, grained, sorted_parts
 from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
 from tilelang_npu.target import Chip, chip
+from tilelang_npu.target.chip_data import CoreKind, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.call_launches import AnyLaunch
@@ -32,42 +34,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PipeTimes:
-    """The reasons of the time of a pipe, averaged over the cores in use.
+    """The time of a call, divided by what a pipe does in it; in microseconds, averaged over the cores in use.
 
     Attributes:
-        core, pipe: the pipe of a kind of core.
-        parts: the parts of the time, the largest first; they add up to the time of the call.
+        core: the kind of core, ``AIC`` or ``AIV``.
+        pipe: the name of the pipe.
+        parts: the parts of the call's time, each with its reason, the largest first. They add up to the time of the call.
     """
 
-    core: str
-    pipe: str
+    core: CoreKind
+    pipe: Pipe
     parts: tuple[TimePart, ...]
 
     @property
     def busy_us(self) -> float:
-        """Microseconds with work in flight; for the scalar unit also those in which it issues instructions."""
+        """The microseconds in which the pipe has work in flight; for the scalar unit (``S``) also those in which it issues
+        instructions."""
         own = WORK | {"issue"} if self.pipe == "S" else WORK
         return sum(part.us for part in self.parts if part.reason.kind in own)
 
     @property
     def stalls(self) -> tuple[TimePart, ...]:
-        """The parts of the remaining time."""
+        """The parts of the time in which the pipe has no work in flight."""
         own = WORK | {"issue"} if self.pipe == "S" else WORK
         return tuple(part for part in self.parts if part.reason.kind not in own)
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the times of the pipe as a dict that JSON can hold."""
         return {"core": self.core, "pipe": self.pipe, "busy_us": self.busy_us, "parts": [part.to_dict() for part in self.parts]}
 
 
 @dataclass(frozen=True)
 class LineTimes:
-    """The time of a line of the script.
+    """The time of a source line.
 
     Attributes:
-        place: the line; None for time without a line.
-        us: its part of the critical path. The parts of all lines add up to the time of the call.
-        work: microseconds of its work, by kind of core and pipe, averaged over the cores.
+        place: the source line; None for time that belongs to no line.
+        us: the microseconds of the critical path that belong to the line. Over all lines they add up to the time of the call.
+        work: the microseconds in which pipes execute ops of the line, by kind of core and pipe, averaged over the cores in use.
     """
 
     place: Location | None
@@ -75,23 +79,24 @@ class LineTimes:
     work: Mapping[Row, float] = field(default_factory=dict)
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the times of the line as a dict that JSON can hold."""
         where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
         return {**where, "us": self.us, "work": {f"{core} {pipe}": us for (core, pipe), us in sorted(self.work.items())}}
 
 
 class Profile(Report):
-    """The profile of a call.
+    """The profile of a call: what its time is spent on, the bytes that it moves, and the changes that would make it faster.
+    ``print(profile)`` shows all tables as text.
 
     Args:
-        launch: the call's launches.
-        kernel: the user's name of the kernel.
-        try_edits: returns further advice: changes that were compiled and timed.
+        launch: the launch, or the launches, of the call.
+        kernel: the name of the kernel; None for the name of the launch.
+        try_edits: a function that compiles and times changed kernels and returns them as advice; by default it returns none.
 
     Attributes:
-        launch: the launches.
-        kernel: the name.
-        chip: the chip's name.
+        launch: the launch, or the launches, of the call.
+        kernel: the name of the kernel.
+        chip: the name of the chip.
     """
 
     def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Sequence[Advice]] = tuple) -> None:
@@ -106,28 +111,34 @@ class Profile(Report):
 
     @property
     def cycles(self) -> float:
-        """See ``Launch.cycles``."""
+        """The cycles of the call, without launch overhead."""
         return self.launch.cycles
 
     @once
     def time_us(self) -> float:
-        """Microseconds of the call, to the picosecond: all breakdowns add up to exactly this value."""
+        """The duration of the call in microseconds. It is rounded to about a picosecond, so that the parts in each table add up
+        to exactly this value.
+        """
         return grained(self.launch.time_us)
 
     @once
     def parts(self) -> tuple[LaunchBreakdown, ...]:
-        """The times of each launch, not rounded, and of its blocks."""
+        """For each launch of the call, its time by reason (not rounded) and the times of its blocks."""
         return tuple(launch_breakdown(part) for part in self.launch.parts)
 
     @once
     def critical_path(self) -> tuple[TimePart, ...]:
-        """The parts of the critical path, the largest first: what the last result waited for, what that waited for, and so on
-        to the start. They add up to ``time_us``."""
+        """The parts of the critical path, each with its reason, the largest first. They add up to ``time_us``.
+
+        The critical path is the chain of ops from the start to the end of the call in which each op waited for the previous
+        one.
+        """
         return sorted_parts(_added(part.path for part in self.parts), self.time_us)
 
     @once
     def pipes(self) -> tuple[PipeTimes, ...]:
-        """The parts of each pipe's time; they add up to ``time_us``."""
+        """For each pipe of each kind of core, the parts of the call's time, each with its reason; they add up to
+        ``time_us``."""
         rows = sorted({row for part in self.parts for row in part.pipes})
         found = []
         for row in rows:
@@ -138,7 +149,7 @@ class Profile(Report):
 
     @once
     def lines(self) -> tuple[LineTimes, ...]:
-        """The time of each line, the largest first."""
+        """The time of each source line, the largest part of the critical path first."""
         own: dict[Location | None, float] = defaultdict(float)
         for part in self.critical_path:
             own[part.reason.place] += part.us
@@ -151,29 +162,31 @@ class Profile(Report):
 
     @once
     def paths(self) -> tuple[PathBytes, ...]:
-        """The bytes on each path between two memories; for several launches one after the other."""
+        """The bytes that each launch moves on each data path between two memories; the rows of the launches follow each
+        other."""
         return tuple(row for part in self.launch.parts for row in path_bytes(part))
 
     @once
     def arguments(self) -> tuple[ArgumentBytes, ...]:
-        """The bytes of each tensor, and the least number that it needs; for several launches one after the other."""
+        """The bytes that each launch reads from and writes to each tensor in GM, and the minimum that it would need; the rows
+        of the launches follow each other."""
         return tuple(row for part in self.launch.parts for row in argument_bytes(part))
 
     @once
     def roofline(self) -> Roofline:
-        """The achieved rate, and the limits of the chip."""
+        """The operations per second that the call achieves, and the limits that the chip sets."""
         return roofline(self.launch.parts)
 
     @once
     def what_if(self) -> tuple[WhatIf, ...]:
-        """The time of the call if something were free or twice as fast, the largest gain first: the recorded launch is timed
-        again on a chip with that change."""
+        """The time of the call if a part of the chip took no time or were twice as fast, the largest gain first. The recorded
+        launches are timed again for each such change."""
         return tuple(sorted(what_if(self.launch), key=lambda one: (one.after, one.change)))
 
     @once
     def advice(self) -> tuple[Advice, ...]:
-        """Possible changes, the largest gain first: the causes of lost time in the launch, each with the time without it; and
-        for a kernel's profile, changes that were compiled and timed."""
+        """Advice on how to make the kernel faster, the largest gain first: the causes of lost time, each with the time of the
+        call without the cause, and in ``kernel.profile()`` also changed kernels that were compiled and timed."""
         if self._advice is None:
             found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
                      for one in advice(part, parts, self.launch.time_us)]
@@ -181,10 +194,11 @@ class Profile(Report):
         return self._advice
 
     def on(self, other: Chip | str) -> Profile:
-        """Returns the profile of the same launch on another chip; blocks, tiles and waits stay the same.
+        """Returns the profile of the same launch timed on another chip. The kernel is not compiled again, so the blocks, the
+        tiles and the waits stay the same.
 
         Args:
-            other: the chip, or its name.
+            other: the other chip, or its name.
 
         Raises:
             TileError: T701, unknown chip.
@@ -192,11 +206,11 @@ class Profile(Report):
         return Profile(self.launch.retimed(chip(other)), self.kernel)
 
     def compare(self, other: Profile) -> Comparison:
-        """Returns where the difference to another profile comes from."""
+        """Returns the differences in time between this profile and another one, by source line, by reason and by pipe."""
         return compare(self, other)
 
     def to_dict(self) -> JsonObject:
-        """Returns the profile as data for JSON."""
+        """Returns all tables of the profile as a dict that JSON can hold."""
         return {
             "kernel": self.kernel, "chip": self.chip, "time_us": self.time_us, "launch_us": self.launch.launch_us,
             "blocks": self.launch.blocks,
@@ -211,12 +225,12 @@ class Profile(Report):
         }
 
     def save_json(self, file: str | Path) -> None:
-        """Writes ``to_dict()`` to a file."""
+        """Writes ``to_dict()`` to a JSON file."""
         Path(file).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
 
     def html(self) -> str:
-        """Returns the profile as a self-contained page: timeline, memory over time, roofline, and the script with the time of
-        each line."""
+        """Returns the profile as a self-contained HTML page with the tables, a timeline, the use of the memories over time, a
+        roofline, and the source with the time of each line."""
         return page([self])
 
     def save_html(self, file: str | Path) -> None:
@@ -224,14 +238,15 @@ class Profile(Report):
         Path(file).write_text(self.html(), encoding="utf-8")
 
     def picture(self, kind: str = "timeline") -> Picture:
-        """Returns one of the page's pictures, which a notebook shows and ``save(FILE)`` writes.
+        """Returns a picture of the profile. A notebook shows it; its method ``save(FILE)`` writes it to a file.
 
         Args:
-            kind: ``timeline`` of the longest block, ``memory`` that it uses over time, ``traffic`` that it moves;
-                ``roofline``; ``parts`` of the time.
+            kind: ``timeline`` for the pipes of the longest block over time, ``memory`` for the bytes in use in its on-chip
+                memories over time, ``traffic`` for its bytes per second in GM over time, ``roofline``, or ``parts`` for the
+                parts of the critical path.
 
         Raises:
-            TileError: T412, there is no such picture, or nothing to draw.
+            TileError: T412, there is no picture of this kind, or there is nothing to draw.
         """
         launch, parts = max(zip(self.launch.parts, self.parts, strict=True), key=lambda pair: pair[0].time_us)
         block = max(parts.blocks, key=lambda one: one.group.timing.cycles)
@@ -240,11 +255,11 @@ class Profile(Report):
             "traffic": lambda: svg_charts.traffic(launch, block), "roofline": lambda: svg_charts.roof(self.roofline),
             "parts": lambda: svg_charts.time_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
         if kind not in makers:
-            raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"one of {', '.join(makers)}")
+            raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"give one of {', '.join(makers)}")
         drawn = makers[kind]()
         if not drawn.startswith("<svg"):
             raise TileError(f"{self.kernel}: {drawn.removeprefix('<p>').removesuffix('.</p>')}", code="T412",
-                            help="the other pictures are there")
+                            help=f"give another kind: {', '.join(one for one in makers if one != kind)}")
         return picture(drawn, f"{self.kernel}, {kind}, {self.chip}")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The bytes that a launch moves: by path, and by argument with the least number that it needs."""
+"""The bytes that a launch moves: on each data path of the chip, and for each tensor, with the minimum that the tensor needs."""
 
 from __future__ import annotations
 
@@ -14,50 +14,53 @@ from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.gm_transfers import by_wave
 from tilelang_npu.simulator.time.l2 import WALKED, Kinds
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN, PipeStep
+from tilelang_npu.target.chip_data import CoreKind, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 _INTO_L0 = {0: "l1_l0a", 1: "l1_l0b", 3: "l1_bt"}
-"""The paths of the matmul macro's own loads, by the number of the access."""
+"""The data paths on which the matmul macro loads its operands, by the number of the access."""
 
 
 @dataclass(frozen=True)
 class PathBytes:
-    """The bytes on one path between two memories, in the whole launch.
+    """The bytes that a launch moves on one data path between two memories.
 
     Attributes:
-        path: the path, a row of the chip.
-        core, pipe: the core and pipe of the path.
-        used: bytes that ops ask for.
-        moved: bytes that are transferred: in GM whole lines, for rows that start anywhere in them.
-        rate: used gigabytes per second of the launch.
-        peak: the rate if all its pipes on the chip moved nothing else.
+        path: the name of the path, such as ``gm_ub``.
+        core: the kind of core whose pipe moves the data.
+        pipe: the pipe that moves the data.
+        used: the number of bytes that the ops use.
+        moved: the number of bytes that are transferred. In GM these are whole lines for rows that are not aligned to sectors.
+        rate: the used bytes divided by the duration of the launch, in gigabytes per second.
+        peak: the rate in gigabytes per second that the pipes of all cores of the chip can reach on this path.
     """
 
     path: str
-    core: str
-    pipe: str
+    core: CoreKind
+    pipe: Pipe
     used: int
     moved: int
     rate: float
     peak: float
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the bytes of the path as a dict that JSON can hold."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class ArgumentBytes:
-    """The bytes that are read from a tensor in GM, or written to it.
+    """The bytes that a launch reads from a tensor in GM, or that it writes to the tensor.
 
     Attributes:
-        name: the author's name.
-        written: whether they are written.
-        used, moved: as for a path.
-        hbm: moved bytes that are transferred from or to HBM.
-        needed: the least number: each byte once; none for a tensor that only passes data from core to core.
+        name: the name of the tensor in the kernel.
+        written: whether the bytes are written; otherwise they are read.
+        used: the number of bytes that the ops use.
+        moved: the number of bytes that are transferred, with whole lines for rows that are not aligned to sectors.
+        hbm: the number of moved bytes that are transferred from or to HBM.
+        needed: the minimum number of bytes: each accessed byte once; 0 for a tensor that only passes data from core to core.
     """
 
     name: str
@@ -68,12 +71,12 @@ class ArgumentBytes:
     needed: int
 
     def to_dict(self) -> JsonObject:
-        """Returns the row as data for JSON."""
+        """Returns the bytes of the tensor as a dict that JSON can hold."""
         return asdict(self)
 
 
 def path_bytes(launch: Launch) -> list[PathBytes]:
-    """Returns the bytes of a launch by path."""
+    """Returns the bytes that a launch moves on each data path, sorted by the name of the path."""
     used: dict[str, int] = defaultdict(int)
     moved: dict[str, float] = defaultdict(float)
     for record, step, count in _steps(launch):
@@ -93,7 +96,7 @@ def path_bytes(launch: Launch) -> list[PathBytes]:
 
 
 def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
-    """Yields the executed steps, with their number."""
+    """Yields the steps that a launch executes: the record of the op, the step, and how often it is executed."""
     for index, stream, times in launch.recorded.distinct_streams:
         expansion = launch.expansions[index]
         for event, count in Counter(stream).items():
@@ -111,7 +114,8 @@ def _path(record: OpRecord, step: PipeStep) -> str:
 
 
 def vector_work(launch: Launch) -> tuple[float, float]:
-    """Returns the elements that the Vector cores computed, and the seconds that all of them need at one repeat per cycle."""
+    """Returns the number of elements that the Vector cores computed, and the seconds that all Vector cores of the chip together
+    need for them at one repeat (256 bytes) per cycle."""
     elements = cycles = 0.0
     for record, step, count in _steps(launch):
         if step.pipe == PIPE["V"] and record.accesses and step.cost.nbytes:
@@ -122,7 +126,8 @@ def vector_work(launch: Launch) -> tuple[float, float]:
 
 
 def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
-    """Returns the bytes of a launch by argument."""
+    """Returns the bytes that a launch reads from and writes to each tensor; reads and writes of one tensor are separate
+    rows."""
     bound, program = launch.recorded.bound, launch.recorded.program
     names = {parameter.index: parameter.name for parameter in bound.parameters}
     sizes = {parameter.index: array.nbytes
@@ -143,8 +148,10 @@ def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
 
 
 def _touched(launch: Launch) -> dict[tuple[int, bool], float]:
-    """Returns the distinct bytes of each tensor that are read or written; overlapping tiles count separately. Empty for very
-    long launches."""
+    """Returns the number of different bytes of each tensor that are read or written, by (kernel argument, whether written).
+
+    Tiles that overlap without being equal count separately. The result is empty for a launch with too many transfers.
+    """
     tiles: dict[tuple[int, int], set[int]] = defaultdict(set)  # offsets by kind of transfer and whether it writes
     kinds: Kinds = {}
     left = WALKED

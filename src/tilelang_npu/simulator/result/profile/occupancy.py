@@ -1,4 +1,5 @@
-"""Occupancy of the memories of a core while a block runs: bytes that are still needed, over time."""
+"""The occupancy of on-chip memories while a block runs: the number of live bytes over time. A byte is live from its first write
+to its last read before it is written again."""
 
 from __future__ import annotations
 
@@ -11,16 +12,26 @@ import numpy as np
 from tilelang_npu.simulator.machine.op_records import Mmad, footprint
 from tilelang_npu.simulator.time.critical_path import DONE, START, CoreGroupTimes
 from tilelang_npu.simulator.time.pipe_steps import PIPE, RUN
+from tilelang_npu.target.chip_data import Space
 
 MOST = 20_000
-"""Limit of the accesses of a block that are followed; a longer block has no result."""
+"""The maximum number of accesses of a block for which the occupancy is computed."""
 
 Steps = list[tuple[float, int]]
-"""A step function of time: pairs of a moment, in cycles from the start of the block, and the value from then on."""
+"""A step function of time: pairs of a time in cycles from the start of the block, and the value from that time on."""
 
 
 class _Spell(NamedTuple):
-    """An access: its start and end, its bytes, and whether it reads and writes."""
+    """An access to an on-chip memory.
+
+    Attributes:
+        start: the start of the access, in cycles from the start of the block.
+        end: the end of the access, in cycles from the start of the block.
+        first: the offset of the first accessed byte in the memory.
+        last: the offset after the last accessed byte.
+        reads: whether the access reads.
+        writes: whether the access writes.
+    """
 
     start: float
     end: float
@@ -30,9 +41,10 @@ class _Spell(NamedTuple):
     writes: bool
 
 
-def occupancy(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
-    """Returns the bytes in use by core and memory; empty for a block with too many accesses."""
-    uses: dict[tuple[str, str], list[_Spell]] = defaultdict(list)
+def occupancy(traced: CoreGroupTimes) -> dict[tuple[str, Space], Steps]:
+    """Returns the number of live bytes over time, by (core, on-chip memory); empty for a block with more than ``MOST``
+    accesses."""
+    uses: dict[tuple[str, Space], list[_Spell]] = defaultdict(list)
     for count, (core, memory, use) in enumerate(_uses(traced)):
         uses[core, memory].append(use)
         if count == MOST:
@@ -41,11 +53,11 @@ def occupancy(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
     return dict(sorted(found.items()))
 
 
-def _of_products(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
-    """Returns the occupancy of L0A and L0B by products that load their operands themselves, chunk by chunk: from the start of a
-    chunk's load to the end of the last multiplication that uses it."""
+def _of_products(traced: CoreGroupTimes) -> dict[tuple[str, Space], Steps]:
+    """Returns the occupancy of L0A and L0B by the matmul macro, which loads its operands chunk by chunk. A chunk is live from
+    the start of its load to the end of the last multiplication that uses it."""
     walked = traced.walked
-    loads: dict[tuple[int, int, str], list[tuple[float, int]]] = defaultdict(list)
+    loads: dict[tuple[int, int, Space], list[tuple[float, int]]] = defaultdict(list)
     ends: dict[tuple[int, int], list[float]] = defaultdict(list)
     for ordered, point in zip(walked.order.steps, walked.points, strict=True):
         step, one = ordered.step, (ordered.core, ordered.number)
@@ -54,8 +66,9 @@ def _of_products(traced: CoreGroupTimes) -> dict[tuple[str, str], Steps]:
         if step.pipe == PIPE["M"]:
             ends[one].append(point.times[DONE])
         elif step.pipe == PIPE["MTE1"] and step.accesses[0] < 2:
-            loads[ordered.core, ordered.number, ("ca", "cb")[step.accesses[0]]].append((point.times[START], step.cost.nbytes))
-    changes: dict[tuple[str, str], dict[float, int]] = defaultdict(lambda: defaultdict(int))
+            operand: Space = "cb" if step.accesses[0] else "ca"
+            loads[ordered.core, ordered.number, operand].append((point.times[START], step.cost.nbytes))
+    changes: dict[tuple[str, Space], dict[float, int]] = defaultdict(lambda: defaultdict(int))
     for (core, number, memory), chunks in loads.items():
         times, of = ends[core, number], changes[traced.together.cores[core].label, memory]
         for place, (start, nbytes) in enumerate(chunks):
@@ -72,7 +85,7 @@ def _sums(changes: Mapping[float, int]) -> Steps:
     return found
 
 
-def _uses(traced: CoreGroupTimes) -> Iterator[tuple[str, str, _Spell]]:
+def _uses(traced: CoreGroupTimes) -> Iterator[tuple[str, Space, _Spell]]:
     walked = traced.walked
     for ordered, point in zip(walked.order.steps, walked.points, strict=True):
         if ordered.step.kind != RUN:
@@ -89,7 +102,7 @@ def _uses(traced: CoreGroupTimes) -> Iterator[tuple[str, str, _Spell]]:
 
 
 def _alive(uses: list[_Spell]) -> Steps:
-    """Returns the live bytes: from their first write to the last read before they are written again."""
+    """Returns the number of live bytes over time, from the accesses to one memory, sorted by their start."""
     edges = np.unique([edge for use in uses for edge in (use.first, use.last)])
     sizes = np.diff(edges)
     begin = np.full(len(sizes), np.nan)

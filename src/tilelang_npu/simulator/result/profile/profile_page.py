@@ -1,4 +1,4 @@
-"""The HTML page of a profile, as written by ``run FILE --html OUT`` and ``profile.save_html(file)``."""
+"""The HTML page of a profile, which ``run FILE --html OUT`` and ``profile.save_html(file)`` write."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ _NO_SOURCE = "# The script cannot be read here.\n"
 
 
 def page(profiles: Sequence[Profile]) -> str:
-    """Returns a self-contained page of one profile, or of several, one after the other.
+    """Returns a self-contained HTML page with the profiles of one or several kernels, one after the other.
 
     Args:
-        profiles: profiles of kernels of one script; the page shows the source file of the first one's lines.
+        profiles: the profiles, of kernels in one source file; at least one. The page shows that file with the time of each
+            line.
     """
     first = profiles[0]
     file = next((line.place.file for one in profiles for line in one.lines if line.place is not None), "")
@@ -64,7 +65,8 @@ def page(profiles: Sequence[Profile]) -> str:
 
 
 def _heat(profiles: Iterable[Profile], file: str) -> dict[int, str]:
-    """Returns, by line, its microseconds on the critical path and a bar, as HTML for the margin of the source."""
+    """Returns, for each line of a source file, the HTML of its microseconds on the critical path and of a bar, for the margin
+    of the source."""
     times: dict[int, float] = {}
     total = 0.0
     for one in profiles:
@@ -79,7 +81,7 @@ def _heat(profiles: Iterable[Profile], file: str) -> dict[int, str]:
 def _profile(one: Profile, *, several: bool) -> str:
     head = f'<h2 class="k">{escape(one.kernel)}: {one.time_us:.2f} us, {one.launch.blocks} blocks</h2>' if several else ""
     sections = {
-        "What to change, what wins most first": "".join(_advice(one)),
+        "What to change, largest gain first": "".join(_advice(one)),
         f"Critical path of {one.time_us:.2f} us": _path(one),
         "Timeline of a block": "".join(_timelines(one)),
         "Memory by time": "".join(_memories(one)),
@@ -145,7 +147,13 @@ def _bytes(one: Profile) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> str:
-    """Returns a table: text in the first column, numbers in the others; an int at the end is the source line of a row."""
+    """Returns an HTML table with text in the first column and numbers in the others.
+
+    Args:
+        heads: the titles of the columns.
+        rows: the cells of each row. If the last entry of a row is an int, it is not shown as a cell: it is the number of the
+            source line that the row belongs to.
+    """
     shown = "".join(f'<th class="r">{head}</th>' if number else f"<th>{head}</th>" for number, head in enumerate(heads))
     body = []
     for row in rows:

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.time_parts import TimePart
 
 SHOWN = 0.01
-"""Share of the time from which on a row is shown."""
+"""The minimum share of the time for which a row is shown."""
 STALLS = 3
-"""Limit of the stalls that are listed for a pipe."""
+"""The maximum number of stalls that are listed for a pipe."""
 
 
 def text(profile: Profile) -> str:
-    """Returns the text of a profile."""
+    """Returns all tables of a profile as text."""
     sections = {
-        "what to change, what wins most first": map(str, profile.advice),
+        "what to change, largest gain first": map(str, profile.advice),
         f"critical path of {profile.time_us:.2f} us": _rows(profile.critical_path, profile.time_us),
         "pipes, on average over the cores": _pipes(profile),
         "lines, by their part of the critical path": _lines(profile),
@@ -40,7 +40,7 @@ def _share(us: float, total: float) -> str:
 
 
 def _rows(parts: Sequence[TimePart], total: float) -> Iterator[str]:
-    """Yields the parts of a time with their shares; small parts together."""
+    """Yields a line for each part of a time, with its share; parts below ``SHOWN`` are summed up in one line."""
     rest = total
     for part in parts:
         if part.us >= SHOWN * total:
@@ -92,8 +92,8 @@ def _achieved(profile: Profile) -> Iterator[str]:
            f"{_share(roof.hbm_seconds, seconds)}")
     yield (f"L2       {roof.l2_bytes / seconds / 1e9:8.1f} of {roof.l2_rate / 1e9:.1f} GB/s "
            f"{_share(roof.l2_bytes / roof.l2_rate, seconds)}")
-    if roof.unit and roof.hbm_bytes:
-        yield (f"roofline {roof.intensity:8.1f} operations per byte of HBM: bound by {roof.bound}, "
+    if roof.unit and roof.memory_bytes:
+        yield (f"roofline {roof.intensity:8.1f} operations per byte of {roof.memory}: bound by {roof.bound}, "
                f"{100 * roof.achieved / roof.attainable:.1f} % of the attainable rate")
 
 

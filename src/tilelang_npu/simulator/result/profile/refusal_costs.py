@@ -1,7 +1,8 @@
-"""The cost of a refused optimisation: the launch timed again without what the optimisation would have removed.
+"""The cost of a refusal: the time that a kernel loses because the compiler could not apply an optimisation.
 
-For example without a copy, or without the waits for the only slot of a buffer. The result is an upper bound of the gain: an
-edit may have costs of its own. If the launch takes as long without it, the refusal costs nothing, and no edit is needed.
+To find that cost, the launch is timed again without the work or the waits that the optimisation would have removed, such as a
+copy, or the waits for the only slot of a buffer. The cost is an upper bound of the gain of an edit, because the edit can cause
+costs of other kinds. If the launch does not become faster, the refusal costs nothing and no edit is needed.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["RefusalCost", "cost_of"]
 
 LEAST = 0.01
-"""The share of its time that a kernel must lose for a refusal to count as costly."""
+"""The minimum loss, as a share of the kernel's time, for which a refusal counts as costly."""
 _SLOTS = ("multi-buffer", "sink-buffers", "keep-apart")
-"""Optimisations about bytes that accesses wait for."""
+"""Optimisations that remove waits until bytes of a buffer are free again."""
 _AT_A_LINE = ("hoist-loads", "collapse-copies", "fold-accumulator-clear")
-"""Optimisations that would remove all or nearly all work of the refused line."""
+"""Optimisations that remove all or nearly all work of the source line that they are applied to."""
 
 @dataclass(frozen=True)
 class RefusalCost:
-    """An upper bound of the cost of a refusal.
+    """An upper bound of the time that a kernel loses by a refused optimisation.
 
     Attributes:
-        before: microseconds of the call.
-        after: microseconds without what the optimisation would have removed.
-        busiest: the busiest pipe, as text.
+        before: the modelled duration of the call in microseconds.
+        after: the duration in microseconds without the work or the waits that the optimisation would have removed.
+        busiest: a text about the busiest pipe that ends the message if the refusal costs nothing; it can be empty.
     """
 
     before: float
@@ -46,22 +47,22 @@ class RefusalCost:
 
     @property
     def nothing(self) -> bool:
-        """Whether the refusal costs nothing."""
+        """Whether the refusal costs nothing: the loss is less than ``LEAST`` of the time."""
         return self.before - self.after < LEAST * self.before
 
     def __str__(self) -> str:
         if self.nothing:
-            return f"costs nothing: {self.before:.1f} us with it, {self.after:.1f} us without it{self.busiest}"
+            return f"costs nothing: {self.before:.1f} us now, {self.after:.1f} us if optimised{self.busiest}"
         return f"costs at most {self.before - self.after:.1f} of {self.before:.1f} us"
 
 
 def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> RefusalCost | None:
-    """Returns the cost of a refusal; None where it cannot be computed.
+    """Returns the cost of a refused optimisation; None if it cannot be computed.
 
     Args:
-        said: the refusal.
-        refused: all refusals of the kernel.
-        launch: a launch of it.
+        said: the remark about the refusal.
+        refused: the remarks about all refusals of the kernel.
+        launch: a launch of the kernel.
     """
     whose = [said]
     if isinstance(said.facts, Held) and said.facts.bytes_alone:  # its cost is that of the refusals for lack of its bytes
@@ -78,7 +79,7 @@ def cost_of(said: Remark, refused: Iterable[Remark], launch: AnyLaunch) -> Refus
 
 
 def _wanting(said: Remark) -> tuple[str, ...]:
-    """Returns the memories in which a refusal lacks bytes."""
+    """Returns the memories whose lack of free bytes is the reason of a refusal."""
     facts = said.facts
     if isinstance(facts, Held):
         return (facts.space,) if said.about in _SLOTS and not facts.bytes_alone else ()
@@ -86,7 +87,8 @@ def _wanting(said: Remark) -> tuple[str, ...]:
 
 
 def _without(said: Remark, launch: Launch) -> float | None:
-    """Returns the microseconds of a launch without the consequences of a refusal; None where they cannot be computed."""
+    """Returns the duration of a launch, in microseconds, if the refused optimisation had been applied; None if it cannot be
+    computed."""
     if said.about == "banks":
         rates = {name: replace(rate, banked=False) for name, rate in launch.chip.vector.items()}
         return launch.retimed(replace(launch.chip, vector=rates)).time_us
@@ -95,7 +97,8 @@ def _without(said: Remark, launch: Launch) -> float | None:
 
 
 def _change(said: Remark, launch: Launch) -> Change | None:
-    """Returns the change of a kernel's steps without a refusal; None where steps cannot express it."""
+    """Returns the change of the kernel's steps that a refused optimisation would make; None if no change of steps expresses the
+    optimisation."""
     facts = said.facts
     if said.about in _SLOTS:
         if isinstance(facts, Scoped):
@@ -103,16 +106,21 @@ def _change(said: Remark, launch: Launch) -> Change | None:
         return _without_waits_for(facts, launch) if isinstance(facts, Held) and not facts.bytes_alone else None
     if said.about in _AT_A_LINE and said.place is not None:
         return lambda record, step: None if step.kind == RUN and line_of(record.location) == line_of(said.place) else step
-    if said.about == "bind-sub-blocks":  # both Vector cores do the work on some buffers, or all work
+    if said.about == "bind-sub-blocks":  # all Vector cores of a block do the work on some buffers, or all work
         labels = facts.labels if isinstance(facts, Held) else ()
         return lambda record, step: (
-            scaled_work(step, 0.5) if record.core == "AIV" and step.kind == RUN and
+            scaled_work(step, 1 / launch.chip.aiv_per_aic) if record.core == "AIV" and step.kind == RUN and
             (not labels or any(access.label in labels for access in record.accesses)) else step)
     return {"vectorise-parallel": without_scalar_work, "overlap-iterations": without_flags}.get(said.about)
 
 
 def _without_waits_for(held: Held, launch: Launch) -> Change:
-    """Returns the change that removes waits until bytes of some buffers are free again."""
+    """Returns the change of the kernel's steps that removes the waits until bytes of some buffers are free again.
+
+    Args:
+        held: the data of the refusal's remark, with the names of these buffers.
+        launch: the launch.
+    """
     program = launch.recorded.program
     reasons = {(function.core, record.number): [reason for one in remarks_of(op) if isinstance(one.facts, Waits)
                                                 and one.facts.place is None for reason in one.facts.reasons]

@@ -1,10 +1,10 @@
-"""The achieved rate of a launch, and the limits of the chip."""
+"""``Roofline``: the operations per second that a launch achieves, and the limits that the chip sets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.cube_operations import products
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The rate of a unit over a time, and the limits.
+    """The operations per second that a call achieves, and the limits of the chip (roofline model).
+
+    The memory of the roofline is HBM. If no byte comes from HBM or goes to it, as with a warm L2, it is L2.
 
     Attributes:
-        unit: ``Cube`` or ``Vector``, whichever has more work; empty if neither has any.
-        operations: multiplications and additions of the Cube cores, including padding; or elements of the Vector cores.
-        seconds: the whole time.
-        at_peak: seconds that the units of the whole chip need for the operations.
-        hbm_bytes: bytes transferred from or to HBM.
-        hbm_seconds: seconds that HBM needs for them.
-        needed_bytes: the least number of bytes that the kernel's arguments need.
-        l2_bytes: bytes that pass through L2.
-        l2_rate: bytes per second of L2.
-        hbm_rate: bytes per second of HBM, for this mixture of reads and writes.
+        unit: ``Cube`` or ``Vector``, whichever needs more time for its work at its peak rate; empty if neither has work.
+        operations: for ``Cube`` the number of multiplications and additions, including padding; for ``Vector`` the number of
+            computed elements.
+        seconds: the duration of the call in seconds.
+        at_peak: the seconds that all units of this kind on the chip need for the operations at their peak rate.
+        hbm_bytes: the number of bytes that are transferred from or to HBM.
+        hbm_seconds: the seconds that HBM needs for these bytes at its peak rate.
+        needed_bytes: the minimum number of bytes that have to be transferred for the kernel's arguments.
+        l2_bytes: the number of bytes that pass through L2.
+        l2_rate: the peak rate of L2 in bytes per second.
+        hbm_rate: the peak rate of HBM in bytes per second, for the call's mixture of reads and writes.
     """
 
     unit: str
@@ -43,38 +46,58 @@ class Roofline:
     hbm_rate: float
 
     @property
+    def memory(self) -> Literal["HBM", "L2"]:
+        """The memory whose bytes the roofline counts: ``HBM``, or ``L2`` if no byte is transferred from or to HBM."""
+        return "HBM" if self.hbm_bytes else "L2"
+
+    @property
+    def memory_bytes(self) -> int:
+        """The number of bytes that are transferred from or to this memory."""
+        return self.hbm_bytes or self.l2_bytes
+
+    @property
+    def memory_rate(self) -> float:
+        """The peak rate of this memory in bytes per second."""
+        return self.hbm_rate if self.hbm_bytes else self.l2_rate
+
+    @property
     def intensity(self) -> float:
-        """Operations per byte of HBM."""
-        return self.operations / self.hbm_bytes if self.hbm_bytes else 0.0
+        """The number of operations per byte that is transferred from or to this memory; 0 if there are no such bytes."""
+        return self.operations / self.memory_bytes if self.memory_bytes else 0.0
 
     @property
     def peak(self) -> float:
-        """Operations per second of all units of the chip."""
+        """The peak operations per second of all units of this kind on the chip."""
         return self.operations / self.at_peak if self.at_peak else 0.0
 
     @property
     def achieved(self) -> float:
-        """Operations per second of the launch."""
+        """The operations per second that the call achieves."""
         return self.operations / self.seconds
 
     @property
     def attainable(self) -> float:
-        """Operations per second that the limits allow at this intensity."""
-        return min(self.peak, self.intensity * self.hbm_rate) if self.hbm_bytes else self.peak
+        """The operations per second that the units and the memory allow at this intensity."""
+        return min(self.peak, self.intensity * self.memory_rate) if self.memory_bytes else self.peak
 
     @property
     def bound(self) -> str:
-        """The limit that applies: ``compute`` or ``HBM``."""
-        return "HBM" if self.hbm_seconds > self.at_peak else "compute"
+        """The limit that is reached first: the memory if it needs more time for its bytes than the units need at their peak
+        rate, otherwise ``compute``."""
+        return self.memory if self.memory_bytes > self.memory_rate * self.at_peak else "compute"
 
     def to_dict(self) -> JsonObject:
-        """Returns the figures as data for JSON."""
-        derived = ("intensity", "peak", "achieved", "attainable", "bound")
+        """Returns all figures as a dict that JSON can hold."""
+        derived = ("memory", "memory_bytes", "memory_rate", "intensity", "peak", "achieved", "attainable", "bound")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 
 
 def roofline(launches: Sequence[Launch]) -> Roofline:
-    """Returns the roofline of launches, one after the other."""
+    """Returns the roofline of a call.
+
+    Args:
+        launches: the launches of the call; at least one.
+    """
     cube = cube_seconds = vector = vector_seconds = seconds = hbm_seconds = 0.0
     hbm = needed = l2 = 0
     for launch in launches:

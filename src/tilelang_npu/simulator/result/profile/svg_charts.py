@@ -1,46 +1,49 @@
-"""The pictures of a profile as SVG: timeline, roofline, memory and traffic over time, parts of a time."""
+"""The pictures of a profile as SVG text: a timeline, a roofline, the use of memories and the traffic over time, and the parts
+of a time as a bar."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilelang_npu.simulator.result.profile.occupancy import occupancy
 from tilelang_npu.simulator.result.profile.roofline import Roofline
 from tilelang_npu.simulator.result.profile.time_breakdown import BlockTimes
 from tilelang_npu.simulator.result.profile.time_parts import WORK, Reason
 from tilelang_npu.simulator.time.critical_path import DONE, START
-from tilelang_npu.simulator.time.pipe_steps import PIPES, RUN
+from tilelang_npu.simulator.time.pipe_steps import RUN
 from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import PIPES, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Launch
 
 WIDTH = 1000
-"""Width of a picture in its own units."""
+"""The width of a picture, in units of the SVG's view box."""
 MARGIN = 92
-"""Width of the names on the left."""
+"""The width of the column with the names of the rows, in units of the view box."""
 ROW = 18
+"""The height of a row of a timeline, in units of the view box."""
 MOST_SLICES = 6000
-"""Limit of the slices of a timeline; a note counts those that are omitted."""
+"""The maximum number of bars of a timeline; a note says how many are left out."""
 MOST_CORES = 6
-"""Limit of the cores of a timeline, if blocks run together."""
+"""The maximum number of cores in a timeline of blocks that run together."""
 BINS = 160
-"""Number of intervals in which traffic is summed up."""
+"""The number of intervals of time into which the traffic is divided."""
 COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "MTE2": "#e0863a", "MTE3": "#d0a52c",
            "FIX": "#cf5b9d", "": "#b8bec5"}
-"""By pipe."""
+"""The colour of each pipe; the empty name stands for time without a pipe."""
 
 
 def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
-    """Draws a block: its critical path, and a row for each pipe of each core.
+    """Returns the SVG of a block's timeline: a row for the critical path, and a row for each pipe of each core.
 
     Args:
         launch: the launch.
-        block: its block.
-        most: number of slices that are shown, from the middle of the block; 0 for all.
+        block: the times of the block.
+        most: the number of executed steps to show, from the middle of the block; 0 for all.
     """
     per_cycle = 1e6 / launch.chip.clock
     total = max(block.group.timing.cycles, 1e-9)
@@ -60,7 +63,7 @@ def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
     place = {row: number + 1 for number, row in enumerate(rows)}
     shown = [_names(["critical path", *(f"{cores[core].label} {PIPES[pipe]}" for core, pipe in rows)])]
 
-    def bar(row: int, start: float, end: float, pipe: str, line: int | None, said: str, kind: str = "") -> str:
+    def bar(row: int, start: float, end: float, pipe: Pipe | Literal[""], line: int | None, said: str, kind: str = "") -> str:
         x = MARGIN + (WIDTH - MARGIN) * start / total
         wide = max((WIDTH - MARGIN) * (end - start) / total, 0.4)
         about = "" if line is None else f' data-p="{line}"'
@@ -95,7 +98,12 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _time_axis(us: float, y: float) -> str:
-    """Returns the ticks below a picture of some microseconds."""
+    """Returns the time axis of a picture.
+
+    Args:
+        us: the duration that the picture shows, in microseconds.
+        y: the height of the picture above the axis.
+    """
     step = _step(us / 6)
     ticks = [number * step for number in range(int(us / step) + 1)]
     shown = "".join(f'<path d="M{_at(tick, us):.1f} 0V{y:.0f}"/>' for tick in ticks)
@@ -109,7 +117,7 @@ def _at(time: float, total: float) -> float:
 
 
 def _step(rough: float) -> float:
-    """Returns a round number of about that size."""
+    """Returns the number of the form 1, 2 or 5 times a power of ten that is closest to ``rough``."""
     if rough <= 0:
         return 1.0
     power = 10.0 ** int(log10(rough) - (rough < 1))
@@ -117,7 +125,7 @@ def _step(rough: float) -> float:
 
 
 def traffic(launch: Launch, block: BlockTimes) -> str:
-    """Draws the GM traffic of the cores of a block over time."""
+    """Returns the SVG of the bytes per second that the cores of a block read from and write to GM, over time."""
     total = max(block.group.timing.cycles, 1e-9)
     bins = {False: [0.0] * BINS, True: [0.0] * BINS}
     for ordered, point in zip(block.traced.walked.order.steps, block.traced.walked.points, strict=True):
@@ -132,7 +140,14 @@ def traffic(launch: Launch, block: BlockTimes) -> str:
 
 
 def _spread(bins: list[float], start: float, end: float, nbytes: float) -> None:
-    """Adds bytes that move between two moments to the intervals between them."""
+    """Distributes the bytes of a transfer evenly among the intervals of time in which it takes place.
+
+    Args:
+        bins: the number of bytes in each of the equally long intervals of the block's time; updated in place.
+        start: the start of the transfer, as a share of the block's time.
+        end: the end of the transfer, as a share of the block's time.
+        nbytes: the number of bytes of the transfer.
+    """
     width = max(end - start, 1e-12)
     for number in range(min(int(start * BINS), BINS - 1), min(int(end * BINS), BINS - 1) + 1):
         within = min(end, (number + 1) / BINS) - max(start, number / BINS)
@@ -140,7 +155,7 @@ def _spread(bins: list[float], start: float, end: float, nbytes: float) -> None:
 
 
 def memory(launch: Launch, block: BlockTimes) -> str:
-    """Draws the bytes in use in the memories of the cores of a block over time."""
+    """Returns the SVG of the number of live bytes in each on-chip memory of a block's cores over time."""
     total = max(block.group.timing.cycles, 1e-9)
     found = {}
     labels = {core.label for core in block.traced.together.cores[:MOST_CORES]}
@@ -150,11 +165,17 @@ def memory(launch: Launch, block: BlockTimes) -> str:
             most = max(size for _, size in steps)
             found[f"{core} {name_of(space)}, at most {most / 1024:.0f} of {room // 1024} KB"] = (
                 [(time / total, float(size)) for time, size in steps], float(room))
-    return _areas(found, launch.chip.microseconds(total)) if found else "<p>The block is too long to follow its bytes.</p>"
+    return _areas(found, launch.chip.microseconds(total)) if found else "<p>The block has too many accesses to follow.</p>"
 
 
 def _areas(rows: Mapping[str, tuple[Sequence[tuple[float, float]], float]], us: float) -> str:
-    """Draws step functions of time in strips: pairs of a moment (as a share of the time) and a value, and the full height."""
+    """Returns the SVG of step functions of time, one above the other.
+
+    Args:
+        rows: for each name, the function as pairs of a time (as a share of the whole time) and a value, and the value that
+            corresponds to the full height.
+        us: the whole time in microseconds.
+    """
     tall = 34
     shown = []
     for number, (name, (steps, top)) in enumerate(rows.items()):
@@ -170,21 +191,22 @@ def _areas(rows: Mapping[str, tuple[Sequence[tuple[float, float]], float]], us: 
 
 
 def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> str:
-    """Draws a roofline: operations per second over operations per byte of HBM, both logarithmic.
+    """Returns the SVG of a roofline: operations per second over operations per byte of memory, both on logarithmic axes.
 
     Args:
-        roofline: the launch.
-        before: other launches by name; those of another unit are omitted.
+        roofline: the figures of the call.
+        before: the figures of other calls to draw for comparison, by name. Calls whose work is done by another kind of unit, or
+            whose memory is another one, are left out.
     """
-    if not roofline.unit or not roofline.hbm_bytes:
-        return "<p>Nothing is computed, or nothing comes from HBM.</p>"
-    others = {name: one for name, one in (before or {}).items() if one.unit == roofline.unit and one.hbm_bytes}
+    if not roofline.unit or not roofline.memory_bytes:
+        return "<p>Nothing is computed, or nothing is read from GM or written to it.</p>"
+    others = {name: one for name, one in (before or {}).items() if (one.unit, one.memory) == (roofline.unit, roofline.memory)}
     shown = [roofline, *others.values()]
-    ridge = roofline.peak / roofline.hbm_rate
+    ridge = roofline.peak / roofline.memory_rate
     left, right = log10(min(ridge, *(one.intensity for one in shown)) / 30), log10(
         max(ridge, *(one.intensity for one in shown)) * 30)
     top = log10(roofline.peak) + 0.3
-    bottom = min(*(log10(one.achieved) for one in shown), log10(10**left * roofline.hbm_rate)) - 0.3
+    bottom = min(*(log10(one.achieved) for one in shown), log10(10**left * roofline.memory_rate)) - 0.3
     high = 300
 
     def place(intensity: float, rate: float) -> tuple[float, float]:
@@ -208,16 +230,16 @@ def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> st
     marks = "".join(_marks({name: place(one.intensity, one.achieved) for name, one in others.items()}))
     anchor = ' text-anchor="end"' if float(point[0]) > WIDTH * 0.7 else ""
     shift = -9 if anchor else 9
-    body = (f'{"".join(ticks)}<path class="roof" d="M{at(10**left, 10**left * roofline.hbm_rate)}L{at(ridge, roofline.peak)}'
+    body = (f'{"".join(ticks)}<path class="roof" d="M{at(10**left, 10**left * roofline.memory_rate)}L{at(ridge, roofline.peak)}'
             f'L{at(10**right, roofline.peak)}"/><path class="fall" d="M{under}L{" ".join(point)}"/>{marks}'
             f'<circle cx="{point[0]}" cy="{point[1]}" r="6"/>'
             f'<text x="{float(point[0]) + shift:.1f}" y="{float(point[1]) + 4:.1f}"{anchor}>{share}</text>')
-    below = f"operations of the {roofline.unit} cores per byte of HBM"
+    below = f"operations of the {roofline.unit} cores per byte of {roofline.memory}"
     return _svg(f'{body}<text x="{WIDTH}" y="{high + 32}" text-anchor="end">{below}</text>', high + 38, "roofline")
 
 
 def _marks(points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """Yields small points with their names; points of about equal height share a text."""
+    """Yields the SVG of small points with their names; points of about equal height share one text."""
     rows: dict[int, list[str]] = {}
     for name, (x, y) in points.items():
         rows.setdefault(round(y / ROW), []).append(name)
@@ -228,7 +250,12 @@ def _marks(points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
 
 
 def time_bar(parts: Sequence[tuple[Reason, float]], total: float) -> str:
-    """Draws the parts of a time as one bar."""
+    """Returns the SVG of a bar that is divided into the parts of a time.
+
+    Args:
+        parts: the reasons and microseconds of the parts.
+        total: the microseconds of the whole bar.
+    """
     return _svg("".join(_pieces(parts, total)), 22, "parts")
 
 

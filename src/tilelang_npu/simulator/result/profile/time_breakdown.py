@@ -1,4 +1,4 @@
-"""The breakdown of time by reason: of one block along its critical path and for each pipe, and of a launch."""
+"""The breakdown of time by reason, for one block and for a launch: along the critical path, and for each pipe."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from typing import TYPE_CHECKING, NamedTuple
 from tilelang_npu.simulator.result.profile.time_parts import Reason, line_of
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 from tilelang_npu.simulator.time.critical_path import AFTER, DONE, FIRED, FREE, ISSUED, START, CoreGroupTimes, Segment
-from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, JOIN, PIPES, RUN, SET, Expansion
+from tilelang_npu.simulator.time.pipe_steps import ALL, BARRIER, CROSS_SET, JOIN, RUN, SET, Expansion
 from tilelang_npu.simulator.time.timing import shared_cycles
 from tilelang_npu.target import Chip
+from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch_result import Group, Launch
     from tilelang_npu.simulator.time.step_order import Ordered
 
-SCALAR = "S"
+SCALAR: Pipe = "S"
 
 
 class Stretch(NamedTuple):
-    """A part of the critical path in one block: cycles from its start, and the reason."""
+    """A part of the critical path of a block: its start and end in cycles from the start of the block, and its reason."""
 
     start: float
     end: float
     reason: Reason
 
 
-Row = tuple[str, str]
+Row = tuple[CoreKind, Pipe]
 """A kind of core and a pipe."""
 
 
 @dataclass
 class BlockTimes:
-    """Cycles of a group of blocks.
+    """The time of a block by reason. If all blocks of a launch wait for each other, they count as one block here.
 
     Attributes:
-        group: the group.
-        traced: its times, with the moments of its steps.
-        path: its critical path, without gaps.
-        pipes: by row the cycles of each reason, summed over the cores that run together.
-        work: cycles of work, by row and reason, summed likewise; overlapping work counts more than once.
+        group: the group of blocks with equal times that the block represents.
+        traced: the times of the block's steps.
+        path: the critical path of the block, without gaps.
+        pipes: for each kind of core and pipe the cycles of each reason, summed over the cores of the block.
+        work: the cycles of work by (kind of core and pipe, reason), summed over the cores of the block. Work of a pipe that
+            overlaps in time counts more than once.
     """
 
     group: Group
@@ -53,14 +55,19 @@ class BlockTimes:
 
 
 def without_rows(chip: Chip) -> Chip:
-    """Returns the chip with short rows that take no longer than their bytes."""
+    """Returns a copy of the chip on which short rows take no longer than their bytes at the full rate."""
     paths = {name: replace(path, move=path.move and replace(path.move, row=0.0), near=path.near and replace(path.near, row=0.0))
              for name, path in chip.paths.items()}
     return replace(chip, paths=paths)
 
 
 class _Reasons:
-    """The reasons of the steps of a group."""
+    """Finds the reasons for the times of a block's steps.
+
+    Args:
+        launch: the launch.
+        traced: the times of the block's steps.
+    """
 
     def __init__(self, launch: Launch, traced: CoreGroupTimes) -> None:
         self.traced, self.walked = traced, traced.walked
@@ -71,7 +78,7 @@ class _Reasons:
         self._running: dict[tuple[int, int], list[tuple[Reason, float]]] = {}
 
     def of(self, ordered: Ordered, kind: str) -> Reason:
-        """Returns a reason of a kind for a step."""
+        """Returns a reason of the given kind that names the core, pipe, op and source line of a step."""
         key = ordered.core, ordered.step.op, ordered.step.pipe, kind
         found = self._known.get(key)
         if found is None:
@@ -82,13 +89,16 @@ class _Reasons:
         return found
 
     def running(self, ordered: Ordered) -> list[tuple[Reason, float]]:
-        """Returns the reasons and cycles of an executed step, until its pipe takes the next one, and last the reason and cycles
-        until its result is available."""
+        """Returns the parts of the time of an executed step, as pairs of a reason and cycles.
+
+        All parts but the last add up to the cycles until the pipe can start its next step. The last part is the latency from
+        then until the step's result is available.
+        """
         key = ordered.core, id(ordered.step)  # equal iterations share one step
         found = self._running.get(key)
         if found is None:
             cost = ordered.step.cost
-            busy, done, _ = shared_cycles(cost, self.walked.pace)
+            busy, done, *_ = shared_cycles(cost, self.walked.pace)
             if cost.gm:
                 parts = list(self._of_transfer(ordered, cost, busy))
             else:
@@ -115,12 +125,12 @@ class _Reasons:
         yield "transfer", own - rows
 
     def _alone(self, cost: Cost) -> float:
-        """Returns the cycles of a transfer without other cores."""
+        """Returns the cycles for which a transfer occupies its pipe if no other core uses GM."""
         shares = [share.far for part in cost.gm if (share := self.walked.pace.get((part.buffer, part.written))) is not None]
         return cost.busy + max(shares, default=0.0) * cost.more_busy
 
     def waited(self, ordered: Ordered) -> Reason:
-        """Returns the reason of a wait: the work before the set."""
+        """Returns the reason of a wait: the work whose end the awaited set signals."""
         setter = max(ordered.partners, key=lambda place: self.walked.fired[place])
         work = self.walked.work_before(setter)
         if work < 0:
@@ -129,7 +139,7 @@ class _Reasons:
 
 
 def block_times(launch: Launch, group: Group) -> BlockTimes:
-    """Returns the times of a group of blocks."""
+    """Returns the time by reason of a block of a group."""
     traced = launch.traced(group)
     reasons = _Reasons(launch, traced)
     found = BlockTimes(group, traced)
@@ -140,7 +150,7 @@ def block_times(launch: Launch, group: Group) -> BlockTimes:
 
 
 def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
-    """Yields a segment of the path, divided by reasons."""
+    """Yields the parts of a segment of the critical path, one for each reason."""
     place, which = segment.moment
     ordered = reasons.walked.order.steps[place]
     step = ordered.step
@@ -168,14 +178,19 @@ def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
 
 
 class _Lane:
-    """A pipe of a core while its reasons are collected: the time until which they are known."""
+    """The time of one pipe of one core, divided by reason; an object that is filled from the start of the block to its end.
+
+    Attributes:
+        until: the cycle up to which the reasons are known.
+        parts: the cycles of each reason so far.
+    """
 
     def __init__(self) -> None:
         self.until = 0.0
         self.parts: dict[Reason, float] = defaultdict(float)
 
     def up_to(self, time: float, reason: Reason) -> float:
-        """Adds a reason for the time up to a moment; returns its length."""
+        """Adds a reason for the time from ``until`` to ``time``, and returns the length of that time in cycles."""
         added = max(0.0, time - self.until)
         if added:
             self.parts[reason] += added
@@ -184,7 +199,7 @@ class _Lane:
 
 
 def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
-    """Collects the reasons of each pipe at any time, over the cores of the group."""
+    """Fills in ``pipes`` and ``work`` of a block: the reasons of the time of each pipe of its cores."""
     walked, cores = reasons.walked, reasons.traced.together.cores
     lanes: dict[tuple[int, int], _Lane] = defaultdict(_Lane)
     used = {(ordered.core, ordered.step.pipe) for ordered in walked.order.steps if ordered.step.kind == RUN}
@@ -239,13 +254,13 @@ def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
 
 @dataclass
 class LaunchBreakdown:
-    """Microseconds of a launch, not rounded.
+    """The time of a launch by reason, in microseconds that are not rounded.
 
     Attributes:
-        blocks: the times of its distinct blocks.
-        path: the critical path of the core that ends last, by reason.
-        pipes: by row the reasons of its pipes' time, averaged over the cores in use.
-        work: the time of work by row and reason, averaged likewise.
+        blocks: the times of one block of each group of blocks with equal times.
+        path: the time of each reason on the critical path of the core that ends last.
+        pipes: for each kind of core and pipe the time of each reason, averaged over the cores in use.
+        work: the time of work by (kind of core and pipe, reason), averaged over the cores in use.
     """
 
     blocks: list[BlockTimes]
@@ -255,7 +270,7 @@ class LaunchBreakdown:
 
 
 def launch_breakdown(launch: Launch) -> LaunchBreakdown:
-    """Returns the times of a launch."""
+    """Returns the time of a launch by reason."""
     blocks = {id(group): block_times(launch, group) for group in launch.groups}
     us = launch.chip.microseconds
     per_kind = Counter(launch.recorded.program.functions[index].core for index, _ in launch.recorded.program.lanes)
@@ -270,7 +285,7 @@ def launch_breakdown(launch: Launch) -> LaunchBreakdown:
         for (row, reason), cycles in one.work.items():
             work[row, reason] += us(cycles) * one.group.count / (taking_part * per_kind[row[0]])
     idle = sum(launch.cycles - end for end in ends) / taking_part
-    gaps = launch.chip.launch.block_us * max(0, launch.blocks - launch.cores) / taking_part
+    gaps = us(sum(ends) - sum(group.timing.cycles for group in launch.group_of_block)) / taking_part
     for row_parts in pipes.values():
         for reason, time in _around(launch, us(idle), gaps):
             row_parts[reason] += time
@@ -288,14 +303,21 @@ def _around(launch: Launch, idle: float, gaps: float) -> Iterator[tuple[Reason, 
 
 
 def _path(launch: Launch, blocks: dict[int, BlockTimes], core: int) -> dict[Reason, float]:
-    """Returns the critical path of the core that ends last: its blocks, one after the other."""
+    """Returns the time of each reason, in microseconds, on the critical path of a core: the sum over the blocks that the core
+    runs one after the other.
+
+    Args:
+        launch: the launch.
+        blocks: the times of a block of each group, by the id of the group.
+        core: the number of the core.
+    """
     path: dict[Reason, float] = defaultdict(float)
     path[Reason("launch")] = launch.launch_us
     own = Counter(id(group) for place, group in enumerate(launch.group_of_block) if place % launch.cores == core)
     if launch.recorded.program.global_sync:
         own = Counter(dict.fromkeys(own, 1))  # one group contains all blocks, which run concurrently
-    path[Reason("next block")] = launch.chip.launch.block_us * (sum(own.values()) - 1)
     for key, count in own.items():
         for start, end, reason in blocks[key].path:
             path[reason] += launch.chip.microseconds(end - start) * count
+    path[Reason("next block")] = max(0.0, launch.time_us - sum(path.values()))
     return path

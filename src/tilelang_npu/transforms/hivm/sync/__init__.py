@@ -1,1 +1,1 @@
-"""The analysis behind ``insert-sync``: what touches which bytes, what that demands, what already orders it."""
+"""The solver of ``insert-sync`` and ``cross-sync``: it finds the accesses to order, and a small set of events and barriers."""

@@ -1,0 +1,278 @@
+"""``improve``: searches source edits of a kernel, checks their results, and returns the improved script with a report."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilelang_npu.display import Report
+from tilelang_npu.errors import TileError
+from tilelang_npu.progress import shown
+from tilelang_npu.runtime.improve.edit_search import Choice, EditSearch, TriedVersion
+from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.improve.script_version import ScriptVersion
+    from tilelang_npu.runtime.improve.subjects.subject import Subject
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+
+LEAST_GAIN = 0.02
+"""The share of the time that an edit must save to stay in the result: the model does not tell smaller differences apart. The
+modelled and the measured ratio of two versions of a kernel differ by 2 % in the median (docs/accuracy.md)."""
+_ALTERNATIVES = 3
+"""The number of alternatives that are reported."""
+_CHECK_SHARE = 0.15
+"""Results are compared during the search as long as this takes at most this share of the time."""
+
+
+@dataclass(frozen=True)
+class AcceptedEdit:
+    """A source edit that was made.
+
+    Attributes:
+        line: the first edited line in the script as it is, counted from 1.
+        what: the edit in words.
+        why: the reason why the edit saves time.
+        before: modelled microseconds without this edit and those after it in the report.
+        after: modelled microseconds with this edit and those before it.
+    """
+
+    line: int
+    what: str
+    why: str
+    before: float
+    after: float | None
+
+    def __str__(self) -> str:
+        after = "no room" if self.after is None else f"{self.after:.1f}"
+        return f"line {self.line}: {self.what}  {self.before:.1f} -> {after} us"
+
+
+@dataclass(frozen=True)
+class Improvement(Report):
+    """The result of a search for source edits. It prints as a table.
+
+    Attributes:
+        kernel: the kernel's name.
+        chip: the name of the chip.
+        path: the path of the script.
+        before: modelled microseconds of the script as it is.
+        after: modelled microseconds of the improved script.
+        roof_before: the share of the time that memory or the units need at their peak rate, before the edits.
+        roof_after: the same share after the edits.
+        changes: the edits, in the order in which they were counted.
+        verdict: how the results compare with those of the script as it is.
+        source: the script as it is.
+        improved: the improved script.
+        alternatives: other versions whose time the model does not tell apart from the best one, with their edits in words.
+        refused: edits that were not made because they change results, with the reason.
+        tried: the number of versions that were tried.
+        seconds: the seconds that the search took.
+    """
+
+    kernel: str
+    chip: str
+    path: Path
+    before: float
+    after: float
+    roof_before: float
+    roof_after: float
+    changes: tuple[AcceptedEdit, ...]
+    verdict: Verdict
+    source: str = field(repr=False)
+    improved: str = field(repr=False)
+    alternatives: tuple[tuple[float, str], ...] = ()
+    refused: tuple[str, ...] = ()
+    tried: int = 0
+    seconds: float = 0.0
+
+    @property
+    def patch(self) -> str:
+        """The edits as a unified diff."""
+        name = self.path.name
+        return "".join(difflib.unified_diff(self.source.splitlines(keepends=True), self.improved.splitlines(keepends=True),
+                                            f"a/{name}", f"b/{name}"))
+
+    def __str__(self) -> str:
+        head = f"{self.kernel} on {self.chip}: {self.before:.1f} us"
+        tried = f"{self.tried} versions tried in {self.seconds:.0f} s"
+        if not self.changes:
+            return "\n".join([f"{head}; no edit wins {LEAST_GAIN:.0%} ({tried})", *self._notes()])
+        rows = [("line", "us before", "us after", "edit")]
+        rows += [(str(one.line), f"{one.before:.1f}", "no room" if one.after is None else f"{one.after:.1f}", one.what)
+                 for one in self.changes]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        table = [f"  {row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}" for row in rows]
+        return "\n".join([
+            f"{head} become {self.after:.1f} us, {self.before / self.after:.2f} times as fast; {self.roof_before:.0%} of the"
+            f" roof become {self.roof_after:.0%} ({tried})", *table, f"results: {self.verdict.value}", *self._notes()])
+
+    def explained(self) -> str:
+        """Returns the report with the reason of each edit."""
+        return "\n".join([str(self), *(f"line {one.line}: {one.what}. {one.why}" for one in self.changes)])
+
+    def _notes(self) -> Iterator[str]:
+        if self.alternatives:
+            yield f"within {LEAST_GAIN:.0%} of the best one, to be measured on a card:"
+            yield from (f"  {us:.1f} us  {words}" for us, words in self.alternatives)
+        if self.refused:
+            yield "not made:"
+            yield from (f"  {text}" for text in self.refused)
+
+
+class Improver:
+    """Searches and checks edits of one kernel.
+
+    Args:
+        program: the script, and the factory's call that makes the kernel.
+        arguments: the arguments of a call of the kernel, for which results are compared; None to generate arguments.
+        executor: the executor that compiles and times versions; None to use this thread.
+        reassociate: whether results may differ by the rounding of their type.
+    """
+
+    def __init__(self, program: ScriptVersion, arguments: Sequence[object] | None = None, *, executor: Executor | None = None,
+                 reassociate: bool = False) -> None:
+        self._program, self._reassociate = program, reassociate
+        self._kernel: CompiledKernel = program.kernel()
+        self._search = EditSearch(program, self._kernel.workspace_idx, executor, reassociate=reassociate)
+        self._given = arguments
+        self._check: ResultComparison | None = None
+        self._verdicts: dict[tuple[tuple[str, int], ...], tuple[Verdict, str]] = {}
+        self._notes: list[str] = []
+
+    def run(self, budget: float, trials: int | None = None) -> Improvement:
+        """Searches for a number of seconds, or until a number of versions were tried.
+
+        Ctrl-C ends the search; the best version so far is returned.
+
+        Args:
+            budget: the seconds.
+            trials: the number of versions; None for no limit. With a limit and enough time, the same edits are found each time.
+
+        Raises:
+            TileError: T421 the time of the kernel depends on the elements of arrays; T810 arguments cannot be generated.
+        """
+        begun = time.monotonic()
+        until = begun + budget
+        self._search.trials = trials
+        first = self._search.begin()
+        if first.us is None:
+            raise TileError(f"the time of {self._kernel.name} depends on the elements of its arguments, so versions cannot be"
+                            " compared without running them", code="T421", help="name another kernel, or edit by the advice of"
+                            " kernel.profile(...)")
+        checking = 0.0
+        try:
+            with shown(f"improving {self._kernel.name}"):
+                for best in self._search.run(until):
+                    if best.choice and checking <= _CHECK_SHARE * (time.monotonic() - begun):
+                        started = time.monotonic()
+                        self._is_right(best.choice)
+                        checking += time.monotonic() - started
+        except KeyboardInterrupt:
+            pass
+        return self._result(first.us, begun)
+
+    def _result(self, before: float, begun: float) -> Improvement:
+        search = self._search
+        while True:
+            best = search.best()
+            if not best.choice or self._is_right(best.choice):
+                break
+        choice: Choice = self._without_idle(best)
+        if choice and not self._is_right(choice):
+            choice = best.choice
+        verdict = self._verdicts[_key(choice)][0] if choice else Verdict.EQUAL
+        text = search.text(choice)
+        after = before if not choice else search.time_of(choice, time.monotonic() + search.seconds) or best.expected
+        improved = replace(self._program, text=text).kernel() if choice else self._kernel
+        return Improvement(
+            self._kernel.name, self._kernel.chip.name, self._program.path, before, after, _roof_share(self._kernel),
+            _roof_share(improved), tuple(self._changes(choice, before)), verdict, self._program.text, text,
+            tuple(self._alternatives(choice, after)), tuple(self._notes), search.tried, time.monotonic() - begun)
+
+    def _is_right(self, choice: Choice) -> bool:
+        """Whether a version computes the same results. If not, the step that changes them is not made any more."""
+        key = _key(choice)
+        if key not in self._verdicts:
+            if self._check is None:
+                self._check = ResultComparison(self._kernel, self._given)
+            self._verdicts[key] = self._check.verdict(replace(self._program, text=self._search.text(choice)).kernel())
+        verdict, text = self._verdicts[key]
+        if verdict is Verdict.EQUAL or (verdict is Verdict.ROUNDED and self._reassociate):
+            return True
+        self._refuse(choice, verdict, text)
+        return False
+
+    def _refuse(self, choice: Choice, verdict: Verdict, text: str) -> None:
+        """Finds the edit of a wrong version that changes the results, and excludes it from the search."""
+        guilty = next(iter(choice.items())) if len(choice) == 1 else None
+        if guilty is None:
+            for item in choice.items():
+                alone = dict([item])
+                us = self._search.time_of(alone, time.monotonic() + self._search.seconds)
+                if us is not None and not self._is_right(alone):
+                    return  # the call has excluded it
+            guilty = next(reversed(list(choice.items())))
+        self._search.refused[guilty] = verdict.value
+        what = self._search.subjects[guilty[0]].what(guilty[1])
+        reason = {Verdict.ROUNDED: "it changes the order of additions; --reassociate allows it"}.get(
+            verdict, f"{verdict.value}: {text}")
+        note = f"line {self._search.subjects[guilty[0]].line}: {what}: {reason}"
+        if note not in self._notes:
+            self._notes.append(note)
+
+    def _without_idle(self, best: TriedVersion) -> dict[str, int]:
+        """Returns the choice of a version without the edits that save too little to be told apart."""
+        search, choice = self._search, dict(best.choice)
+        assert best.us is not None
+        for name in list(choice):
+            fewer = {other: value for other, value in choice.items() if other != name}
+            us = best.us * 2 if not fewer else search.time_of(fewer, time.monotonic() + search.seconds)
+            if not fewer:
+                us = search.versions[0].us
+            if us is not None and us <= best.us * (1 + LEAST_GAIN):
+                choice = fewer
+        return choice
+
+    def _changes(self, choice: Choice, before: float) -> Iterator[AcceptedEdit]:
+        """Yields the edits, each time the one that saves most of those that are left."""
+        search, made, current = self._search, dict[str, int](), before
+        left = dict(choice)
+        while left:
+            times = {name: search.time_of({**made, name: value}, time.monotonic() + search.seconds)
+                     for name, value in left.items()}
+            name = min(left, key=lambda one: (times[one] is None, times[one] or 0.0, one))
+            made[name] = left.pop(name)
+            subject: Subject = search.subjects[name]
+            yield AcceptedEdit(subject.line, subject.what(made[name]), subject.why(made[name]), current, times[name])
+            current = times[name] or current
+
+    def _alternatives(self, choice: Choice, after: float) -> Iterator[tuple[float, str]]:
+        if not choice:
+            return
+        close = [one for one in self._search.versions if one.us is not None and one.us <= after * (1 + LEAST_GAIN)
+                 and dict(one.choice) != dict(choice) and all(item not in self._search.refused for item in one.choice.items())]
+        subjects = self._search.subjects
+        for one in sorted(close, key=lambda each: (each.expected, sorted(each.choice.items())))[:_ALTERNATIVES]:
+            words = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name) != value]
+            words += [f"line {subjects[name].line} as it is" for name in choice if name not in one.choice]
+            yield one.expected, "the same with " + "; ".join(words)
+
+
+def _key(choice: Choice) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(choice.items()))
+
+
+def _roof_share(kernel: CompiledKernel) -> float:
+    """Returns the share of a launch's time that the memory or the units need at their peak rate."""
+    from tilelang_npu.simulator.result.profile.roofline import roofline
+
+    launch = kernel.trace()
+    assert launch is not None
+    roof = roofline(launch.parts)
+    return max(roof.at_peak, roof.memory_bytes / roof.memory_rate if roof.memory_bytes else 0.0) / roof.seconds

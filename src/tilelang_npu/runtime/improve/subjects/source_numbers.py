@@ -1,0 +1,140 @@
+"""Numbers: tile sizes, numbers of blocks and other integers of a kernel get other values.
+
+A number is an integer that the author wrote for the kernel: the default of a parameter of the factory that the call does not
+pass, a literal that a variable of the factory or of the script is set to, or a literal in the kernel's statements. Whether the
+kernel's parameters or results depend on a number is not known here: such edits are rejected after they are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, ValueStep, all_of, called
+
+_FACTORS = ((2, 1), (1, 2), (4, 1), (3, 2), (1, 4), (8, 1), (3, 1), (3, 4))
+"""Factors by which a number is changed, as numerator and denominator, the most useful first."""
+_MAX_NUMBER = 8192
+"""The largest number that is proposed."""
+_LEAST_LITERAL = 16
+"""Literals in the kernel's statements below this one are indices and counts rather than sizes of tiles."""
+_MAX_COUNT = 4
+"""Numbers up to this one are also changed by one."""
+_MAX_STAGES = 4
+"""The largest number of stages of a loop that is proposed."""
+_DIVISORS = 3
+"""How many of the divisors of an extent that are near a number are proposed."""
+
+
+@dataclass(frozen=True)
+class SourceNumber:
+    """An integer of the kernel's source.
+
+    Attributes:
+        name: the name of the variable or parameter; for a literal in statements, its value in quotes.
+        original: the integer.
+        line: its first line.
+        places: the literals to replace.
+        in_grid: whether the launch has as many blocks.
+        counts_stages: whether a loop has as many stages.
+        facts: the numbers of cores, and the sizes of the kernel's parameters.
+    """
+
+    name: str
+    original: int
+    line: int
+    places: tuple[cst.Integer, ...]
+    in_grid: bool
+    counts_stages: bool
+    facts: SubjectFacts
+    reassociates: bool = False
+
+    def steps(self, current: int) -> Iterator[ValueStep]:
+        """Yields the values to try after another one: doubled and halved, the number of cores, and shares of an extent."""
+        if self.counts_stages:
+            yield from (ValueStep(value, fine=value > current + 1) for value in range(1, _MAX_STAGES + 1) if value != current)
+            return
+        large = [2 * current, current // 2] if current % 2 == 0 else [2 * current, current - 1]
+        if self.in_grid:
+            large += self.facts.cores
+        fine = [current * up // down for up, down in _FACTORS if current * up % down == 0]
+        if current <= _MAX_COUNT:
+            fine += [current + 1, current - 1]
+        for extent in self.facts.extents:
+            fine += [extent // count for count in self.facts.cores
+                     if extent % count == 0 and current // 8 <= extent // count <= 8 * current]
+            divisors = [one for one in range(max(current // 4, 1), min(4 * current, extent) + 1) if extent % one == 0]
+            fine += sorted(divisors, key=lambda one: abs(one - current))[:_DIVISORS]
+        for value in dict.fromkeys([*large, *fine]):
+            if 0 < value <= _MAX_NUMBER and value != current:
+                yield ValueStep(value, fine=value not in large)
+
+    def replacements(self, value: int) -> Mapping[int, Replacement]:
+        """Returns the replacements of the literals."""
+        return {id(place): lambda _, value=value: cst.Integer(str(value)) for place in self.places}  # type: ignore[misc]
+
+    def what(self, value: int) -> str:
+        """Returns the edit in words."""
+        name = self.name.partition("#")[0]
+        return (f"{value} in place of {self.original}" if name.startswith("'") else
+                f"{name} = {value} in place of {self.original}")
+
+    def why(self, value: int) -> str:
+        """Returns the reason of the edit."""
+        if self.counts_stages:
+            return "More tiles are under way at once." if value > self.original else "Fewer slots leave room for other buffers."
+        if self.in_grid:
+            return ("The launch has as many blocks as the chip can run at once, and each of them gets an equal share of the"
+                    " work.")
+        if value > self.original:
+            return ("Fewer and larger transfers and instructions do the same work: each costs a start, and larger tiles are"
+                    " loaded less often.")
+        return "Smaller parts leave room for the next tile, and divide the work more evenly among the cores."
+
+
+def numbers(tree: ScriptTree, facts: SubjectFacts) -> Iterator[SourceNumber]:
+    """Yields the integers of a kernel's source that can be replaced."""
+    if tree.factory is None:
+        return
+    sizes = [arg for call in tree.all(cst.Call) if called(call, "Kernel") for arg in call.args if arg.keyword is None]
+    in_grid = {name.value for size in sizes for name in all_of(size, cst.Name)}
+    literals_in_grid = {id(literal) for size in sizes for literal in all_of(size, cst.Integer)}
+    stages = {arg.value.value for call in tree.all(cst.Call) for arg in call.args
+              if arg.keyword is not None and arg.keyword.value == "num_stages" and isinstance(arg.value, cst.Name)}
+    named: list[tuple[str, cst.Integer]] = []
+    for parameter in (*tree.factory.params.params, *tree.factory.params.kwonly_params):
+        if isinstance(parameter.default, cst.Integer) and parameter.name.value not in facts.passed:
+            named.append((parameter.name.value, parameter.default))
+    read = {name.value for name in tree.all(cst.Name)}
+    outside = [assignment for statement in tree.module.body if isinstance(statement, cst.SimpleStatementLine)
+               for assignment in all_of(statement, cst.Assign)]
+    for assignment in (*outside, *tree.all(cst.Assign)):
+        target = assignment.targets[0].target
+        if len(assignment.targets) == 1 and isinstance(target, cst.Name) and target.value in read:
+            named += [(target.value, literal) for literal in _alternatives(assignment.value)]
+    taken: dict[str, int] = {}
+    for name, literal in named:
+        taken[name] = taken.get(name, 0) + 1
+        if literal.evaluated_value > 0:
+            unique = name if taken[name] == 1 else f"{name}#{taken[name]}"
+            yield SourceNumber(unique, literal.evaluated_value, tree.line(literal), (literal,), name in in_grid, name in stages,
+                         facts)
+    used = {id(literal) for _, literal in named}
+    by_value: dict[int, list[cst.Integer]] = {}
+    for function in tree.functions:
+        for literal in all_of(function.body, cst.Integer):
+            if id(literal) not in used and literal.evaluated_value >= _LEAST_LITERAL:
+                by_value.setdefault(literal.evaluated_value, []).append(literal)
+    for value, places in by_value.items():
+        only_in_grid = all(id(one) in literals_in_grid for one in places)
+        yield SourceNumber(f"'{value}'", value, tree.line(places[0]), tuple(places), only_in_grid, counts_stages=False,
+                           facts=facts)
+
+
+def _alternatives(value: cst.BaseExpression) -> list[cst.Integer]:
+    """Returns the integers that an assigned value is: a literal, or the literals of a conditional expression."""
+    if isinstance(value, cst.IfExp):
+        return [*_alternatives(value.body), *_alternatives(value.orelse)]
+    return [value] if isinstance(value, cst.Integer) else []

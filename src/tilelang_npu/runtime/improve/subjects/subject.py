@@ -1,0 +1,174 @@
+"""The interface of an editable part of a script, and the tree of a script that keeps comments and layout (LibCST)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Replacement = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]"]
+"""A function that returns the new node in place of a node, or several statements; the parts of the node can have been edited
+already."""
+
+
+class NotApplicable(Exception):
+    """An edit does not fit the statements that other edits have made."""
+
+
+class ValueStep(NamedTuple):
+    """A value to try for a subject.
+
+    Attributes:
+        value: the value.
+        fine: whether the step is small, so that it is tried after the large steps.
+    """
+
+    value: int
+    fine: bool = False
+
+
+class Subject(Protocol):
+    """A part of a kernel's source that an edit changes, with a number that says how.
+
+    Attributes:
+        name: the identity of the subject, which is different for each subject of a script.
+        line: the first line of the subject in the script.
+        original: the number of the script as it is.
+        reassociates: whether an edit computes other roundings by intention.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def original(self) -> int: ...
+    @property
+    def reassociates(self) -> bool: ...
+
+    def steps(self, current: int) -> Iterable[ValueStep]:
+        """Returns the values to try after another value."""
+
+    def replacements(self, value: int) -> Mapping[int, Replacement]:
+        """Returns, by the ``id`` of a node of the script's tree, how the node is replaced for a value."""
+
+    def what(self, value: int) -> str:
+        """Returns the edit from the original to a value in words."""
+
+    def why(self, value: int) -> str:
+        """Returns in one or two sentences why the edit can save time."""
+
+
+class ScriptTree:
+    """The syntax tree of a script.
+
+    Args:
+        text: the script.
+        factory: the name of the factory at the top level of the script.
+
+    Attributes:
+        text: the script.
+        module: the tree.
+        factory: the tree of the factory; None if the script has no function of this name at its top level.
+        functions: the functions whose statements belong to the kernel: the factory, and the macros at the top level that its
+            statements, or those of such a macro, call.
+    """
+
+    def __init__(self, text: str, factory: str) -> None:
+        wrapper = MetadataWrapper(cst.parse_module(text))
+        self.text = text
+        self.module = wrapper.module
+        self._positions = wrapper.resolve(PositionProvider)
+        by_name = {one.name.value: one for one in self.module.body if isinstance(one, cst.FunctionDef)}
+        self.factory = by_name.get(factory)
+        self.functions = [] if self.factory is None else [self.factory]
+        for function in self.functions:  # the list grows
+            for name in all_of(function, cst.Name):
+                found = by_name.get(name.value)
+                if found is not None and found not in self.functions and _is_macro(found):
+                    self.functions.append(found)
+
+    def line(self, node: cst.CSTNode) -> int:
+        """Returns the line of a node, counted from 1."""
+        return int(self._positions[node].start.line)
+
+    def code(self, node: cst.CSTNode) -> str:
+        """Returns the text of a node."""
+        return self.module.code_for_node(node)
+
+    def all(self, kind: type[Node]) -> Iterator[Node]:
+        """Yields the nodes of a kind in the kernel's functions."""
+        for function in self.functions:
+            yield from all_of(function, kind)
+
+    def language(self) -> cst.BaseExpression | None:
+        """Returns the name that the script has for the module of the language, from a call of ``NAME.Kernel``."""
+        return next((call.func.value for call in self.all(cst.Call)
+                     if called(call, "Kernel") and isinstance(call.func, cst.Attribute)), None)
+
+    def edited(self, replacements: Mapping[int, Replacement]) -> str:
+        """Returns the script with nodes replaced.
+
+        Args:
+            replacements: how a node is replaced, by the ``id`` of the node.
+
+        Raises:
+            NotApplicable: a replacement does not fit the other ones.
+        """
+        class Replace(cst.CSTTransformer):
+            def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode  # type: ignore[override]  # any node
+                         ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]:
+                replace = replacements.get(id(original))
+                return updated if replace is None else replace(updated)
+
+        return self.module.visit(Replace()).code
+
+
+@dataclass(frozen=True)
+class SubjectFacts:
+    """What subjects need to know of a kernel to propose values.
+
+    Attributes:
+        passed: the names of the parameters that the factory's call passes, whose defaults have no effect.
+        cores: the numbers of Cube cores and of Vector cores.
+        extents: the different sizes of the kernel's parameters.
+    """
+
+    passed: frozenset[str]
+    cores: tuple[int, ...]
+    extents: tuple[int, ...]
+
+
+def _is_macro(node: cst.FunctionDef) -> bool:
+    return any(_last_name(one.decorator) == "macro" for one in node.decorators)
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Call):
+        return _last_name(node.func)
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def called(node: cst.CSTNode, *names: str) -> bool:
+    """Whether a node is a call of ``T.NAME`` (or of a function of another module) with one of the names."""
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in names
+
+
+def all_of(node: cst.CSTNode, kind: type[Node]) -> list[Node]:
+    """Returns the nodes of a kind in a tree, in the order of the text."""
+    found: list[Node] = []
+
+    class Visitor(cst.CSTVisitor):
+        def on_visit(self, node: cst.CSTNode) -> bool:
+            if isinstance(node, kind):
+                found.append(node)
+            return True
+
+    node.visit(Visitor())
+    return found

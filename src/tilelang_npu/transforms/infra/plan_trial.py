@@ -1,0 +1,65 @@
+"""Base of passes that try out memory planning before they rewrite the module.
+
+Such a pass runs the rest of the pipeline, up to ``plan-memory``, on a rewritten copy of the module, and rewrites the module
+only if all buffers of the copy have room. The later passes depend on the options of the compilation, so such a pass has these
+options as its own options. ``opt -p`` with the text of the pass therefore gives the same result as the pipeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects.context import make_context
+from tilelang_npu.errors import TileError
+from tilelang_npu.source_dialects import SourceDialect
+from tilelang_npu.transforms.infra.options import Options
+from tilelang_npu.transforms.infra.stage_table import kernel_rows
+
+__all__ = ["PassWithPlanTrial"]
+
+
+@dataclass(frozen=True)
+class PassWithPlanTrial(ModulePass):
+    """Base of passes that run memory planning on a copy of the module, to decide whether a rewrite leaves enough memory.
+
+    Attributes:
+        chip: the chip whose memories must have room.
+        enabled: whether the optimisation of the pass is on.
+        dialect, synchronise, cross_synchronise, reuse, multi_buffer, divide, upstream, without: the options of the
+            compilation with which the later passes of the trial are created (see ``transforms/infra/options.py``).
+    """
+
+    chip: str = chips.DEFAULT
+    enabled: bool = True
+    dialect: SourceDialect = "npuir"
+    synchronise: bool = True
+    cross_synchronise: bool = True
+    reuse: bool = True
+    multi_buffer: bool = True
+    divide: bool = True
+    upstream: bool = False
+    without: tuple[str, ...] = ()
+
+    def missing_room(self, module: ModuleOp) -> str | None:
+        """Runs the rest of the pipeline, up to memory planning, on a module; returns why it fails.
+
+        Args:
+            module: the module as it would be after this pass. It is changed by the later passes, so it should be a copy.
+
+        Returns:
+            The message of the first error, which usually names the memory that has no room; None if no pass fails.
+        """
+        given = {field.name: getattr(self, field.name) for field in fields(Options) if field.name != "chip"}
+        options = Options(chip=chips.chip(self.chip), **given)
+        context, rows = make_context(), kernel_rows()
+        names = [row.name for row in rows]
+        for row in rows[names.index(self.name) + 1:names.index("plan-memory") + 1]:
+            try:
+                row.create_pass(options, quiet=True).apply(context, module)
+            except TileError as error:
+                return error.message
+        return None

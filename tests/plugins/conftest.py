@@ -1,0 +1,31 @@
+"""Plug-ins that a test registers are taken back at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilelang_npu.plugins.registry import temporary
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(autouse=True)
+def _taken_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(HERE)  # plug-in files append their folders
+    with temporary():
+        yield
+
+
+@pytest.fixture
+def sample() -> Path:
+    """The package of a plug-in: operations, a pass and a chip."""
+    return HERE / "package" / "sample_plugin"
+
+
+@pytest.fixture
+def kernel() -> Path:
+    """A script with a kernel, and a test, of the package's operations."""
+    return HERE / "kernels" / "softsign_kernel.py"
