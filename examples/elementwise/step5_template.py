@@ -1,7 +1,7 @@
 """A template for any function of elements
 
 The kernel is a Python function of a Python function: whatever `FUNCTIONS` has becomes a kernel as fast as the one before,
-because the function is called while the kernel is traced, with what stands for an element, and leaves nothing but
+because the function is called while the kernel is traced, with a symbol for an element, and leaves nothing but
 the operations. Where a GPU's template also packs elements into wider loads, nothing is left to do here: tiles move in lines
 of 512 bytes as they are.
 

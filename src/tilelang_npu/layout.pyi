@@ -1,3 +1,3 @@
-# For type checkers: at run time the name stands for the module itself (places.py).
+# For type checkers: at run time the name is an alias of the module itself (module_aliases.py).
 
 from tilelang_npu.language.layouts import *  # noqa: F403  (all of it)

@@ -2,7 +2,7 @@
 
 A :class:`Linear` is a constant plus integer multiples of unknowns, which are called atoms. Any hashable object can be an atom:
 the analysis that builds the expression chooses, for example, an SSA value, a name in generated code, or a number that
-stands for a subexpression. An :class:`Interval` is the set of all integers between two ends, either of which can be infinite.
+represents a subexpression. An :class:`Interval` is the set of all integers between two ends, either of which can be infinite.
 :meth:`Linear.bounds` computes an interval for an expression from the intervals of its atoms.
 """
 
@@ -236,7 +236,7 @@ Atom = TypeVar("Atom", bound=Hashable)
 class Linear(Generic[Atom]):
     """A linear integer expression: ``constant`` plus the sum of ``factor * atom`` over its atoms.
 
-    An atom is a hashable object that stands for an unknown integer. A linear expression is immutable. Two expressions are equal
+    An atom is a hashable object that represents an unknown integer. A linear expression is immutable. Two expressions are equal
     if they have the same constant and the same factors, so that they have the same value for all values of the atoms.
 
     Attributes:

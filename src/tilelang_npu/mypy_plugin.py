@@ -172,7 +172,7 @@ class _Names:
                 self.calls[child.lineno, child.col_offset] = ast.unparse(child.func)
 
     def of_language(self, dotted: str) -> str:
-        """Returns the name in the language that a dotted name stands for; empty if it is no name of the language."""
+        """Returns the name in the language to which a dotted name refers; empty if it is no name of the language."""
         head, _, last = dotted.rpartition(".")
         return last if head in self.modules or (not head and last in self.own) else ""
 

@@ -71,7 +71,7 @@ define them."""
 
 
 _REFERENCES = dict.fromkeys(("flash_attn", "flash_attn_interface"), "tilelang_npu.compat.flash_attn")
-"""Packages with which GPU scripts compare their results, and the modules that stand for them if they are not installed, while
+"""Packages with which GPU scripts compare their results, and the modules that replace them if they are not installed, while
 ``TILELANG_NPU_GPU`` is set."""
 
 

@@ -293,7 +293,7 @@ class RewrittenCalls:
             names: the number of names after ``as``.
             named: whether the index of the Vector core has a name other than ``_``.
             read: whether the kernel reads the index of the Vector core. If so, the core executes the body as one of the Vector
-                cores of the block. If not, all Vector cores of the block compute the same, and one execution stands for all of
+                cores of the block. If not, all Vector cores of the block compute the same, and one execution is done for all of
                 them, except in a kernel of the ascendc dialect that names the index and adds atomically: there each Vector core
                 adds.
 

@@ -312,7 +312,7 @@ def running_points() -> ParallelPoints | None:
 
 
 def _held(condition: TypedScalar, branch: bool, outer: Array | None) -> Array:
-    """Returns the points at which a condition has the value ``branch``, of those in ``outer``; None stands for all points."""
+    """Returns the points at which a condition has the value ``branch``, of those in ``outer``; None means all points."""
     held = np.equal(condition.value, branch)
     return held if outer is None else outer & held
 

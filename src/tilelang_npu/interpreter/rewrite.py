@@ -1,7 +1,7 @@
 """Rewrites the syntax tree of a kernel so that Python can execute it.
 
 Line numbers, names and expressions remain those of the author, so that a debugger shows the author's code. The following
-constructs are rewritten, because they have another meaning in the language than in Python (``K`` stands for the name
+constructs are rewritten, because they have another meaning in the language than in Python (``K`` is short for the name
 ``__kernel__``):
 
 =====================================  ===============================================================================

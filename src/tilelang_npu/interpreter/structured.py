@@ -383,7 +383,7 @@ def gatherb(dst: Array, src: Array, offsets: Array, repeats: int, block_stride: 
 
 def _reduce_repeats(find: Callable[..., Array] | None, dst: Array, src: Array, mask: int, repeats: int, result_stride: int,
                     block_stride: int, repeat_stride: int, order: str = "ORDER_VALUE_INDEX") -> None:
-    """Reduces the first elements of each repeat; ``find`` returns the index of the wanted extreme, None stands for the sum."""
+    """Reduces the first elements of each repeat; ``find`` returns the index of the wanted extreme, None means the sum."""
     groups = _take(src, _places(repeats, repeat_stride, block_stride, src.dtype.itemsize)[:, :mask])
     at = np.arange(repeats) * result_stride
     if find is None:

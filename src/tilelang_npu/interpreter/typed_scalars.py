@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial, reduce
@@ -28,7 +29,7 @@ from tilelang_npu.target.dtypes import DType, dtype
 
 Array = np.ndarray
 Values = np.ndarray | np.generic
-"""An array, or the NumPy scalar that stands for an array without axes; of any element type."""
+"""An array, or the NumPy scalar in place of an array without axes; of any element type."""
 Number = int | float | np.number
 """A plain number (see :func:`is_literal`)."""
 
@@ -178,15 +179,15 @@ def _directed(values: Array, kind: DType, mode: str) -> Array:
 # --- scalars -------------------------------------------------------------------------------------------------------------
 
 
-class Operators:
+class Operators(ABC):
     """The base class of objects with a scalar value in a kernel; it defines Python's operators on them."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy leaves the operation to these operators
 
+    @abstractmethod
     def load(self) -> TypedScalar:
         """Returns the value; elements and variables are read."""
-        raise NotImplementedError
 
     def __neg__(self) -> Number | TypedScalar:
         return negate(self)

@@ -1506,7 +1506,7 @@ def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1530,7 +1530,7 @@ def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1554,7 +1554,7 @@ def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1578,7 +1578,7 @@ def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, 
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1602,7 +1602,7 @@ def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1626,7 +1626,7 @@ def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1650,7 +1650,7 @@ def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1674,7 +1674,7 @@ def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -1698,7 +1698,7 @@ def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:

@@ -16,7 +16,7 @@ from tilelang_npu.language.elements import ElementType, Extents
 from tilelang_npu.traced.author import user_location
 
 _STAND_IN = 2**10 * 3**2 * 5 * 7
-"""The number that stands for an unknown size: most divisors of sizes divide it."""
+"""The number that is assumed for an unknown size: most divisors of sizes divide it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ _KNOWN: ContextVar[_KnownValues | None] = ContextVar("tilelang_npu_sizes", defau
 
 
 class Size(int):
-    """An integer that stands for the size ``name`` as long as its value is not known; all such sizes have the same value."""
+    """An integer in place of the size ``name`` as long as its value is not known; all such sizes have the same value."""
 
     name: str
 

@@ -14,7 +14,7 @@ def note_gpu_arguments(name: str, /, **arguments: object) -> None:
 
     Args:
         name: the function's name after ``T.``.
-        arguments: the arguments; None or False stands for an argument that was not given.
+        arguments: the arguments; None or False means that an argument was not given.
     """
     trace: Any = active()
     if trace is not None:

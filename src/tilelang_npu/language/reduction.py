@@ -61,7 +61,7 @@ _ALONG = """
             size 1 is treated as a matrix.
         options: positional arguments: a bool is ``clear``, a list is ``size``.
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
-        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 stands for a whole axis.
+        size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
 
     Raises:
@@ -124,7 +124,7 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
             and ``all`` (the result is 1 or 0); ``xori``, ``ori`` and ``andi`` (bitwise); or, along one axis,
             ``max_with_index_left``, ``max_with_index_right``, ``min_with_index_left`` and ``min_with_index_right``, which also
             write the index of the first (``left``) or the last (``right``) of equal extremes.
-        size: the shape of the part of ``src`` that is reduced; 0 stands for a whole axis.
+        size: the shape of the part of ``src`` that is reduced; 0 means a whole axis.
         clear: whether the result replaces the contents of ``dst``; if False, it is combined with them.
 
     Raises:

@@ -172,7 +172,7 @@ class Unit(_Table):
     Attributes:
         pipe: the pipe that issues the unit's instructions.
         core: the kind of core that has the unit.
-        operands: for each operand name, the memories that can hold the operand; the key ``""`` stands for all operands that are
+        operands: for each operand name, the memories that can hold the operand; the key ``""`` means all operands that are
             not listed.
         fills: the memories that the unit can fill with a constant.
     """

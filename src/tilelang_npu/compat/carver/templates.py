@@ -79,7 +79,7 @@ class _Template:
         return self
 
     def equivalent_function(self: TemplateT) -> TemplateT:
-        """Returns the template itself, which stands for the operation that TileLang for GPUs would build."""
+        """Returns the template itself in place of the operation that TileLang for GPUs would build."""
         return self
 
     def recommend_hints(self, topk: int = 10) -> list[Hint]:

@@ -27,7 +27,7 @@ LAYOUTS: dict[str, int] = {
         ("dotA_ND", "dotB_ND", "dotC_ND", "nZ", "zN", "ND", "Fractal", "NCHW", "NC1HWC0", "C1HWNC0", "SCALEA_ND", "SCALEB_DN",
          "SCALEA_zZ", "SCALEB_nN"), 1)
 }
-"""The data layouts by name, each with the integer that stands for the layout in the toolchain."""
+"""The data layouts by name, each with the integer by which the toolchain encodes the layout."""
 
 
 class DataLayout(NamedTuple):

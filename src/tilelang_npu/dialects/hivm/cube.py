@@ -51,7 +51,7 @@ SYNC_ARGUMENTS = 7
 They are, in order: the events that the loads of A and of B wait for, the events that are set after the loads of A and of B, the
 loop counter, and the events of the two halves of L0A and L0B."""
 NO_EVENT = -1
-"""The value of a ``sync_related_args`` operand that stands for no event or no counter."""
+"""The value of a ``sync_related_args`` operand that means no event or no counter."""
 
 
 class SharedEvent(NamedTuple):

@@ -205,7 +205,7 @@ class PipeBarrierOp(DialectOp):
         IRDLOperation.__init__(self, properties={"pipe": PipeAttr.of(pipe)})
 
     def pipes(self) -> tuple[PipeName, ...]:
-        """Returns the pipe that is stalled; ``ALL`` stands for all pipes."""
+        """Returns the pipe that is stalled; ``ALL`` means all pipes."""
         return (self.pipe.short,)
 
     def core(self) -> OpCore:

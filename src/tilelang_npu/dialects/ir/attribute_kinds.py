@@ -44,7 +44,7 @@ class EnumAttr(Data[str], ABC, Generic[WordT]):
 
     Attributes:
         data: the word, as the text spells it.
-        CASES: maps each word to the integer that stands for the word in the toolchain.
+        CASES: maps each word to the integer by which the toolchain encodes the word.
         PREFIX: the common prefix of the words, which Python callers may omit: ``PipeAttr("MTE2")``.
     """
 
@@ -81,7 +81,7 @@ class EnumAttr(Data[str], ABC, Generic[WordT]):
 
     @property
     def value(self) -> int:
-        """The integer that stands for the attribute's word in the toolchain."""
+        """The integer by which the toolchain encodes the attribute's word."""
         return self.CASES[self.data]
 
     @property

@@ -72,7 +72,7 @@ class StructuredTableOp(TableOp, StructuredOp):
 
 
 def flatten(operands: SSAValue | Iterable[SSAValue] | None) -> tuple[SSAValue, ...]:
-    """Returns the operands of one name as a tuple, whether the name stands for one operand, an optional one, or several."""
+    """Returns the operands of one name as a tuple, whether the name is that of one operand, an optional one, or several."""
     if operands is None:
         return ()
     return (operands,) if isinstance(operands, SSAValue) else tuple(operands)

@@ -1,4 +1,4 @@
-"""The positions of an op's operands by field, a declared name that stands for one operand, an optional one, or several.
+"""The positions of an op's operands by field, a declared name of one operand, of an optional one, or of several.
 
 The positions are cached by the number of operands of each field. xDSL would decode the property with these numbers whenever a
 field is read, which passes, rules and effects do very often.

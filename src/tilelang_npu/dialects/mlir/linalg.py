@@ -176,7 +176,7 @@ def _element(value: SSAValue) -> Attribute:
 
 def _body(payload: tuple[type[Operation], dict[str, Attribute]], ins: list[SSAValue], outs: list[SSAValue], *,
           accumulates: bool) -> Region:
-    """The body that an abbreviation stands for. Its op takes the accumulator, if there is one, before the inputs."""
+    """The body in full for an op with an abbreviated body. Its op takes the accumulator, if there is one, before the inputs."""
     op_type, given = payload
     block = Block(arg_types=[_element(value) for value in (*ins, *(outs if accumulates else ()))])
     operands = [*block.args[len(ins):], *block.args[:len(ins)]] if accumulates else list(block.args)

@@ -32,7 +32,7 @@ from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 from tilelang_npu.dialects.ir.declaration import require
 
 Size: TypeAlias = int | None
-"""A static stride or offset; None stands for a dynamic one."""
+"""A static stride or offset; None if it is dynamic."""
 
 
 def is_signless(type_: Attribute) -> bool:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    NoneAttr,
     StridedLayoutAttr,
     StringAttr,
     i64,
@@ -124,6 +125,21 @@ class AllocOp(EffectsOp):
                  "constants")
 
 
+def _tensor_type(source: SSAValue, sizes: Sequence[SSAValue | int], layout: StridedLayoutAttr | None = None
+                 ) -> MemRefType[Attribute]:
+    """Returns the type of a view of a kernel argument: its element type and memory, with -1 for sizes of run time."""
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    return MemRefType(kind.element_type, shape, layout or NoneAttr(), kind.memory_space)
+
+
+def _verify_one_dimension(source: SSAValue) -> None:
+    """Fails if a kernel argument that is viewed as a tensor has not one dimension."""
+    if len(shape_of(source)) != 1:
+        fail("the argument must have one dimension")
+
+
 @op_with_effects()
 class TensorOp(EffectsOp):
     """Views a one-dimensional kernel argument as a tensor in row-major order; the sizes may be runtime values."""
@@ -141,13 +157,10 @@ class TensorOp(EffectsOp):
 
     def __init__(self, source: SSAValue, sizes: Sequence[SSAValue | int]):
         static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
-        kind = source.type
-        assert isinstance(kind, MemRefType)
-        shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         super().__init__(
             operands=[source, dynamic],
             properties={"static_sizes": DenseArrayBase.from_list(i64, static)},
-            result_types=[MemRefType(kind.element_type, shape, memory_space=kind.memory_space)],
+            result_types=[_tensor_type(source, sizes)],
         )
 
     def mixed_sizes(self) -> list[SSAValue | int]:
@@ -155,8 +168,7 @@ class TensorOp(EffectsOp):
         return mixed_values(self.static_sizes, self.sizes)
 
     def verify_(self) -> None:
-        if len(shape_of(self.source)) != 1:
-            fail("the argument must have one dimension")
+        _verify_one_dimension(self.source)
         verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
 
 
@@ -182,15 +194,12 @@ class StridedTensorOp(EffectsOp):
     def __init__(self, source: SSAValue, sizes: Sequence[SSAValue | int], strides: Sequence[SSAValue | int]):
         static_sizes, dynamic_sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
         static_strides, dynamic_strides = split_dynamic_index_list(strides, DYNAMIC_INDEX)
-        kind = source.type
-        assert isinstance(kind, MemRefType)
-        shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         layout = StridedLayoutAttr([stride if isinstance(stride, int) else None for stride in strides], 0)
         super().__init__(
             operands=[source, dynamic_sizes, dynamic_strides],
             properties={"static_sizes": DenseArrayBase.from_list(i64, static_sizes),
                         "static_strides": DenseArrayBase.from_list(i64, static_strides)},
-            result_types=[MemRefType(kind.element_type, shape, layout, kind.memory_space)],
+            result_types=[_tensor_type(source, sizes, layout)],
         )
 
     def mixed_sizes(self) -> list[SSAValue | int]:
@@ -202,8 +211,7 @@ class StridedTensorOp(EffectsOp):
         return mixed_values(self.static_strides, self.strides)
 
     def verify_(self) -> None:
-        if len(shape_of(self.source)) != 1:
-            fail("the argument must have one dimension")
+        _verify_one_dimension(self.source)
         sizes, strides = self.static_sizes.get_values(), self.static_strides.get_values()
         if len(sizes) != len(strides):
             fail(f"there are {len(sizes)} sizes and {len(strides)} strides; there must be one of each per axis")

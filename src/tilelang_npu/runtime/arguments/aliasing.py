@@ -64,7 +64,7 @@ def _common_bytes(one: Array, other: Array) -> int:
 
 
 def _is_one_tensor(first: Parameter, one: Array, second: Parameter, other: Array) -> bool:
-    """Whether one tensor can stand for two parameters: their arrays are the same array, and their declared shapes agree."""
+    """Whether one tensor can be passed for two parameters: their arrays are the same array, and their declared shapes agree."""
     symbolic = [any(not isinstance(size, int) for size in parameter.shape or ()) for parameter in (first, second)]
     return (_address(one) == _address(other) and one.dtype == other.dtype and one.shape == other.shape
             and (all(symbolic) or first.shape == second.shape))

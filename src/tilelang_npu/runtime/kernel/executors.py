@@ -1,6 +1,6 @@
 """Runs many independent work items in threads of this process, in other processes, or on other machines.
 
-Any ``concurrent.futures`` executor can be used. The names ``threads`` and ``processes`` stand for executors on this machine,
+Any ``concurrent.futures`` executor can be used. The names ``threads`` and ``processes`` are executors on this machine,
 and ``dask`` and ``ray`` for executors on a cluster. If a process dies, another process computes its item again.
 """
 

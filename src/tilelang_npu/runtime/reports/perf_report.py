@@ -29,7 +29,7 @@ class Benchmark:
         line_names: the names of the curves, in the order of ``line_vals``.
         plot_name: the title of the chart, and the name of its file.
         args: further arguments of the function, by name, which are the same for all measurements.
-        xlabel, ylabel: the labels of the axes; an empty ``xlabel`` stands for the first of ``x_names``.
+        xlabel, ylabel: the labels of the axes; if ``xlabel`` is empty, the first of ``x_names`` is the label.
         x_log, y_log: whether the axis is logarithmic.
         styles: for each curve its CSS colour and its line style, ``"-"`` (solid) or ``"--"`` (dashed); None for default styles.
     """

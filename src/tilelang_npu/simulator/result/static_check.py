@@ -119,7 +119,7 @@ def _values(program: Program, uses: Sequence[DataUse], ways: Sequence[BranchOutc
                                                                                                                int] | None]:
     """Yields the numbers that replace data, one for each trace.
 
-    The first value is None, which stands for the contents of the arrays. If only addresses or sizes depend on data, a few
+    The first value is None, which means the contents of the arrays. If only addresses or sizes depend on data, a few
     numbers follow. Otherwise numbers and pairs of numbers follow until each branch that depends on data was taken in one trace
     and not taken in another. The two numbers of a pair replace alternate elements, so that successive iterations differ.
 

@@ -152,7 +152,7 @@ class _Owners:
         sizes: the number of bytes of each memory.
         from_other_cores: the writes of the block's other cores into these memories, at any time; iterated once, when first
             needed.
-        names: at index ``number - 1``, the label of the buffer with that number, and whether the number stands for the part of
+        names: at index ``number - 1``, the label of the buffer with that number, and whether the number identifies the part of
             the buffer that an earlier load wrote.
         changed: a counter that increases whenever an owner changes.
     """
@@ -163,7 +163,7 @@ class _Owners:
     changed: int = 0
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _buffers: dict[int, int] = field(default_factory=dict)
-    """For each number the number of the buffer; they differ if the number stands for an earlier load."""
+    """For each number the number of the buffer; they differ if the number identifies an earlier load."""
     _by_hand: set[int] = field(default_factory=set)
     """The numbers of buffers whose address the memory planner did not choose."""
     _overwritten: dict[int, dict[Space, NDArray[np.bool_]]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class _Owners:
     def number(self, access: Access, earlier: bool = False) -> int:
         """Returns the number of the buffer of an access.
 
-        With ``earlier``, returns the number that stands for the part of this buffer that an earlier load wrote.
+        With ``earlier``, returns the number that identifies the part of this buffer that an earlier load wrote.
         """
         key = access.memory, access.owner, earlier
         if key not in self._numbers:

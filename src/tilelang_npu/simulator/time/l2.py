@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.time.gm_traffic import Key, MovedBytes
 
 WALKED = 2_000_000
-"""Maximum number of transfers of a launch that are simulated; the miss rates then stand for the whole launch."""
+"""Maximum number of transfers of a launch that are simulated; the miss rates are then those of the whole launch."""
 MOST_KINDS = 1 << 22
 """Upper bound of the number of kinds of transfers (pairs of a tensor and a transfer size)."""
 
@@ -79,7 +79,7 @@ def missed_once(moved: Mapping[Key, MovedBytes], sizes: Mapping[int, int], produ
 
 
 class _Held:
-    """The state of L2 during the simulation. A cache entry stands for one transfer and has the number
+    """The state of L2 during the simulation. A cache entry represents one transfer and has the number
     ``offset * MOST_KINDS + kind``.
 
     Args:

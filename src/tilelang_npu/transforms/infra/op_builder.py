@@ -31,7 +31,7 @@ def float_type(kind: Attribute) -> AnyFloat:
 class OpBuilder:
     """Inserts operations into one function.
 
-    A Python integer as an operand stands for a constant of type index. Arithmetic on two integers is computed and emits
+    A Python integer as an operand becomes a constant of type index. Arithmetic on two integers is computed and emits
     nothing; neither does arithmetic with a neutral element, such as the addition of 0.
 
     Attributes:
@@ -174,7 +174,7 @@ class OpBuilder:
         return self.insert(arith.CmpiOp(self.value(a), self.value(b), "eq")).result
 
     def either(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
-        """Returns the logical or of two i1 values; None as ``a`` stands for false."""
+        """Returns the logical or of two i1 values; None as ``a`` means false."""
         return b if a is None else self.insert(arith.OrIOp(a, b)).result
 
     def as_i64(self, value: Value) -> SSAValue:

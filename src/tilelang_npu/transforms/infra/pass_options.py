@@ -289,7 +289,7 @@ def _kind(type_: object) -> str:
 
 
 def _converted(words: Sequence[str], type_: Any) -> Any:
-    """The value that words stand for.
+    """The value that the words of an option mean.
 
     Raises:
         ValueError: they are no value of the type.

@@ -145,7 +145,20 @@ class LowerIndexedReduction(CallPattern):
         return hivm.VReduceOp(inputs[0], outputs, facts["mode"], dims=[facts["dim"]])
 
 
-class LowerCumulativeSum(CallPattern):
+class LowerCumulative(CallPattern):
+    """The base of the patterns that lower a running sum or maximum along an axis.
+
+    Attributes:
+        op: the class of the operation in HIVM.
+    """
+
+    op: ClassVar[type[hivm.VCumsumOp | hivm.VCummaxOp]]
+
+    def build(self, inputs: Values, outputs: Values, facts: Facts) -> Operation:
+        return self.op(inputs[0], outputs[0], dims=[facts["dim"]], reverse=bool(facts.get("reverse")))
+
+
+class LowerCumulativeSum(LowerCumulative):
     """Lowers a cumulative sum along an axis.
 
     ::
@@ -155,12 +168,10 @@ class LowerCumulativeSum(CallPattern):
     """
 
     mnemonic = "vcumsum"
-
-    def build(self, inputs: Values, outputs: Values, facts: Facts) -> Operation:
-        return hivm.VCumsumOp(inputs[0], outputs[0], dims=[facts["dim"]], reverse=bool(facts.get("reverse")))
+    op = hivm.VCumsumOp
 
 
-class LowerCumulativeMaximum(CallPattern):
+class LowerCumulativeMaximum(LowerCumulative):
     """Lowers a cumulative maximum along an axis.
 
     ::
@@ -170,9 +181,7 @@ class LowerCumulativeMaximum(CallPattern):
     """
 
     mnemonic = "vcummax"
-
-    def build(self, inputs: Values, outputs: Values, facts: Facts) -> Operation:
-        return hivm.VCummaxOp(inputs[0], outputs[0], dims=[facts["dim"]], reverse=bool(facts.get("reverse")))
+    op = hivm.VCummaxOp
 
 
 class LowerArange(CallPattern):

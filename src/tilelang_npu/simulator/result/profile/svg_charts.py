@@ -34,7 +34,7 @@ BINS = 160
 """The number of intervals of time into which the traffic is divided."""
 COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "MTE2": "#e0863a", "MTE3": "#d0a52c",
            "FIX": "#cf5b9d", "": "#b8bec5"}
-"""The colour of each pipe; the empty name stands for time without a pipe."""
+"""The colour of each pipe; the empty name is for time without a pipe."""
 
 
 def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
