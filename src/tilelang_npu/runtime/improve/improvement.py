@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 
 LEAST_GAIN = 0.02
-"""The share of the time that an edit must save to stay in the result: the model does not tell smaller differences apart. The
-modelled and the measured ratio of two versions of a kernel differ by 2 % in the median (docs/accuracy.md)."""
+"""The share of the time that an edit must save to stay in the result. If the modelled times of two versions of a kernel
+differ by less, the model does not know which version is faster: "Two versions of a kernel" in docs/accuracy.md."""
 _ALTERNATIVES = 3
 """The number of alternatives that are reported."""
 _CHECK_SHARE = 0.15
