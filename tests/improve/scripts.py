@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+pytest.importorskip("libcst", reason="the extra improve is not installed")
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.runtime.improve.script_version import ScriptVersion
+from tilelang_npu.runtime.improve.subjects.subject import ScriptTree, Subject, SubjectFacts
+
+FACTS = SubjectFacts(frozenset({"rows"}), (24, 48), (1024, 96))
 
 
 def program(text: str, factory: str, **kwargs: object) -> ScriptVersion:
     """A version of a script whose text is indented, and a call of its factory."""
     names: dict[str, Any] = {"tilelang": tilelang, "T": T, "__name__": "script"}
     return ScriptVersion(textwrap.dedent(text), Path("script.py"), factory, names, (), kwargs)
+
+
+def edited(tree: ScriptTree, subject: Subject, value: int) -> Mapping[int, tuple[str, str]]:
+    """The lines that an edit changes, before and after, by number."""
+    before, after = tree.text.splitlines(), tree.edited(subject.replacements(value)).splitlines()
+    assert len(before) == len(after)
+    return {number: (one.strip(), other.strip()) for number, (one, other) in enumerate(zip(before, after, strict=True), 1)
+            if one != other}
 
 
 ROWS = '''
@@ -59,7 +75,7 @@ def chosen(n):
 
     return chosen
 '''
-SUBJECTS = '''\
+EDITABLE = '''\
 import tilelang
 import tilelang.language as T
 
