@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.arguments.tensors import as_array, is_tensor
+from tilelang_npu.runtime.arguments.tensors import Argument, Array, as_array, is_tensor
 from tilelang_npu.runtime.checks.rounding_spread import copied, differs, distance
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
@@ -62,7 +62,7 @@ class ResultComparison:
 
     def __init__(self, kernel: CompiledKernel, arguments: Sequence[object] | None = None) -> None:
         given = generated_inputs(kernel) if arguments is None else arguments
-        self._arguments: list[Any] = [as_array(one) if is_tensor(one) else one for one in given]
+        self._arguments = [as_array(one) if is_tensor(one) else cast("Argument", one) for one in given]
         self._wanted = _run(kernel, self._arguments)[0]
 
     def verdict(self, kernel: CompiledKernel) -> tuple[Verdict, str]:
@@ -86,7 +86,7 @@ class ResultComparison:
         return verdict, ""
 
 
-def _allowed(wanted: Any) -> Any:
+def _allowed(wanted: Array) -> Array:
     """Returns for each element the largest difference that another order of operations explains."""
     info: Any = ml_dtypes.finfo
     unit = float(info(wanted.dtype if wanted.dtype.itemsize < 4 else np.float32).eps)
@@ -96,7 +96,7 @@ def _allowed(wanted: Any) -> Any:
     return _UNITS * unit * np.maximum(finite, rows)
 
 
-def _run(kernel: CompiledKernel, arguments: Sequence[Any]) -> tuple[dict[str, Any], list[str]]:
+def _run(kernel: CompiledKernel, arguments: Sequence[Argument]) -> tuple[dict[str, Array], list[str]]:
     """Runs a kernel on copies of arguments.
 
     Returns:
