@@ -34,6 +34,29 @@ def test_command_with_the_factorys_arguments(tmp_path: Path, capsys: pytest.Capt
     assert "ran" not in printed and "tile =" not in printed, "what --arg gives stays"
 
 
+def test_command_with_the_sizes_of_an_eager_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "script.py"
+    path.write_text('''\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(target="npuir")
+def doubled(X, Y, tile=8):
+    M = T.const("M")
+    X: T.Tensor((M, 64), "float32")
+    Y: T.Tensor((M, 64), "float32")
+    with T.Kernel(T.ceildiv(M, tile), is_npu=True) as (b, _):
+        x = T.alloc_shared((tile, 64), "float32")
+        T.copy(X[b * tile, 0], x)
+        T.vmul(x, 2.0, x)
+        T.copy(x, Y[b * tile, 0])
+''', encoding="utf-8")
+    assert main(["improve", str(path), "--arg", "M=4096", "--trials", "6"]) == 0
+    printed = capsys.readouterr().out
+    assert "times as fast" in printed and "in place of 8" in printed and "results: equal bit by bit" in printed
+
+
 @pytest.mark.parametrize(("words", "code", "text"), [
     (["--arg", "rows=8"], "T810", "needs columns"), (["--arg", "row=8"], "T810", "did you mean rows"),
     ([":absent"], "T803", "runs no kernel 'absent'")])
