@@ -207,7 +207,13 @@ def rewrite(rows: dict[str, dict[str, Any]]) -> None:
                       " error as a share of the modelled time, with the fitted constants fitted without the row's source.",
              "rows": rows}
     ACCURACY.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(table), encoding="utf-8")
+    PAGE.write_text(page(table, problems()), encoding="utf-8")
+
+
+def problems() -> dict[str, str]:
+    """Returns the problem of each measured row that is a version of a kernel, by the name of the row."""
+    table: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["rows"]
+    return {name: row["problem"] for name, row in table.items() if "problem" in row}
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:

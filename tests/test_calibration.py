@@ -19,6 +19,7 @@ from tilelang_npu.target.accuracy import SIDES, MeasuredKernel, error_of, measur
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 calibrate = importlib.import_module("calibrate")
 covered = importlib.import_module("calibration.page").covered
+version_order = importlib.import_module("calibration.version_order")
 attention, fused, matmul, vector = (importlib.import_module(f"calibration.{name}")
                                     for name in ("attention", "fused", "matmul", "vector"))
 elementwise, handoff, launches, quantisation, reductions, templates, transposes = (
@@ -250,7 +251,8 @@ def test_the_errors_are_of_all_measurements_and_the_page_is_made_of_them() -> No
     measured = json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"]
     assert {name: (row["us"], row["source"], row["chip"]) for name, row in measured.items()} == {
         name: (row["measured"], row["source"], row["chip"]) for name, row in TABLE["rows"].items()}
-    assert calibrate.PAGE.read_text(encoding="utf-8") == calibrate.page(TABLE), "python benchmarks/calibrate.py --page"
+    made = calibrate.page(TABLE, calibrate.problems())
+    assert calibrate.PAGE.read_text(encoding="utf-8") == made, "python benchmarks/calibrate.py --page"
 
 
 def median_error(rows: Sequence[MeasuredKernel]) -> float:
@@ -281,6 +283,39 @@ def test_the_steps_of_an_experiment_have_their_order() -> None:
     assert len(pairs) > 300
     right = np.mean([slow["modelled"] > fast["modelled"] for slow, fast in pairs])
     assert right >= 0.97, f"{right:.1%} of {len(pairs)} pairs"
+
+
+def test_versions_of_a_kernel_were_measured_alike() -> None:
+    rows = json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"]
+    conditions: dict[str, set[tuple[str, ...]]] = {}
+    for name, problem in calibrate.problems().items():
+        row = rows[name]
+        conditions.setdefault(problem, set()).add((row["source"].split(":")[0], row["chip"], row.get("l2", "warm")))
+    assert all(len(found) == 1 for found in conditions.values()), conditions
+
+
+def test_the_order_of_two_versions() -> None:
+    measured, modelled = {"a": 10.0, "b": 8.0, "c": 5.0, "d": 1.0}, {"a": 8.0, "b": 7.5, "c": 7.5, "d": 9.0}
+    problems = {"a": "sum", "b": "sum", "c": "sum", "d": "product"}
+    pairs = list(version_order.version_pairs(measured, modelled, problems))
+    assert [(one.order, round(one.modelled_difference, 3), one.measured_difference) for one in pairs] == [
+        (1.0, 0.062, pytest.approx(0.2)), (1.0, 0.062, 0.5), (0.5, 0.0, 0.375)]
+    assert version_order.VersionPair("sum", (3.0, 2.0), (1.0, 2.0)).order == 0.0
+    groups = {words: len(group) for words, group in version_order.grouped_pairs(pairs)}
+    assert groups == {"below 2 %": 1, "2 % to 5 %": 0, "5 % to 10 %": 2, "10 % to 20 %": 0, "above 20 %": 0}
+
+
+def test_the_least_gain_of_an_edit_is_where_the_model_begins_to_order_versions() -> None:
+    from tilelang_npu.runtime.improve.improvement import LEAST_GAIN
+
+    found = TABLE["rows"]
+    pairs = list(version_order.version_pairs({name: row["measured"] for name, row in found.items()},
+                                             {name: row["modelled"] for name, row in found.items()}, calibrate.problems()))
+    below = [one for one in pairs if one.modelled_difference < LEAST_GAIN]
+    above = [one for one in pairs if one.modelled_difference >= LEAST_GAIN]
+    assert len(below) >= 20 and np.mean([one.order for one in below]) < 0.6
+    assert np.median([one.measured_difference for one in below]) < LEAST_GAIN
+    assert len(above) >= 90 and np.mean([one.order for one in above]) > 0.9
 
 
 @pytest.mark.parametrize("name", ["gemm_1536", "amin_64k_b8", "gt_same_int8", "turbo_quant_2048", "flash_1024", "matmul_c8"])

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from calibration.version_order import table as table_of_orders
+from calibration.version_order import version_pairs
 from tilelang_npu.target import MeasuredKernel
 from tilelang_npu.target.accuracy import SIDES, alike, interval, size_class
 
@@ -49,9 +51,21 @@ Each source is left out in turn; its kernels are judged with the intervals that 
 share of kernels whose measured time is within `+- error` of the modelled one.
 
 """
-_TAIL = """
+_BEFORE_ORDERS = """
 `+- ? %` is also written on families of chips whose cores were not measured, and on chips that a user describes in a file. The
 time of several launches together has the mean of their errors by their times.
+
+## Two versions of a kernel
+
+How often the model puts two measured versions of a kernel in the right order: pairs of rows that compute the same from the
+same data on the same chip, with other tiles, numbers of blocks or slots (`problem` in `measured.json`). The difference is the
+share of its time that the faster version saves. Two versions with equal modelled times count as half right.
+
+"""
+_BEFORE_ROWS = """
+Below 2 % the model does not know the order. The measured times of such versions differ as little, by effects that it does not
+have. So `tilelang-npu improve` keeps an edit only if it saves 2 % ([improving a kernel](improve.md#what-is-accepted)). From
+2 % to 20 % the order is right more often than not; a measurement on a card decides.
 
 ## The parts
 
@@ -121,8 +135,13 @@ without the row's source.
 """
 
 
-def page(table: Mapping[str, Any]) -> str:
-    """docs/accuracy.md, from the whole of accuracy.json."""
+def page(table: Mapping[str, Any], problems: Mapping[str, str]) -> str:
+    """Returns docs/accuracy.md.
+
+    Args:
+        table: the whole of accuracy.json.
+        problems: the problem of each row that is a version of a kernel, by the name of the row.
+    """
     found = [MeasuredKernel(**{**row, "name": name, "families": tuple(row["families"])}) for name, row in table["rows"].items()]
     inside = covered(found)
     heads = ("kernels", "rows", "sources", "median error", "worst", "error", "inside")
@@ -139,7 +158,9 @@ def page(table: Mapping[str, Any]) -> str:
             _row(("---", "---", "---", "---:", "---:", "---:", "---:", "---"))]
     rows += [_row((row.name, row.kind, row.chip, f"{row.measured:.4g}", f"{row.modelled:.4g}",
                    f"{row.modelled / row.measured:.2f}", f"{row.left_out:.0%}", row.source)) for row in found]
-    return _HEAD + "\n".join(lines) + "\n" + _TAIL + "\n".join(rows) + "\n"
+    pairs = list(version_pairs({row.name: row.measured for row in found}, {row.name: row.modelled for row in found}, problems))
+    return (_HEAD + "\n".join(lines) + "\n" + _BEFORE_ORDERS + table_of_orders(pairs) + "\n" + _BEFORE_ROWS
+            + "\n".join(rows) + "\n")
 
 
 def covered(found: Sequence[MeasuredKernel]) -> dict[str, bool]:

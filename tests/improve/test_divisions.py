@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-
-import tilelang_npu as tilelang
-import tilelang_npu.language as T
 
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
+from improve.scripts import program
 from tilelang_npu.runtime.improve.improvement import Improver
-from tilelang_npu.runtime.improve.script_version import ScriptVersion
 from tilelang_npu.runtime.improve.subjects.divisions import divisions
 from tilelang_npu.runtime.improve.subjects.subject import ScriptTree
 from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
@@ -39,11 +33,6 @@ def scaled(rows, columns, tile=8):
 '''
 
 
-def program(text: str, **kwargs: object) -> ScriptVersion:
-    names: dict[str, Any] = {"tilelang": tilelang, "T": T, "__name__": "script"}
-    return ScriptVersion(text, Path("script.py"), "scaled", names, (), kwargs)
-
-
 def test_the_text() -> None:
     (only,) = divisions(ScriptTree(KERNEL, "scaled"))
     made = only.tree.edited(only.replacements(1))
@@ -56,15 +45,31 @@ def test_the_text() -> None:
 ''')
 
 
+def test_two_divisors_of_one_loop() -> None:
+    text = KERNEL.replace("x[r, c] / x[r, c] / s[r, 0]", "x[r, c] / t[r, 0]")
+    one, other = divisions(ScriptTree(text, "scaled"))
+    made = one.tree.edited(one.replacements(1), other.replacements(1))
+    assert made == text.replace('''            for r, c in T.Parallel(tile, columns):
+                x[r, c] = (x[r, c] + 1) / s[r, 0] - x[r, c] / t[r, 0]
+''', '''            for r in T.Parallel(tile):
+                s[r, 0] = 1 / s[r, 0]
+            for r in T.Parallel(tile):
+                t[r, 0] = 1 / t[r, 0]
+            for r, c in T.Parallel(tile, columns):
+                x[r, c] = (x[r, c] + 1) * s[r, 0] - x[r, c] * t[r, 0]
+''')
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (100, 72)])
 def test_results_are_equal_within_rounding(rows: int, columns: int) -> None:
     (only,) = divisions(ScriptTree(KERNEL, "scaled"))
-    one, other = (program(text, rows=rows, columns=columns) for text in (KERNEL, only.tree.edited(only.replacements(1))))
+    texts = (KERNEL, only.tree.edited(only.replacements(1)))
+    one, other = (program(text, "scaled", rows=rows, columns=columns) for text in texts)
     assert ResultComparison(one.kernel()).verdict(other.kernel())[0] is Verdict.ROUNDED
 
 
 def test_only_if_roundings_may_change() -> None:
-    made = program(KERNEL, rows=4096, columns=512)
+    made = program(KERNEL, "scaled", rows=4096, columns=512)
     assert not any("reciprocal" in change.what for change in Improver(made).run(60, trials=12).changes)
 
 

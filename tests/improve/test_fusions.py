@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import tilelang_npu as tilelang
-import tilelang_npu.language as T
-
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
+from improve.scripts import program
 from tilelang_npu.runtime.improve.improvement import Improver
-from tilelang_npu.runtime.improve.script_version import ScriptVersion
+from tilelang_npu.runtime.improve.subjects.block_counts import launches
 from tilelang_npu.runtime.improve.subjects.fusions import fusions
 from tilelang_npu.runtime.improve.subjects.loop_stages import loops
-from tilelang_npu.runtime.improve.subjects.subject import ScriptTree
+from tilelang_npu.runtime.improve.subjects.subject import ScriptTree, SubjectFacts
 from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
 
 KERNEL = '''\
@@ -51,11 +47,6 @@ def both(rows, columns, tile=2):
     return both
 '''
 SAME = KERNEL.replace("{place}", "S[row, 0]")
-
-
-def program(text: str, **kwargs: object) -> ScriptVersion:
-    names: dict[str, Any] = {"tilelang": tilelang, "T": T, "__name__": "script"}
-    return ScriptVersion(text, Path("script.py"), "both", names, (), kwargs)
 
 
 def fused(text: str) -> str:
@@ -94,33 +85,33 @@ def test_the_tile_stays_on_the_chip_and_names_stay_apart() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(960, 64), (1000, 72), (7, 8)])
 def test_results_are_equal(rows: int, columns: int) -> None:
-    one, other = program(SAME, rows=rows, columns=columns), program(fused(SAME), rows=rows, columns=columns)
+    one, other = program(SAME, "both", rows=rows, columns=columns), program(fused(SAME), "both", rows=rows, columns=columns)
     assert ResultComparison(one.kernel()).verdict(other.kernel())[0] is Verdict.EQUAL
 
 
 def test_a_search_makes_it() -> None:
-    found = Improver(program(SAME, rows=4800, columns=256)).run(60, trials=24)
+    found = Improver(program(SAME, "both", rows=4800, columns=256)).run(60, trials=24)
     assert any("one launch" in change.what for change in found.changes), found
     assert found.after < 0.7 * found.before
     x = np.random.default_rng(0).standard_normal((4800, 256)).astype(np.float32)
     y = np.zeros_like(x)
-    program(found.improved, rows=4800, columns=256).kernel()(x, y)
+    program(found.improved, "both", rows=4800, columns=256).kernel()(x, y)
     np.testing.assert_array_equal(y, x * 3 + x)
 
 
 def test_a_loop_that_another_edit_has_pipelined_is_still_one() -> None:
     tree = ScriptTree(SAME, "both")
     (only,), (first, _) = fusions(tree), loops(tree)
-    made = tree.edited({**only.replacements(1), **first.replacements(2)})
+    made = tree.edited(only.replacements(1), first.replacements(2))
     assert made.count("T.Pipelined(") == 1 and "T.serial(" not in made and made.count("T.Kernel(") == 1
 
 
 def test_a_launch_that_needs_all_of_the_first_one_stays() -> None:
     """Rows are read that other blocks, or later iterations, write: fused, the kernel would read them too early."""
     text = KERNEL.replace("{place}", "S[rows - tile - row, 0]")
-    one, other = program(text, rows=960, columns=64), program(fused(text), rows=960, columns=64)
+    one, other = program(text, "both", rows=960, columns=64), program(fused(text), "both", rows=960, columns=64)
     assert ResultComparison(one.kernel()).verdict(other.kernel())[0] in (Verdict.DIFFERENT, Verdict.HAZARD)
-    found = Improver(program(text, rows=960, columns=64)).run(60, trials=16)
+    found = Improver(program(text, "both", rows=960, columns=64)).run(60, trials=16)
     assert not any("one launch" in change.what for change in found.changes)
 
 
@@ -162,3 +153,24 @@ def test_three_launches_become_one_and_load_once() -> None:
     assert made.count("T.Kernel") == 1 and made.count("T.copy(X[b, i], x)") == 3, "T.vmul may write to any of its arguments"
     made = fused(text.replace("T.vmul(x, x, p)", "T.copy(x, p)").replace("T.vmul(x, x, q)", "T.copy(x, q)"))
     assert made.count("T.copy(X[b, i], x)") == 1
+
+
+def test_names_stay_apart_from_those_that_an_earlier_launch_or_another_edit_introduced() -> None:
+    launch = """\
+        with T.Kernel(n) as b:
+            core = T.alloc_shared(({size},), "float32")
+            for i in T.serial(4):
+                T.copy(X[b, i], core)
+                T.copy(core, {out}[b, i])
+"""
+    text = "@tilelang.jit\ndef both(n):\n    @T.prim_func\n    def main(X, A, B, C):\n" + "".join(
+        launch.format(size=size, out=out) for size, out in ((8, "A"), (16, "B"), (32, "C"))) + "    return main\n"
+    made = fused(text)
+    assert all(f"T.copy({name}, {out}[b, i])" in made for name, out in (("core", "A"), ("core_2", "B"), ("core_3", "C")))
+    tree = ScriptTree(text, "both")
+    (only,) = fusions(tree)
+    blocks = list(launches(tree, SubjectFacts(frozenset(), (24, 48), ())))
+    made = tree.edited(only.replacements(1), *(one.replacements(24) for one in blocks))
+    assert made.count("T.Kernel(24) as core_2:") == 1 and made.count("T.Persistent([n], 24, core_2)") == 1
+    names = [name for name in ("core", "core_2", "core_3", "core_4") if f"    {name} = T.alloc_shared" in made]
+    assert names == ["core", "core_3", "core_4"], made

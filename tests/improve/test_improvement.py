@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
-from pathlib import Path
+import re
+import signal
 from typing import Any
 
 import numpy as np
@@ -12,35 +12,14 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.cli import main
-from tilelang_npu.runtime.improve.script_version import ScriptVersion, program_of
 
 pytest.importorskip("libcst", reason="the extra improve is not installed")
 
+from improve.scripts import DATA_DEPENDENT, ROWS, program
+from tilelang_npu.runtime.improve import edit_search
 from tilelang_npu.runtime.improve.improvement import Improver
 from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
-
-
-def program(text: str, factory: str, **kwargs: object) -> ScriptVersion:
-    names: dict[str, Any] = {"tilelang": tilelang, "T": T, "__name__": "script"}
-    return ScriptVersion(textwrap.dedent(text), Path("script.py"), factory, names, (), kwargs)
-
-
-ROWS = '''
-@tilelang.jit(target="npuir")
-def scaled(rows, columns, tile=1):
-    @T.prim_func
-    def scaled(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):
-        with T.Kernel(48, is_npu=True) as (core, _):
-            x = T.alloc_shared((tile, columns), "float32")
-            for i in T.serial(T.ceildiv(rows, tile * 48)):
-                T.copy(X[(i * 48 + core) * tile, 0], x)
-                for r, c in T.Parallel(tile, columns):
-                    x[r, c] = x[r, c] * 2 + 1  # in place
-                T.copy(x, Y[(i * 48 + core) * tile, 0])
-
-    return scaled
-'''
+from tilelang_npu.runtime.kernel.draft import Draft, Timing, time_draft
 
 
 def test_a_plain_loop_becomes_fast_and_computes_the_same() -> None:
@@ -144,76 +123,76 @@ def test_a_second_search_makes_nothing_slower() -> None:
     assert again.before == once.after and 0.9 * once.after <= again.after <= once.after
 
 
-SCRIPT = '''\
-import numpy as np
-import tilelang
-import tilelang.language as T
-
-{rows}
-
-if __name__ == "__main__":
-    x = np.ones((3000, 200), np.float32)
-    y = np.zeros_like(x)
-    scaled(3000, 200)(x, y)
-    assert (y == 3).all()
-    print("ran")
-'''.replace("{rows}", ROWS)
-
-
-def test_command_runs_the_script_and_writes_a_patch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out, patch = tmp_path / "script.py", tmp_path / "faster.py", tmp_path / "faster.patch"
-    path.write_text(SCRIPT, encoding="utf-8")
-    assert main(["improve", str(path), "--trials", "30", "--write", str(out), "--patch", str(patch), "--explain"]) == 0
-    printed = capsys.readouterr().out
-    assert "ran" in printed and "times as fast" in printed and "results: equal bit by bit" in printed
-    assert main(["run", str(out)]) == 0
-    assert patch.read_text(encoding="utf-8").startswith("--- a/script.py")
-
-
-def test_command_with_the_factorys_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT, encoding="utf-8")
-    assert main(["improve", f"{path}:scaled", "--arg", "rows=960", "columns=64", "tile=1", "--trials", "12"]) == 0
-    printed = capsys.readouterr().out
-    assert "ran" not in printed and "tile =" not in printed, "what --arg gives stays"
-
-
-@pytest.mark.parametrize(("words", "code", "text"), [
-    (["--arg", "rows=8"], "T810", "needs columns"), (["--arg", "row=8"], "T810", "did you mean rows"),
-    ([":absent"], "T803", "runs no kernel 'absent'")])
-def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: str, text: str) -> None:
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT, encoding="utf-8")
-    name = words.pop(0) if words[0].startswith(":") else ""
-    assert main(["improve", f"{path}{name}", *words, "--budget", "1s"]) == 1
-    shown = capsys.readouterr().err
-    assert f"error[{code}]" in shown and text in shown
-
-
-@pytest.mark.parametrize("duration", ["0s", "-1", "soon", "3 d"])
-def test_durations(duration: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["improve", "script.py", f"--budget={duration}"])
-    assert caught.value.code == 2 and "is not a duration" in capsys.readouterr().err
-
-
 def test_times_that_data_decide_are_refused() -> None:
+    with pytest.raises(TileError, match="the time of chosen depends on the elements of its arguments") as caught:
+        Improver(program(DATA_DEPENDENT, "chosen", n=8)).run(1)
+    assert caught.value.code == "T421" and caught.value.help == (
+        "name another kernel, or edit by the advice of kernel.profile(...)")
+
+
+def test_a_kernel_that_takes_too_long_to_be_timed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_search, "time_draft", lambda _draft, seconds: Timing(reason="TimeoutError: longer than 30 s"))
+    with pytest.raises(TileError, match="scaled cannot be timed, so versions cannot be compared: TimeoutError: longer"):
+        Improver(program(ROWS, "scaled", rows=96, columns=8)).run(1)
+
+
+def test_edits_that_are_wrong_together_are_excluded_together() -> None:
+    """Each of the two tiles can grow alone, and both save time; the results are others if both have grown."""
     text = '''
         @tilelang.jit(target="npuir")
-        def chosen(n):
-            @T.prim_func
-            def chosen(I: T.Tensor((n,), "int32"), X: T.Tensor((n, 64), "float32"), Y: T.Tensor((64,), "float32")):
-                with T.Kernel(1, is_npu=True) as (_, _):
-                    x = T.alloc_shared((64,), "float32")
-                    for i in T.serial(I[0]):
-                        T.copy(X[i, 0], x)
-                        T.copy(x, Y)
+        def both(rows, tile=1,
+                 wide=1):
+            factor = 2.0 if tile > 1 and wide > 1 else 3.0
 
-            return chosen
+            @T.prim_func
+            def both(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32"),
+                     Z: T.Tensor((rows, 64), "float32")):
+                with T.Kernel(1, is_npu=True) as (_, _):
+                    x = T.alloc_shared((tile, 64), "float32")
+                    z = T.alloc_shared((wide, 64), "float32")
+                    for i in T.serial(rows // tile):
+                        T.copy(X[i * tile, 0], x)
+                        T.vmul(x, factor, x)
+                        T.copy(x, Y[i * tile, 0])
+                    for i in T.serial(rows // wide):
+                        T.copy(X[i * wide, 0], z)
+                        T.vmul(z, 3.0, z)
+                        T.copy(z, Z[i * wide, 0])
+
+            return both
     '''
-    with pytest.raises(TileError) as caught:
-        Improver(program(text, "chosen", n=8)).run(1)
-    assert caught.value.code == "T421"
+    improver = Improver(program(text, "both", rows=96))
+    found = improver.run(120, trials=14)
+    changed = {word for change in found.changes for word in ("tile =", "wide =") if change.what.startswith(word)}
+    assert len(changed) == 1, found
+    assert ("tile=1," in found.improved) is (changed == {"wide ="})
+    notes = [note for note in found.refused if "together with" in note]
+    assert notes and len(notes) == len(found.refused), found
+    for note in notes:
+        assert re.fullmatch(r"line 3: tile = \d+ in place of 1 together with line 4: wide = \d+ in place of 1: different"
+                            r" results: Y differs in 6144 elements, first at \[0, 0\]", note), note
+    x = np.random.default_rng(1).standard_normal((96, 64)).astype(np.float32)
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    program(found.improved, "both", rows=96).kernel()(x, y, z)
+    np.testing.assert_array_equal(y, x * 3)
+    np.testing.assert_array_equal(z, x * 3)
+
+
+def test_ctrl_c_keeps_the_best_version_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[str] = []
+
+    def interrupted(draft: Draft, seconds: float) -> Timing:
+        if len(timed) == 12:
+            timed.append("")
+            signal.raise_signal(signal.SIGINT)
+        timed.append(draft.key)
+        return time_draft(draft, seconds)
+
+    monkeypatch.setattr(edit_search, "time_draft", interrupted)
+    found = Improver(program(ROWS, "scaled", rows=3000, columns=200)).run(600)
+    assert found.changes and found.after < 0.9 * found.before, found
+    assert found.verdict is Verdict.EQUAL and found.seconds < 300
+    assert found.after == made_time(found.improved, rows=3000, columns=200)
 
 
 @tilelang.jit(target="npuir")
@@ -232,17 +211,3 @@ def test_method_of_a_kernel() -> None:
     kernel = copied(20_000)
     found = kernel.improve(np.ones(20_000, np.float32), np.zeros(20_000, np.float32), trials=24)
     assert found.after < 0.6 * found.before, found
-    assert program_of(kernel).factory == "copied"
-
-
-def test_a_kernel_without_a_factory_says_so() -> None:
-    def local() -> Any:
-        @tilelang.jit(target="npuir")
-        def made(n: int) -> Any:
-            return copied.function(n)
-
-        return made
-
-    with pytest.raises(TileError) as caught:
-        local()(64).improve(budget=1)
-    assert caught.value.code == "T810"

@@ -6,6 +6,7 @@ import os
 import runpy
 import signal
 import sys
+import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -52,6 +53,26 @@ def test_what_a_process_was_at_when_it_died_is_done_once_more(tmp_path: Path) ->
         assert isinstance(made[5], RuntimeError)
         assert "two processes died while they computed this item" in str(made[5])
         assert processes.submit(doubled, 4).result() == 8  # fresh ones took the place of the dead
+
+
+def _waiting(path: str) -> None:
+    Path(path).touch()
+    time.sleep(60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_a_call_and_no_process(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Processes(1) as processes:
+        number = processes.submit(os.getpid).result()
+        os.kill(number, signal.SIGINT)  # it is idle
+        assert processes.submit(os.getpid).result() == number
+        call = processes.submit(_waiting, str(tmp_path / "started"))
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        os.kill(number, signal.SIGINT)
+        assert isinstance(call.exception(timeout=30), KeyboardInterrupt)
+        assert processes.submit(os.getpid).result() == number
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

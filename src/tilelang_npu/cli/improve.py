@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import re
 import sys
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.script import add_l2, chosen, execute
 from tilelang_npu.cli.selection import Asked, asked
-from tilelang_npu.cli.space import factory_of, fixed_of
+from tilelang_npu.cli.space import check_complete, factory_of, fixed_of
+from tilelang_npu.cli.worker_options import add_worker_options, executor_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.checks.rounding_spread import copied
-from tilelang_npu.runtime.kernel.executors import HELP
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def add_to(commands: Any) -> None:
     """Adds the command ``improve`` to the parser."""
     parser = commands.add_parser(
         "improve", help="search source edits that make a kernel faster",
-        description="EditSearch edits of a kernel's source that shorten its modelled time: other numbers (tile sizes, blocks),"
+        description="Search edits of a kernel's source that shorten its modelled time: other numbers (tile sizes, blocks),"
                     " pipelined loops and their stages, and launches of one block for each core. Each version is compiled and"
                     " timed; the results of the best one are compared with those of the script as it is, and its run is"
                     " searched for hazards. With --arg, FILE is imported, and the factory is called with these arguments;"
@@ -65,8 +64,7 @@ def add_to(commands: Any) -> None:
                         help="the time for the search, such as 90s or 5min (default: 60s)")
     parser.add_argument("--trials", type=int, metavar="N",
                         help="end after N versions; with enough time, the same edits are found each time")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="the number of workers (default: 1)")
-    parser.add_argument("--executor", metavar="NAME", help=f"where versions are compiled: {HELP} (default: processes)")
+    add_worker_options(parser, "versions")
     parser.add_argument("--reassociate", action="store_true",
                         help="also make edits after which the results differ within the rounding of their type, such as those"
                              " that change the order of additions")
@@ -106,12 +104,9 @@ def improve(args: argparse.Namespace) -> int:
         else:
             program, kernel = _run(wanted, path, outcome)
             arguments = first_calls.arguments_of(kernel)
-        executor = args.executor or ("processes" if args.jobs > 1 else None)
-        if executor is not None and ":" not in executor:
-            executor = f"{executor}:{args.jobs}"
         from tilelang_npu.runtime.improve.improvement import Improver
 
-        with open_executor(executor) as workers:
+        with open_executor(executor_of(args)) as workers:
             result = Improver(program, arguments, executor=workers, reassociate=args.reassociate).run(
                 args.budget, args.trials)
     print(result.explained() if args.explain else result)
@@ -130,12 +125,7 @@ def _imported(wanted: Asked, path: Path, outcome: Outcome, given: list[str]) -> 
 
     name, factory = factory_of(outcome.names, wanted.file, path.stem, wanted.name)
     fixed = fixed_of(factory, given)
-    function: Any = factory.__wrapped__  # type: ignore[union-attr]  # set by functools.wraps, which neither class declares
-    missing = [one.name for one in inspect.signature(function).parameters.values() if one.default is one.empty
-               and one.name not in fixed and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    if missing:
-        raise TileError(f"{name} needs {', '.join(missing)}", code="T810",
-                        help="give them: " + " ".join(f"--arg {one}=..." for one in missing))
+    check_complete(factory, fixed)
     return ScriptVersion(path.read_text(encoding="utf-8"), path, name, outcome.names, (), fixed)
 
 

@@ -1,4 +1,4 @@
-"""Parses the arguments of the command ``tune``: the factory, the fixed arguments, and the values to try."""
+"""Parses the arguments of the commands ``tune`` and ``improve``: the factory, the fixed arguments, and the values to try."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.jit.factory import Factory
     from tilelang_npu.runtime.tuning.autotune import Tuned
 
-__all__ = ["SPACE", "configs_of", "factory_of", "fixed_of"]
+__all__ = ["SPACE", "check_complete", "configs_of", "factory_of", "fixed_of"]
 
 SPACE = "NAME=64,128,256, NAME=1..3, NAME=64..256..64 in steps, NAME=16..256*2 by a factor"
 _RANGE = re.compile(r"(?P<first>-?\d+)\.\.(?P<last>-?\d+)(?:\.\.(?P<step>\d+)|\*(?P<factor>\d+))?")
@@ -95,14 +95,32 @@ def configs_of(factory: Factory[..., object] | Tuned, fixed: Mapping[str, object
         example = " ".join(f"{name}={parameters[name].default}" for name in open_ones) or "NAME=64,128"
         raise TileError("there is nothing to choose from: no --space, and no @autotune above the factory", code="T810",
                         help=f"give values of its parameters, such as --space {example},...")
-    if _eager(factory) is None:
-        needed = [name for name, one in parameters.items() if one.default is one.empty
-                  and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-        missing = [name for name in needed if name not in fixed and not all(name in config for config in configs)]
-        if missing:
-            raise TileError(f"{_function(factory).__name__} needs {', '.join(missing)}", code="T810",
-                            help="give them: " + " ".join(f"--arg {name}=..." for name in missing))
+    check_complete(factory, fixed, configs)
     return configs
+
+
+def check_complete(factory: Factory[..., object] | Tuned, fixed: Mapping[str, object],
+                   configs: Sequence[Mapping[str, object]] = ({},)) -> None:
+    """Checks that each parameter of a factory that has no default gets a value.
+
+    Args:
+        factory: the factory.
+        fixed: the arguments that ``--arg`` fixes, by name.
+        configs: the configurations to try, by name; a parameter must be in all of them, or in ``fixed``. By default one
+            configuration without values.
+
+    Raises:
+        TileError: T810, a parameter has no value.
+    """
+    if _eager(factory) is not None:
+        return  # the parameters of an eager function are the kernel's
+    parameters = inspect.signature(_function(factory)).parameters
+    missing = [name for name, one in parameters.items() if one.default is one.empty
+               and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) and name not in fixed
+               and not all(name in config for config in configs)]
+    if missing:
+        raise TileError(f"{_function(factory).__name__} needs {', '.join(missing)}", code="T810",
+                        help="give them: " + " ".join(f"--arg {name}=..." for name in missing))
 
 
 def _function(factory: Factory[..., object] | Tuned) -> FunctionType:

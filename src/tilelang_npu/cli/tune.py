@@ -13,7 +13,7 @@ from tilelang_npu.cli.parser import Commands
 from tilelang_npu.cli.script import chosen, execute
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
-from tilelang_npu.runtime.kernel.executors import HELP
+from tilelang_npu.cli.worker_options import add_worker_options, executor_of
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.tuning.autotune import AutotuneResult
@@ -36,8 +36,7 @@ def add_to(commands: Commands) -> None:
                              " autotune")
     parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
                         help="arguments of the factory that are the same in all configurations, such as M=4096")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="the number of workers (default: 1)")
-    parser.add_argument("--executor", metavar="NAME", help=f"where configurations are compiled: {HELP} (default: processes)")
+    add_worker_options(parser, "configurations")
     parser.add_argument("--trials", type=int, metavar="N",
                         help="try only N configurations, which an optimiser chooses (pip install 'tilelang-npu[optuna]')")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the seed of the optimiser (default: 0)")
@@ -71,10 +70,8 @@ def tune(args: argparse.Namespace) -> int:
         profile = dict(factory.profile) if isinstance(factory, Tuned) else {}
         tuner.set_profile_args(**{**profile, **({"skip_check": True} if args.no_check else {})})
         tuner.kwargs = fixed
-        executor = args.executor or ("processes" if args.jobs > 1 else None)
-        if executor is not None and ":" not in executor:
-            executor = f"{executor}:{args.jobs}"
-        result = tuner.run(timeout=args.timeout, executor=executor, trials=args.trials, seed=args.seed, table=args.table)
+        result = tuner.run(timeout=args.timeout, executor=executor_of(args), trials=args.trials, seed=args.seed,
+                           table=args.table)
     given = ", ".join(f"{key}={value!r}" for key, value in fixed.items())
     print(f"{name}({given})  {len(result.tried) + len(result.rejected)} of {len(configs)} configurations tried,"
           f" {result.kernel.chip.name}, modelled\n")

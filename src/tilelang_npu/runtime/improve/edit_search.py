@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ class EditSearch:
         seconds: the time limit of one version.
         reassociate: whether edits are made that change roundings by intention.
         trials: the number of versions after which the search ends; None for no limit.
-        refused: values of subjects that are not chosen any more, because the results change, with the reason.
+        refused: combinations of values of subjects that are not chosen any more, because the results change.
         versions: the versions that have a time, or no room.
         outcomes: the outcomes of drafts, by their keys.
     """
@@ -98,7 +98,7 @@ class EditSearch:
     seconds: float = 30.0
     reassociate: bool = False
     trials: int | None = None
-    refused: dict[tuple[str, int], str] = field(default_factory=dict)
+    refused: set[frozenset[tuple[str, int]]] = field(default_factory=set)
     versions: list[TriedVersion] = field(default_factory=list)
     outcomes: dict[str, Timing] = field(default_factory=dict)
 
@@ -129,10 +129,8 @@ class EditSearch:
 
     def text(self, choice: Choice) -> str:
         """Returns the script with values chosen for subjects."""
-        made: dict[int, Callable[..., object]] = {}
-        for name, value in choice.items():
-            made.update(self.subjects[name].replacements(value))
-        return self._tree.edited(made)  # type: ignore[arg-type]
+        return self._tree.edited(*(subject.replacements(choice[name]) for name, subject in self.subjects.items()
+                                   if name in choice))
 
     @property
     def tried(self) -> int:
@@ -141,11 +139,12 @@ class EditSearch:
 
     def best(self) -> TriedVersion:
         """Returns the fastest version, of equal ones the first."""
-        return min((one for one in self.versions if one.us is not None and self._is_allowed(one.choice)),
+        return min((one for one in self.versions if one.us is not None and self.is_allowed(one.choice)),
                    key=lambda one: one.us or 0.0)
 
-    def _is_allowed(self, choice: Choice) -> bool:
-        return all(item not in self.refused for item in choice.items())
+    def is_allowed(self, choice: Choice) -> bool:
+        """Whether a version contains no refused combination."""
+        return not any(combination <= choice.items() for combination in self.refused)
 
     def run(self, until: float) -> Iterator[TriedVersion]:
         """Searches until a time of ``time.monotonic()``, or until no version is worth continuing.
@@ -156,7 +155,7 @@ class EditSearch:
         while time.monotonic() < until and not self._is_over():
             limit = self.best().expected * _TOLERATED
             open_ones = [one for one in self.versions if one.rounds < _ALL_STEPS and one.expected <= limit
-                         and self._is_allowed(one.choice)]
+                         and self.is_allowed(one.choice)]
             if not open_ones:
                 return
             # Small steps of a version come after the large steps of all versions that are nearly as fast.
@@ -172,8 +171,8 @@ class EditSearch:
         version.rounds += 1
         steps = [(subject.name, step.value) for subject in self.subjects.values() for step in self._steps(version, subject)
                  if step.fine is fine]
-        steps = [one for one in steps if one not in version.hopeless and one not in self.refused]
-        made = self._time(version, [{**version.choice, name: value} for name, value in steps], until)
+        choices = [{**version.choice, name: value} for name, value in steps if (name, value) not in version.hopeless]
+        made = self._time(version, [one for one in choices if self.is_allowed(one)], until)
         if version.us is None:
             return
         slow = {item for one in made if one.us is not None and one.us > version.us * _HOPELESS
@@ -201,7 +200,8 @@ class EditSearch:
             return
         _, current = next(iter(winners.values()))
         for (name, (value, _)) in list(winners.items())[1:]:
-            for one in self._time(current, [{**current.choice, name: value}], until):
+            choice = {**current.choice, name: value}
+            for one in self._time(current, [choice] if self.is_allowed(choice) else [], until):
                 assert current.us is not None
                 if one.us is not None and one.us < current.us:
                     one.hopeless = current.hopeless
@@ -247,13 +247,15 @@ class EditSearch:
                 drafts.append(draft)
                 candidates.append(choice)
         made: list[TriedVersion] = []
-        for index, timing in self._timed(drafts, until):
-            if timing.us is not None:
-                made.append(TriedVersion(candidates[index], timing.us, version))
-            else:
-                self._without_room(timing.code, candidates[index], version)
-        made.sort(key=lambda one: (one.us or 0.0, sorted(one.choice.items())))
-        self.versions += made
+        try:
+            for index, timing in self._timed(drafts, until):
+                if timing.us is not None:
+                    made.append(TriedVersion(candidates[index], timing.us, version))
+                else:
+                    self._without_room(timing.code, candidates[index], version)
+        finally:  # Ctrl-C keeps the versions that have a time
+            made.sort(key=lambda one: (one.us or 0.0, sorted(one.choice.items())))
+            self.versions += made
         return made
 
     def _without_room(self, code: str | None, choice: Choice, version: TriedVersion) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
 
 LEAST_GAIN = 0.02
-"""The share of the time that an edit must save to stay in the result: the model does not tell smaller differences apart. The
-modelled and the measured ratio of two versions of a kernel differ by 2 % in the median (docs/accuracy.md)."""
+"""The share of the time that an edit must save to stay in the result. If the modelled times of two versions of a kernel
+differ by less, the model does not know which version is faster: "Two versions of a kernel" in docs/accuracy.md."""
 _ALTERNATIVES = 3
 """The number of alternatives that are reported."""
 _CHECK_SHARE = 0.15
@@ -155,16 +155,20 @@ class Improver:
             trials: the number of versions; None for no limit. With a limit and enough time, the same edits are found each time.
 
         Raises:
-            TileError: T421 the time of the kernel depends on the elements of arrays; T810 arguments cannot be generated.
+            TileError: T421 the kernel's time depends on the elements of arrays, or cannot be modelled; T810 arguments cannot be
+                generated.
         """
         begun = time.monotonic()
         until = begun + budget
         self._search.trials = trials
         first = self._search.begin()
+        if not first.works:
+            raise TileError(f"{self._kernel.name} cannot be timed, so versions cannot be compared: {first}",
+                            code="T421", help="name another kernel, or give the factory smaller sizes")
         if first.us is None:
-            raise TileError(f"the time of {self._kernel.name} depends on the elements of its arguments, so versions cannot be"
-                            " compared without running them", code="T421", help="name another kernel, or edit by the advice of"
-                            " kernel.profile(...)")
+            raise TileError(f"the time of {self._kernel.name} depends on the elements of its arguments, or on sizes that only a"
+                            " call knows, so versions cannot be compared without running them", code="T421",
+                            help="name another kernel, or edit by the advice of kernel.profile(...)")
         checking = 0.0
         try:
             with shown(f"improving {self._kernel.name}"):
@@ -196,33 +200,41 @@ class Improver:
             tuple(self._alternatives(choice, after)), tuple(self._notes), search.tried, time.monotonic() - begun)
 
     def _is_right(self, choice: Choice) -> bool:
-        """Whether a version computes the same results. If not, the step that changes them is not made any more."""
+        """Whether a version computes the same results. If not, the edits that change them together are not made any more."""
+        if self._is_accepted(self._verdict_on(choice)[0]):
+            return True
+        self._refuse(choice)
+        return False
+
+    def _verdict_on(self, choice: Choice) -> tuple[Verdict, str]:
+        """Runs a version, and returns how its results compare, with a text that says where they differ."""
         key = _key(choice)
         if key not in self._verdicts:
             if self._check is None:
                 self._check = ResultComparison(self._kernel, self._given)
             self._verdicts[key] = self._check.verdict(replace(self._program, text=self._search.text(choice)).kernel())
-        verdict, text = self._verdicts[key]
-        if verdict is Verdict.EQUAL or (verdict is Verdict.ROUNDED and self._reassociate):
-            return True
-        self._refuse(choice, verdict, text)
-        return False
+        return self._verdicts[key]
 
-    def _refuse(self, choice: Choice, verdict: Verdict, text: str) -> None:
-        """Finds the edit of a wrong version that changes the results, and excludes it from the search."""
-        guilty = next(iter(choice.items())) if len(choice) == 1 else None
-        if guilty is None:
-            for item in choice.items():
-                alone = dict([item])
-                us = self._search.time_of(alone, time.monotonic() + self._search.seconds)
-                if us is not None and not self._is_right(alone):
-                    return  # the call has excluded it
-            guilty = next(reversed(list(choice.items())))
-        self._search.refused[guilty] = verdict.value
-        what = self._search.subjects[guilty[0]].what(guilty[1])
+    def _is_accepted(self, verdict: Verdict) -> bool:
+        return verdict is Verdict.EQUAL or (verdict is Verdict.ROUNDED and self._reassociate)
+
+    def _refuse(self, choice: Choice) -> None:
+        """Finds the edits of a wrong version that change the results together, and excludes this combination from the search.
+
+        Results of the combination are wrong, and those with any one of its edits left out are right or not known.
+        """
+        search, guilty = self._search, dict(choice)
+        for name in choice:
+            fewer = {other: value for other, value in guilty.items() if other != name}
+            if fewer and search.time_of(fewer, time.monotonic() + search.seconds) is not None and not self._is_accepted(
+                    self._verdict_on(fewer)[0]):
+                guilty = fewer
+        search.refused.add(frozenset(guilty.items()))
+        verdict, text = self._verdict_on(guilty)
         reason = {Verdict.ROUNDED: "it changes the order of additions; --reassociate allows it"}.get(
             verdict, f"{verdict.value}: {text}")
-        note = f"line {self._search.subjects[guilty[0]].line}: {what}: {reason}"
+        edits = sorted((search.subjects[name].line, search.subjects[name].what(value)) for name, value in guilty.items())
+        note = f"{' together with '.join(f'line {line}: {what}' for line, what in edits)}: {reason}"
         if note not in self._notes:
             self._notes.append(note)
 
@@ -256,7 +268,7 @@ class Improver:
         if not choice:
             return
         close = [one for one in self._search.versions if one.us is not None and one.us <= after * (1 + LEAST_GAIN)
-                 and dict(one.choice) != dict(choice) and all(item not in self._search.refused for item in one.choice.items())]
+                 and dict(one.choice) != dict(choice) and self._search.is_allowed(one.choice)]
         subjects = self._search.subjects
         for one in sorted(close, key=lambda each: (each.expected, sorted(each.choice.items())))[:_ALTERNATIVES]:
             words = [subjects[name].what(value) for name, value in one.choice.items() if choice.get(name) != value]

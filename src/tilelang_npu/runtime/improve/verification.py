@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime.checks.rounding_spread import differs, distance
+from tilelang_npu.runtime.arguments.tensors import Argument, Array, as_array, is_tensor
+from tilelang_npu.runtime.checks.rounding_spread import copied, differs, distance
 from tilelang_npu.runtime.checks.sanitizer import Sanitizer
 from tilelang_npu.runtime.kernel.listeners import Listener, listen
+from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
 from tilelang_npu.runtime.settings.log import silenced
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ _UNITS = 8
 """Units in the last place by which two orders of the same operations can differ, relative to the element, or to the root mean
 square of its row where that is larger. Sums of n terms differ by sqrt(n) units of float32, which is below one unit of the types
 of 16 bits up to n = 4e6, and below 8 units of float32 up to n = 64."""
-_MAX_INTEGER = 4
-"""Generated integers are below this number, as they may be indices."""
 
 
 class Verdict(Enum):
@@ -52,37 +52,41 @@ class _Hazards(Listener):
 class ResultComparison:
     """Runs kernels with the same arguments, and compares their results with those of the kernel as it is.
 
+    Results are all arrays that the caller passes, as they are after the call, and all arrays that the call returns: an edited
+    kernel may write an array that the kernel as it is only reads.
+
     Args:
         kernel: the kernel as it is.
         arguments: the arguments of a call, in the order of the parameters that callers pass; None to generate them.
     """
 
     def __init__(self, kernel: CompiledKernel, arguments: Sequence[object] | None = None) -> None:
-        self._arguments = list(arguments) if arguments is not None else generated(kernel)
-        self._wanted = _results(kernel, self._arguments)[0]
+        given = generated_inputs(kernel) if arguments is None else arguments
+        self._arguments = [as_array(one) if is_tensor(one) else cast("Argument", one) for one in given]
+        self._wanted = _run(kernel, self._arguments)[0]
 
     def verdict(self, kernel: CompiledKernel) -> tuple[Verdict, str]:
         """Runs an edited kernel, and returns how its results compare, with a text that says where they differ."""
         try:
-            results, hazards = _results(kernel, self._arguments)
+            results, hazards = _run(kernel, self._arguments)
         except TileError as error:
             return Verdict.DIFFERENT, f"its run ends with {error.code}: {error.message}"
         if hazards:
             return Verdict.HAZARD, hazards[0].splitlines()[0]
         verdict = Verdict.EQUAL
-        for position, (got, wanted) in enumerate(zip(results, self._wanted, strict=True)):
+        for name, wanted in self._wanted.items():
+            got = results[name]
             differing = differs(got, wanted)
             if not differing.any():
                 continue
             if got.dtype.kind in "iub" or (distance(got, wanted) > _allowed(wanted)).any():
                 index = tuple(int(part) for part in np.argwhere(differing)[0])
-                text = f"result {position} differs in {int(differing.sum())} elements, first at {list(index)}"
-                return Verdict.DIFFERENT, text
+                return Verdict.DIFFERENT, f"{name} differs in {int(differing.sum())} elements, first at {list(index)}"
             verdict = Verdict.ROUNDED
         return verdict, ""
 
 
-def _allowed(wanted: Any) -> Any:
+def _allowed(wanted: Array) -> Array:
     """Returns for each element the largest difference that another order of operations explains."""
     info: Any = ml_dtypes.finfo
     unit = float(info(wanted.dtype if wanted.dtype.itemsize < 4 else np.float32).eps)
@@ -92,31 +96,17 @@ def _allowed(wanted: Any) -> Any:
     return _UNITS * unit * np.maximum(finite, rows)
 
 
-def generated(kernel: CompiledKernel) -> list[object]:
-    """Returns arguments for a kernel: standard normal floats, and integers from 0 to 3, from a fixed seed.
+def _run(kernel: CompiledKernel, arguments: Sequence[Argument]) -> tuple[dict[str, Array], list[str]]:
+    """Runs a kernel on copies of arguments.
 
-    Raises:
-        TileError: T810 a size of a tensor is known only from the arguments of a call.
+    Returns:
+        The passed arrays after the call, by the name of the parameter, and the returned ones, as ``result 0`` and so on; and
+        the texts of the hazards of the run.
     """
-    rng = np.random.default_rng(0)
-    made: list[object] = []
-    for position in kernel.signature.inputs:
-        one = kernel.params[position]
-        if one.shape is None or not all(isinstance(size, int) for size in one.shape):
-            raise TileError(f"{kernel.name} has the parameter {one.name} whose value or sizes only a call knows", code="T810",
-                            help="call the kernel in the script, so that its arguments are known")
-        shape = tuple(size for size in one.shape if isinstance(size, int))
-        values = rng.standard_normal(shape) if one.dtype.is_float else rng.integers(0, _MAX_INTEGER, size=shape)
-        made.append(values.astype(one.dtype.numpy))
-    return made
-
-
-def _results(kernel: CompiledKernel, arguments: Sequence[object]) -> tuple[list[Any], list[str]]:
-    """Runs a kernel on copies of arguments, and returns the arrays that it writes and the hazards of the run."""
-    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+    copies = copied(arguments)
     with silenced(), listen(hazards := _Hazards()):
         returned = kernel(*copies)
-    written = [copies[index] for index, position in enumerate(kernel.signature.inputs)
-               if position in kernel.signature.written]
+    names = [kernel.params[position].name for position in kernel.signature.positions_passed(len(copies))]
+    results = {name: value for name, value in zip(names, copies, strict=True) if isinstance(value, np.ndarray)}
     made = [] if returned is None else returned if isinstance(returned, (list, tuple)) else [returned]
-    return [np.asarray(one) for one in (*written, *made)], hazards.found
+    return {**results, **{f"result {place}": np.asarray(one) for place, one in enumerate(made)}}, hazards.found

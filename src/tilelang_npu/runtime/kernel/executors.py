@@ -12,6 +12,7 @@ import os
 import pickle
 import queue
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -42,6 +43,9 @@ class Processes(Executor):
     If a process dies during a call, a new process repeats the call. If that process dies too, the call fails with a
     RuntimeError. Each process is a pool with one worker, so that it is known which call the process was computing.
 
+    Ctrl-C reaches all processes of a terminal: a call that a process computes ends with a KeyboardInterrupt, and an idle
+    process ignores it.
+
     Args:
         count: the number of processes. A process is started when it gets its first call.
     """
@@ -57,7 +61,7 @@ class Processes(Executor):
             self._idle.put(self._new_process())
 
     def _new_process(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=self._context)
+        return ProcessPoolExecutor(1, mp_context=self._context, initializer=_ignore_interrupts)
 
     def submit(self, fn: Callable[..., Made], /, *args: object, **kwargs: object) -> Future[Made]:
         """Schedules a call in one of the processes, and returns its future; see :meth:`concurrent.futures.Executor.submit`."""
@@ -68,7 +72,7 @@ class Processes(Executor):
         try:
             for _ in range(2):
                 try:
-                    return process.submit(fn, *args, **kwargs).result()
+                    return process.submit(_interruptible, fn, args, kwargs).result()
                 except BrokenExecutor:
                     process = self._new_process()
             msg = "two processes died while they computed this item"
@@ -86,6 +90,24 @@ class Processes(Executor):
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         while not self._idle.empty():
             self._idle.get().shutdown(wait, cancel_futures=cancel_futures)
+
+
+_INTERRUPT_HANDLERS: list[signal.Handlers | int | Callable[..., object] | None] = []
+"""In a process of a pool, the handler of SIGINT with which the process has started."""
+
+
+def _ignore_interrupts() -> None:
+    """Lets this process ignore SIGINT between calls: it would end in the pool's code, with a traceback."""
+    _INTERRUPT_HANDLERS.append(signal.signal(signal.SIGINT, signal.SIG_IGN))
+
+
+def _interruptible(fn: Callable[..., Made], args: tuple[object, ...], kwargs: dict[str, object]) -> Made:
+    """Calls a function in a process of a pool; SIGINT ends the call as it would in a process of its own."""
+    signal.signal(signal.SIGINT, _INTERRUPT_HANDLERS[-1])
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _OnRay(Executor):

@@ -28,6 +28,7 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remar
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
 from tilelang_npu.runtime.reports.kernel_edits import (
     Edit,
     EditableKernel,
@@ -244,11 +245,12 @@ def time_of(kernel: CompiledKernel) -> float | None:
 
 
 def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
-    """Whether two kernels with the same parameters return results that are equal up to rounding for the same random inputs."""
-    rng = np.random.default_rng(0)
-    arrays = [(rng.standard_normal(parameter.shape) if parameter.dtype.is_float else rng.integers(0, 4, size=parameter.shape))
-              .astype(parameter.dtype.numpy) for parameter in (one.params[position] for position in one.signature.inputs)]
+    """Whether two kernels with the same parameters return results that are equal up to rounding for the same generated inputs.
+
+    False also if a run fails, or inputs cannot be generated.
+    """
     try:
+        arrays = generated_inputs(one)
         results = [results_of(kernel, [array.copy() for array in arrays]) for kernel in (one, other)]
     except TileError:
         return False

@@ -126,7 +126,7 @@ class DividedLoop:
             assert isinstance(updated.body, cst.IndentedBlock) and isinstance(updated.target, cst.Name)
             (bound, *rest) = updated.iter.args
             text = self.tree.code(bound.value)
-            inner = f"{updated.target.value}_own"
+            inner = self.tree.unused_name(f"{updated.target.value}_own")
             share = cst.parse_expression(f"({text} - {block} + {value - 1}) // {value}")
             head = cst.parse_statement(f"{updated.target.value} = {inner} * {value} + {block}")
             assert isinstance(head, cst.SimpleStatementLine)
@@ -152,8 +152,7 @@ def launches(tree: ScriptTree, facts: SubjectFacts) -> Iterator[BlockCount | Div
     language = tree.language()
     if language is None:
         return
-    names = {node.value for node in all_of(tree.module, cst.Name)}
-    core = next(one for one in ("core", *(f"core_{number}" for number in range(2, 1000))) if one not in names)
+    core = tree.unused_name("core")
     position = 0
     for launch in tree.all(cst.With):
         call = launch.items[0].item

@@ -171,11 +171,12 @@ def _definitions(statements: Statements, tree: ScriptTree) -> dict[str, str]:
 def _renamed(first: Statements, second: Statements, tree: ScriptTree) -> list[cst.BaseStatement]:
     """Returns the second statements with other names for variables that both set differently."""
     one, other = _definitions(first, tree), _definitions(second, tree)
-    taken = {name.value for name in all_of(tree.module, cst.Name)}
+    # Names that other edits, or the fusion with an earlier launch, have introduced are not in the script.
+    taken = {name.value for statement in (*first, *second) for name in all_of(statement, cst.Name)}
     names: dict[str, str] = {}
     for name in other:
         if name in one and one[name] != other[name]:
-            names[name] = next(new for new in (f"{name}_{number}" for number in range(2, 1000)) if new not in taken)
+            names[name] = tree.unused_name(name, taken)
             taken.add(names[name])
 
     class Rename(cst.CSTTransformer):

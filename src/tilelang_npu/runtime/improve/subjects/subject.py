@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Replacement = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]"]
-"""A function that returns the new node in place of a node, or several statements; the parts of the node can have been edited
-already."""
+"""A function that returns the new node in place of a node, or several statements, of which the last one is the new node. The
+node and its parts can have been edited already."""
 
 
 class NotApplicable(Exception):
@@ -83,6 +83,7 @@ class ScriptTree:
         self.text = text
         self.module = wrapper.module
         self._positions = wrapper.resolve(PositionProvider)
+        self._names = frozenset(name.value for name in all_of(self.module, cst.Name))
         by_name = {one.name.value: one for one in self.module.body if isinstance(one, cst.FunctionDef)}
         self.factory = by_name.get(factory)
         self.functions = [] if self.factory is None else [self.factory]
@@ -110,20 +111,39 @@ class ScriptTree:
         return next((call.func.value for call in self.all(cst.Call)
                      if called(call, "Kernel") and isinstance(call.func, cst.Attribute)), None)
 
-    def edited(self, replacements: Mapping[int, Replacement]) -> str:
+    def unused_name(self, wanted: str, taken: Collection[str] = ()) -> str:
+        """Returns a name for a variable that an edit introduces: the wanted one, or the wanted one with a number from 2 on.
+
+        Args:
+            wanted: the name.
+            taken: names that are not used, in addition to all names of the script.
+        """
+        names = (wanted, *(f"{wanted}_{number}" for number in range(2, len(self._names) + len(taken) + 3)))
+        return next(name for name in names if name not in self._names and name not in taken)
+
+    def edited(self, *edits: Mapping[int, Replacement]) -> str:
         """Returns the script with nodes replaced.
 
         Args:
-            replacements: how a node is replaced, by the ``id`` of the node.
+            edits: for each edit, how a node is replaced, by the ``id`` of the node. If several edits replace a node, each gets
+                the node that the previous edit has made.
 
         Raises:
             NotApplicable: a replacement does not fit the other ones.
         """
+        by_node: dict[int, list[Replacement]] = {}
+        for edit in edits:
+            for node, replacement in edit.items():
+                by_node.setdefault(node, []).append(replacement)
+
         class Replace(cst.CSTTransformer):
             def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode  # type: ignore[override]  # any node
                          ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]:
-                replace = replacements.get(id(original))
-                return updated if replace is None else replace(updated)
+                made: list[Any] = [updated]
+                for replace in by_node.get(id(original), ()):
+                    new = replace(made[-1])
+                    made[-1:] = new if isinstance(new, cst.FlattenSentinel) else [new]
+                return made[0] if len(made) == 1 else cst.FlattenSentinel(made)
 
         return self.module.visit(Replace()).code
 
