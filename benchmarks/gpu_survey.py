@@ -30,12 +30,12 @@ from pathlib import Path
 # The largest value of a size, by its name. The sizes of tiles and of heads stay: kernels are written for them.
 CAPS = {
     r"batch|batch_size|bs|B": 1,
-    r"heads|h|H|h_q|q_heads|HQ|num_heads|head_q": 8,
+    r"heads|h|H|h_q|q_heads|HQ|num_heads|head_q": 4,
     r"groups|heads_kv|kv_heads|head_kv|H_kv": 2,
     r"seq_?len|seq_q|seq_kv|n_ctx|N_CTX|q_seqlen|k_seqlen|kv_seqlen|max_cache_seqlen|cache_seqlen|kv_ctx|S|SKV|S_kv|seq_len_kv|T"
-    r"|SEQ_LEN|seqlen|n_kv|max_seqlen": 512,
-    r"[MNKmnk]": 512,
-    r"topk": 256,
+    r"|SEQ_LEN|seqlen|n_kv|max_seqlen": 256,
+    r"[MNKmnk]": 256,
+    r"topk": 128,
     r"d_hidden|d_expert|dhidden|dexpert|hidden": 512,
     r"warmup|rep|repeats|iterations|iters|n_warmup|n_repeat": 1,
 }
