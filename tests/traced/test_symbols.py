@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilelang_npu import TileError
-from tilelang_npu.traced.symbols import Dimension, Sym, larger, smaller, polynomial
+from tilelang_npu.traced.symbols import Dimension, Sym, larger, polynomial, smaller
 
 M, N = Sym("M"), Sym("N")
 
