@@ -313,12 +313,13 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
 
     Args:
         src: a buffer, or a slice without gaps between its rows.
-        shape: the new shape, which must consist of positive constants; or the buffer ``dst``.
+        shape: the new shape, or the buffer ``dst``. The sizes must be positive constants; those of a whole global tensor can be
+            known at run time only, if the numbers of elements are equal whatever these sizes are.
         dst: the buffer that is written.
 
     Raises:
-        TileError: T111, the numbers of elements differ, or ``src`` has gaps; T110, ``src`` is not a buffer, or the element
-            types differ; T145, both ``shape`` and ``dst`` are given, or neither.
+        TileError: T111, the numbers of elements differ, or possibly differ, ``src`` has gaps, or a size is not constant;
+            T110, ``src`` is not a buffer, or the element types differ; T145, both ``shape`` and ``dst`` are given, or neither.
     """
     builder = Builder.running("T.reshape")
     if (shape is None) is (dst is None):
@@ -345,13 +346,15 @@ def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None
 
     Without ``shape``, the shape is unchanged; without ``dtype``, the element type is unchanged. Bits are reinterpreted, not
     converted. If the new element type has another width, ``src`` must be a whole buffer in UB, and ``shape`` must have the same
-    number of bytes.
+    number of bytes. A whole global tensor can be viewed with sizes that are known at run time only, if the numbers of elements
+    are equal whatever these sizes are.
 
     Example: ``T.view(a, (64, 32), "int16")``
 
     Raises:
         TileError: T110, the element type has another width, and ``src`` is not a whole buffer in UB; T111, the shape has
-            another number of elements or bytes, or ``src`` has gaps between its rows.
+            another number of elements or bytes, or ``src`` has gaps between its rows; or a size is known at run time only, and
+            ``src`` is not a whole tensor or the numbers of elements are possibly different.
     """
     builder = Builder.running("T.view")
     if isinstance(src, Addressable) and shape is not None and dtype is not None and _is_whole(src):
