@@ -88,3 +88,63 @@ def test_an_atomic_addition_orders_nothing_else(order: str | None) -> None:
     x, y = np.arange(64, dtype=np.float32).reshape(4, 16), np.zeros((1, 16), np.float32)
     total(order)(x, y)
     np.testing.assert_array_equal(y[0], x.sum(0))
+
+
+@pytest.mark.parametrize("spelling", ["view", "reshape", "data"])
+def test_sizes_of_run_time(spelling: str) -> None:
+    m, n = T.dynamic("m"), T.dynamic("n")
+
+    def seen(tensor: object, shape: tuple[object, ...]) -> object:
+        if spelling == "data":
+            return T.Tensor(shape, "float32", tensor.data)  # type: ignore[attr-defined]  # a tensor of the trace
+        return (T.view if spelling == "view" else T.reshape)(tensor, shape)
+
+    @T.prim_func
+    def main(x: T.Tensor((m, n, 32), "float32"), y: T.Tensor((m * n, 32), "float32"),  # type: ignore[no-untyped-def, valid-type]
+             z: T.Tensor((m, n * 32), "float32")):  # type: ignore[valid-type]
+        with T.Kernel(T.ceildiv(m * n, 16), threads=128) as b:
+            rows, planes = seen(x, (m * n, 32)), seen(z, (n * m, 32))
+            tile = T.alloc_fragment((16, 32), "float32")
+            T.copy(rows[b * 16, 0], tile)
+            for i, j in T.Parallel(16, 32):
+                tile[i, j] = tile[i, j] + 1.0
+            T.copy(tile, y[b * 16, 0])
+            T.copy(tile, planes[b * 16, 0])
+
+    kernel = tilelang.compile(main, target="npu")
+    for sizes in ((3, 5), (8, 2), (1, 1), (7, 33)):
+        a = np.random.default_rng(3).standard_normal((*sizes, 32)).astype(np.float32)
+        for run in (kernel, kernel.interpret):
+            y, z = np.zeros((sizes[0] * sizes[1], 32), np.float32), np.zeros((sizes[0], sizes[1] * 32), np.float32)
+            run(a, y, z)
+            np.testing.assert_array_equal(y, a.reshape(y.shape) + np.float32(1))
+            np.testing.assert_array_equal(z, y.reshape(z.shape))
+    assert kernel.last_launch.hazards == []
+
+
+@pytest.mark.parametrize("shape", [lambda m: (m, 65), lambda m: (m + 1, 64)])
+def test_sizes_of_run_time_must_agree(shape) -> None:  # type: ignore[no-untyped-def]
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(x: T.Tensor((m, 2, 32), "float32")):  # type: ignore[no-untyped-def, valid-type]
+        with T.Kernel(m, threads=128) as b:
+            tile = T.alloc_shared((1, 64), "float32")
+            T.copy(T.reshape(x, shape(m))[b, 0], tile)
+
+    with pytest.raises(TileError, match="are not known to have the same number of elements") as caught:
+        tilelang.compile(main, target="npu")
+    assert caught.value.code == "T111"
+
+
+def test_a_part_of_a_tensor_keeps_sizes_of_run_time() -> None:
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(x: T.Tensor((m, 2, 32), "float32")):  # type: ignore[no-untyped-def, valid-type]
+        with T.Kernel(m, threads=128) as b:
+            tile = T.alloc_shared((1, 32), "float32")
+            T.copy(T.reshape(x[:, 0, :], (m, 32))[b, 0], tile)
+
+    with pytest.raises(TileError, match="known at run time only, and the source is no whole tensor"):
+        tilelang.compile(main, target="npu")

@@ -56,7 +56,8 @@ def test_element_types(refusal: Any, entry: ops.Operation, name: str) -> None:
     """Each element type that the entry has not is refused, and the advice lists those that it has."""
     dialect = surface.dialect_of(name)
     for element in ALL_TYPES:
-        if surface.is_legal(entry, element, dialect):
+        converted = isinstance(entry, ops.Reduce) and str(element).startswith("float8")  # tests/language/test_float8_reductions
+        if surface.is_legal(entry, element, dialect) or (converted and dialect == "npuir"):
             continue
         call = surface.example(name, entry, element)
         refused = refusal(call.allocations(), call.statement, dialect, codes=["T110"], mentions=[str(element), "d "])

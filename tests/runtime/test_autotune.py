@@ -100,6 +100,7 @@ def test_inputs_come_from_the_program_or_from_the_caller() -> None:
 
     _tuned(CONFIGS[:2], supply_prog=supply)(256, 512)
     assert seen == [(["A", "B", "C"], CONFIGS[1])]  # the faster one; the other need not run
+    _tuned(CONFIGS[:1], supply_prog=lambda params: [np.ones(one.shape, np.float32) for one in params])(256, 512)
     given = np.full((256, 512), 3, np.float32)
 
     def reference(a: Any, b: Any) -> Any:

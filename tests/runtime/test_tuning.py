@@ -294,3 +294,23 @@ def test_how_far_it_is_is_told_on_a_terminal_alone_and_only_where_it_takes_long(
     monkeypatch.setattr(progress, "AFTER", 60.0)
     _tuned({"tile": [1024, 512]})
     assert capsys.readouterr().err == ""
+
+
+def test_switches_of_a_configuration(nothing_known: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration's ``pass_configs`` are those of its kernel, and win over those of ``jit``."""
+    seen = []
+    original = Draft.of
+
+    def noted(func: Any, settings: Any) -> Draft:
+        seen.append(settings.pass_configs)
+        return original(func, settings)
+
+    monkeypatch.setattr(Draft, "of", noted)
+    key, other = tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED, tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER
+    factory = tilelang.jit(doubled.function, out_idx=[-1], target="npuir", pass_configs={key: True, other: True})
+    tuner = AutoTuner(factory, [{"tile": 1024, "pass_configs": {key: value}} for value in (True, False)])
+    tuner.args = (SIZE,)
+    result = tuner.run()
+    assert seen == [{key: True, other: True}, {key: False, other: True}]
+    assert result.config["tile"] == 1024
+    assert result.rejected == []

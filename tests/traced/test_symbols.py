@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilelang_npu import TileError
-from tilelang_npu.traced.symbols import Dimension, Sym, larger, smaller
+from tilelang_npu.traced.symbols import Dimension, Sym, larger, polynomial, smaller
 
 M, N = Sym("M"), Sym("N")
 
@@ -53,3 +53,11 @@ def test_a_dimension_that_another_process_has_pickled_is_found_under_its_name(py
         text = subprocess.run([python, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, check=True,
                               capture_output=True, text=True).stdout
         assert {M * 2: "found"}.get(pickle.loads(bytes.fromhex(text))) == "found"
+
+
+def test_polynomials_of_sizes() -> None:
+    m, n = Sym("m"), Sym("n")
+    assert polynomial((m + 1) * (n - 1)) == polynomial(n * m - m + n - 1)
+    assert polynomial(m * 4 * n) == polynomial(n * (m * 2) * 2)
+    assert polynomial(m // 2 * 2) != polynomial(m)
+    assert polynomial(m - m) == polynomial(0) == {}

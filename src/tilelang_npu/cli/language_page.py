@@ -30,7 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
     "loops": ("launch", "threads"),
     "buffers": ("allocate",),
-    "moving": ("movement", "cube_moves"),
+    "moving": ("movement", "cube_moves", "patches"),
     "products": ("matrix", "dequantise"),
     "elementwise": ("vector",),
     "reductions": ("reduction", "reducers"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -41,7 +42,7 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.FunctionDef: "def", ast.AsyncFunctionDef: "async def", ast.ClassDef: "class", ast.Delete: "del",
     ast.AnnAssign: "name: type = value", ast.AsyncFor: "async for", ast.AsyncWith: "async with", ast.Try: "try",
     ast.Import: "import", ast.ImportFrom: "from ... import", ast.Global: "global", ast.Nonlocal: "nonlocal",
-    ast.Return: "return", ast.Match: "match",
+    ast.Match: "match",
 }
 _INSTEAD: dict[type[ast.AST], str] = {
     ast.FunctionDef: "define it outside the kernel as a @T.macro",
@@ -51,9 +52,12 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Import: "import it at the head of the file", ast.ImportFrom: "import it at the head of the file",
     ast.Global: "bind another name, or make it a parameter of the factory",
     ast.Nonlocal: "bind another name, or make it a parameter of the factory",
-    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`: out_idx of jit names the "
+    ast.Return: "a kernel writes its results to its tensors; only a macro may return a value: out_idx of jit names the "
                 "tensors that a call returns, and an `if` around the rest replaces an early return",
 }
+
+
+_BLOCKS: dict[type[ast.AST], str] = {ast.For: "for", ast.While: "while", ast.With: "with"}
 
 
 @dataclass
@@ -69,12 +73,15 @@ class Statements(Loops):
 
     Attributes:
         depth: the number of nested macro calls in which the function is inlined.
-        is_macro: whether the function is a macro, which may end in ``return value``.
+        is_macro: whether the function is a macro, which may return a value.
     """
 
     depth = 0
     is_macro = False
     _open_if: _Branches | None = None
+    _inner = ""  # the kind of the outermost block around the current statement that is no branch of a known condition
+    _jumped: Sequence[int] = ()
+    _result: object = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Traces the statements of a block."""
@@ -89,25 +96,37 @@ class Statements(Loops):
                 return
 
     def function_body(self, statements: Sequence[ast.stmt]) -> object:
-        """Traces the body of a function and returns the value of the ``return`` at its end; None if there is none.
+        """Traces the body of a function and returns the value that it returns; None if it returns none.
+
+        A macro can return before its end in branches of ``if``. Statements after such a branch become its ``else`` part.
 
         Raises:
-            TileError: T141, a macro returns a value after a jump out of an iteration of its caller's loop; or an error of a
-                statement.
+            TileError: T141, a macro returns a value after a jump out of an iteration of its caller's loop, or under a condition
+                that is known at run time only; or an error of a statement.
         """
         *rest, last = statements
-        if not isinstance(last, ast.Return) or not (self.is_macro or last.value is None):
-            self.body(statements)
+        if not self.is_macro and isinstance(last, ast.Return) and last.value is None:
+            self.body(rest)
+            self.builder.location = self.where(last)
             return None
-        jumped = [loop.count for loop in self.builder.loops]
-        self.body(rest)
-        self.builder.location = self.where(last)
-        if last.value is None:
-            return None
-        if jumped != [loop.count for loop in self.builder.loops]:
+        self._jumped = [loop.count for loop in self.builder.loops]
+        self.body(without_early_returns(statements) if self.is_macro else statements)
+        return self._result
+
+    def _return(self, node: ast.Return) -> None:
+        if not self.is_macro:
+            raise TileError("statement `return` is not supported in a kernel", code="T141", help=_INSTEAD[ast.Return])
+        if self._inner and not (node.value is None and self._inner == "if"):
+            where = "under a condition that is known at run time only" if self._inner == "if" else f"in a `{self._inner}` block"
+            raise TileError(f"a macro cannot return {'a value ' if node.value else ''}{where}", code="T141",
+                            help="let it set a T.alloc_var scalar, and return that at its end" if node.value else
+                            "put an `if` around the statements that are not to be executed")
+        if node.value is None:
+            return
+        if self._jumped != [loop.count for loop in self.builder.loops]:
             raise TileError("a macro that ends an iteration of its caller's loop cannot return a value", code="T141",
-                            location=self.where(last), help="let it set a T.alloc_var scalar that the caller tests")
-        return self.evaluate(last.value)
+                            help="let it set a T.alloc_var scalar that the caller tests")
+        self._result = self.evaluate(node.value)
 
     def statement(self, node: ast.stmt) -> None:
         """Traces one statement; emitted operations and raised errors get the statement's position.
@@ -123,12 +142,22 @@ class Statements(Loops):
                 keyword = _KEYWORDS.get(type(node), type(node).__name__)
                 raise TileError(f"statement `{keyword}` is not supported in a kernel", code="T141",
                                 help=_INSTEAD.get(type(node), "do it in the factory, or in a plain Python helper"))
-            handler(self, node)
+            with self._block(_BLOCKS.get(type(node), "")):
+                handler(self, node)
         except TileError as error:
             error.at(self.where(node))
             raise
         if self.builder.counted is not None:
             self.builder.counted.close(self.builder.block, self.where(node))
+
+    @contextmanager
+    def _block(self, kind: str) -> Iterator[None]:
+        """A context manager that states the kind of the block that is traced inside; an empty kind states none."""
+        outer, self._inner = self._inner, self._inner or kind
+        try:
+            yield
+        finally:
+            self._inner = outer
 
     # --- plain statements ------------------------------------------------------------------------------------------------
 
@@ -334,7 +363,7 @@ class Statements(Loops):
     def _branch(self, statements: Sequence[ast.stmt], location: Location) -> Region:
         block = Block()
         with self.builder.at(block):
-            with self.scopes.frame(IF, alternative=True):
+            with self.scopes.frame(IF, alternative=True), self._block("if"):
                 self.body(statements)
             self.builder.emit(scf.YieldOp(), location)
         return region_of(block)
@@ -476,8 +505,30 @@ class Statements(Loops):
     STATEMENTS: ClassVar[dict[type[ast.AST], Callable[..., None]]] = {
         ast.Expr: _expression, ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Assign: _assign,
         ast.AugAssign: _augmented, ast.For: Loops._for, ast.While: Loops._while, ast.If: _if, ast.With: _with,
-        ast.Break: Loops._break, ast.Continue: Loops._continue,
+        ast.Break: Loops._break, ast.Continue: Loops._continue, ast.Return: _return,
     }
+
+
+def without_early_returns(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Returns the statements of a macro such that each ``return`` in a branch is the last statement that is executed.
+
+    The statements after an ``if`` with such a branch are moved to the end of both its branches; those after a ``return`` are
+    removed. A ``return`` in a loop or a ``with`` block stays where it is.
+    """
+    for place, statement in enumerate(statements):
+        if isinstance(statement, ast.Return):
+            return list(statements[: place + 1])
+        if isinstance(statement, ast.If) and _returns([*statement.body, *statement.orelse]):
+            rest = statements[place + 1:]
+            branches = [without_early_returns([*branch, *rest]) for branch in (statement.body, statement.orelse)]
+            return [*statements[:place], ast.copy_location(ast.If(statement.test, *branches), statement)]
+    return list(statements)
+
+
+def _returns(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a ``return`` is among the statements, or in a branch of an ``if`` among them."""
+    return any(isinstance(one, ast.Return) or (isinstance(one, ast.If) and _returns([*one.body, *one.orelse]))
+               for one in statements)
 
 
 def _shortened(notes: Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from tilelang_npu.interpreter.host_buffers import (
     HostSlice,
     TileRef,
     allocate,
+    integer,
     memory_of,
     operand,
     sizes_of,
@@ -223,6 +224,29 @@ def _core_of(a: TileRef, b: TileRef) -> str:
     This is the Vector core if an operand is in UB or if no operand is in a memory of the Cube core, otherwise the Cube core.
     """
     return "vector" if "ub" in (a.space, b.space) or not _CUBE & {a.space, b.space} else "cube"
+
+
+@tiles("im2col", "c2d_im2col")
+def im2col(img: object, col: object, nhw_step: object, c_step: object, kernel: int, stride: int, dilation: int, pad: int,
+           eviction_policy: object = None, annotations: object = None) -> None:
+    """Writes a tile of the matrix of a convolution's patches (``T.im2col``): for each output pixel and each element of the
+    kernel the element of the image that they multiply, 0 outside of the image and of the matrix."""
+    image, tile = memory_of(img), memory_of(col)
+    if not current().executes(_core_of(image, tile)):
+        return
+    if tile.buffer.is_shared:
+        current().take_turn()
+    running_launch().before_write(tile)
+    padded = np.pad(image.view(), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    across = dilation * (kernel - 1) + 1
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (across, across), (1, 2))[:, ::stride, ::stride]
+    patches = windows[..., ::dilation, ::dilation].transpose(0, 1, 2, 4, 5, 3).reshape(-1, kernel * kernel * image.extents[3])
+    rows, columns = tile.extents
+    top, left = integer(nhw_step) * rows, integer(c_step) * columns
+    found = patches[top : top + rows, left : left + columns]
+    values = np.zeros((rows, columns), found.dtype)
+    values[: found.shape[0], : found.shape[1]] = found
+    tile.view()[...] = values
 
 
 @tiles("load_nd2nz", "npuir_load_nd2nz", "store_nz2nd", "npuir_store_nz2nd")

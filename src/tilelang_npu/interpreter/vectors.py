@@ -417,6 +417,12 @@ def reduce_along(mode: str, src: object, dst: object, dims: object, size: object
         made = finish(wide.sum(axis=axes, keepdims=True) + noise, target.kind)
     else:
         made = np.asarray(compute(values, axes, source.kind))
+        if not clear and target.kind.is_float and str(target.kind) not in ("float16", "float32"):
+            # these types have no arithmetic: the sum with the old contents is one of float32, and is rounded once
+            out = target.view()
+            old = to_float(out, DType("float32"))
+            out[...] = to_float(combine(old, to_float(made, DType("float32")).reshape(out.shape)), target.kind)
+            return
         made = to_float(made, target.kind) if target.kind.is_float else made.astype(target.kind.numpy)
     out = target.view()
     out[...] = made.reshape(out.shape) if clear else combine(out, made.reshape(out.shape))

@@ -103,12 +103,12 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[object], dest
 
 def _computes(entry: Elementwise, element: DType) -> bool:
     """Whether the operation works on an element type: on the type itself, on unsigned elements as signed ones, or in npuir by
-    way of a wider type.
+    way of a wider type. Tiles of float8 have no elementwise operations; ``T.Parallel`` computes their elements.
     """
     if ops.seen_as(entry, element) is not None:
         return True
     if Builder.running(entry.name).dialect == "npuir" or isinstance(entry, Composite):
-        return ops.computed_in(entry, element) is not None and (
+        return ops.computed_in(entry, element) is not None and not str(element).startswith("float8") and (
             element != "bfloat16" or Builder.running(entry.name).dialect == "npuir")
     return element in entry.dtypes
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block
-
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.emitted_control import counted_loop
 from tilelang_npu.language.operands import as_memory
 from tilelang_npu.traced.arithmetic import binary, truth
 from tilelang_npu.traced.buffers import Addressable, Tile, Variable
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent, bounds_of_index
-from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.conversions import Extent
 from tilelang_npu.traced.ir_types import buffer_type
-from tilelang_npu.traced.kinds import BOOL, INDEX
+from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.scalars import Expr
 
 
@@ -64,12 +60,5 @@ def _visit(builder: Builder, memory: Addressable, extents: Sequence[Extent], ind
         element = memory[indices] if indices else as_memory("", "", memory)[()]
         found.place.store(binary(builder, combine, found.place.load(), truth(builder, element)))
         return
-    size, location = extents[0], builder.location
-    start, stop, step = (builder.index(bound) for bound in (0, size, 1))
-    block = Block(arg_types=[IndexType()])
-    builder.epoch += 1
-    with builder.at(block):
-        index = builder.scalar(block.args[0], INDEX, None, bounds_of_index(size))
+    with counted_loop(builder, extents[0]) as index:
         _visit(builder, memory, extents[1:], (*indices, index), combine, found)
-        builder.emit(scf.YieldOp(), location)
-    builder.emit(scf.ForOp(start, stop, step, [], region_of(block)), location)

@@ -34,7 +34,8 @@ from tilelang_npu.ops import DType
 from tilelang_npu.traced import ir_types
 from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import Extent
+from tilelang_npu.traced.conversions import Extent, extent
+from tilelang_npu.traced.symbols import Sym, polynomial
 
 WHAT = "T.copy"
 
@@ -312,12 +313,13 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
 
     Args:
         src: a buffer, or a slice without gaps between its rows.
-        shape: the new shape, which must consist of positive constants; or the buffer ``dst``.
+        shape: the new shape, or the buffer ``dst``. The sizes must be positive constants; those of a whole global tensor can be
+            known at run time only, if the numbers of elements are equal whatever these sizes are.
         dst: the buffer that is written.
 
     Raises:
-        TileError: T111, the numbers of elements differ, or ``src`` has gaps; T110, ``src`` is not a buffer, or the element
-            types differ; T145, both ``shape`` and ``dst`` are given, or neither.
+        TileError: T111, the numbers of elements differ, or possibly differ, ``src`` has gaps, or a size is not constant;
+            T110, ``src`` is not a buffer, or the element types differ; T145, both ``shape`` and ``dst`` are given, or neither.
     """
     builder = Builder.running("T.reshape")
     if (shape is None) is (dst is None):
@@ -344,13 +346,15 @@ def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None
 
     Without ``shape``, the shape is unchanged; without ``dtype``, the element type is unchanged. Bits are reinterpreted, not
     converted. If the new element type has another width, ``src`` must be a whole buffer in UB, and ``shape`` must have the same
-    number of bytes.
+    number of bytes. A whole global tensor can be viewed with sizes that are known at run time only, if the numbers of elements
+    are equal whatever these sizes are.
 
     Example: ``T.view(a, (64, 32), "int16")``
 
     Raises:
         TileError: T110, the element type has another width, and ``src`` is not a whole buffer in UB; T111, the shape has
-            another number of elements or bytes, or ``src`` has gaps between its rows.
+            another number of elements or bytes, or ``src`` has gaps between its rows; or a size is known at run time only, and
+            ``src`` is not a whole tensor or the numbers of elements are possibly different.
     """
     builder = Builder.running("T.view")
     if isinstance(src, Addressable) and shape is not None and dtype is not None and _is_whole(src):
@@ -359,7 +363,7 @@ def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None
             return _other_width(builder, src, element, sizes_of(shape))
     sizes = src.extents if shape is None and isinstance(src, Addressable) else sizes_of(shape)
     seen = _reshaped(builder, "T.view", src, sizes, None)
-    return seen if dtype is None else bits_as("T.view", seen, dtype)
+    return seen if dtype is None or element_type(dtype, "T.view") == seen.dtype else bits_as("T.view", seen, dtype)
 
 
 def _is_whole(memory: Addressable) -> bool:
@@ -444,11 +448,43 @@ def bits_as(what: str, memory: Addressable, dtype: object) -> Buffer:
     return seen
 
 
+def _reshaped_tensor(builder: Builder, what: str, src: Addressable, shape: Sequence[object], label: str | None) -> Buffer:
+    """A whole global tensor with other sizes, of which some are known at run time only.
+
+    Raises:
+        TileError: T111, ``src`` is a part of a tensor or has gaps between its rows, or the shapes are not known to have
+            the same number of elements.
+    """
+    root = src.buffer.value
+    flat = root.owner.source if isinstance(root.owner, tile.TensorOp) else root
+    whole = isinstance(src, Buffer) and not src.buffer.has_gaps
+    if not whole or not isinstance(flat.type, MemRefType) or len(flat.type.get_shape()) != 1:
+        raise TileError(f"{what}: a size of {src.describe()} or of the shape {shape_text(shape)} is known at run time only, "
+                        "and the source is no whole tensor with such a size", code="T111",
+                        help="view the whole parameter, and slice the view")
+    sizes = [extent(builder, size) for size in shape]
+    named = [size if isinstance(size, (int, Sym)) else getattr(size, "symbol", None) for size in shape]
+    dimensions = [size for size in named if size is not None]
+    if len(dimensions) < len(named):
+        raise TileError(f"{what}: a size of {shape_text(sizes)} is no sum or product of the sizes of the parameters",
+                        code="T111", help="sizes of tensors are known when the kernel is called")
+    before, after = (polynomial(math.prod(part, start=1)) for part in (src.buffer.dimensions, dimensions))
+    if before != after:
+        raise TileError(f"{what}: {src.describe()} and the shape {shape_text(sizes)} are not known to have the same number of "
+                        "elements", code="T111", help="compute the sizes from the tensor's: (M * 4, 32) for (M, 128)")
+    made = builder.discardable(tile.TensorOp(flat, [size if isinstance(size, int) else size.ssa(builder) for size in sizes]))
+    seen = Buffer(label or src.name, src.dtype, dimensions, "gm", made.results[0], src.buffer.location)
+    seen.unnamed = label is None
+    return seen
+
+
 def _reshaped(builder: Builder, what: str, src: object, shape: Sequence[object], label: str | None) -> Buffer:
     if not isinstance(src, Addressable):
         raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
                         help="pass a buffer or a slice of a buffer")
     builder.require_kernel(what)
+    if src.buffer.space == "gm" and (element_count(src) is None or not all(isinstance(size, int) for size in shape)):
+        return _reshaped_tensor(builder, what, src, shape, label)
     sizes: list[int] = []
     for size in shape:
         if not isinstance(size, int) or size <= 0:

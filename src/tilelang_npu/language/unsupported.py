@@ -51,7 +51,6 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("annotate_padding", "annotate_safe_value"),
                     "T.copy(..., pad_value=...) gives elements past the end of a tensor a value"),
     **dict.fromkeys(("import_source", "CUDASourceCodeKernel"), "a kernel is written in T alone: there is no C++ to add to"),
-    "c2d_im2col": "copy the rows of each patch with T.copy, or rearrange the image on the host",
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "use T.gemm_v0",
 }

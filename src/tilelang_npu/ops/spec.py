@@ -208,13 +208,13 @@ class Composite(Elementwise):
             raise TypeError(msg)
 
 
-_WIDER = {"bfloat16": "float32", "float16": "float32"}
+_WIDER = dict.fromkeys(("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"), "float32")
 
 
 def computed_in(op: Operation, element: DType) -> DType | None:
     """Returns the element type in which an operation computes elements of type ``element``.
 
-    That is ``element`` if the entry lists it, or f32 for an f16 or bf16 that the entry does not list: the pass
+    That is ``element`` if the entry lists it, or f32 for an f16, bf16 or float8 that the entry does not list: the pass
     ``legalise-types`` then casts to f32 and back. Returns None if the operation does not support the type.
     """
     if element in op.dtypes:

@@ -247,3 +247,24 @@ def dynamic(name: str, dtype: str = "int32") -> Any:  # a Sym or a tuple: type c
     """
     made = tuple(Sym(each, dtype) for each in name.replace(",", " ").split())
     return made[0] if len(made) == 1 else made
+
+
+def polynomial(size: Dimension) -> dict[tuple[Hashable, ...], int]:
+    """Returns a size as a sum of products: for each product of dimensions, as a sorted tuple of their keys, its factor.
+
+    An expression with another operator than ``+``, ``-`` and ``*`` counts as a dimension. Two sizes with the same polynomial
+    are equal for all values of the dimensions.
+    """
+    if isinstance(size, int):
+        return {(): size} if size else {}
+    if size.operator not in ("+", "-", "*"):
+        return {(size.key,): 1}
+    left, right = (polynomial(part) for part in size.operands)
+    found: dict[tuple[Hashable, ...], int] = {}
+    if size.operator == "*":
+        terms = [(tuple(sorted((*a, *b), key=repr)), x * y) for a, x in left.items() for b, y in right.items()]
+    else:
+        terms = [*left.items(), *((key, -value if size.operator == "-" else value) for key, value in right.items())]
+    for key, value in terms:
+        found[key] = found.get(key, 0) + value
+    return {key: value for key, value in found.items() if value}

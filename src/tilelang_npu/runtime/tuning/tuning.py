@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tilelang_npu.errors import doors
 from tilelang_npu.progress import shown
@@ -119,7 +119,24 @@ class Tuning:
 
     def kernel(self, config: Config) -> JITKernel:
         """Compiles the kernel of a configuration and returns it."""
-        return self.factory.compile(*self.args, **self.kwargs, **config)
+        factory, parameters = self._with_pass_configs(config)
+        return factory.compile(*self.args, **self.kwargs, **parameters)
+
+    def _with_pass_configs(self, config: Config) -> tuple[Factory[..., object] | Method, Config]:
+        """Returns the factory that makes the kernel of a configuration, and the configuration's tunable parameters.
+
+        The ``pass_configs`` of a configuration, if the factory has no such parameter, are added to those of ``jit``.
+        """
+        factory, more = self.factory, config.get("pass_configs")
+        settings = getattr(factory, "settings", None)  # not of a factory that is bound to an object
+        if not isinstance(more, Mapping) or settings is None:
+            return factory, config
+        whole = cast("Factory[..., object]", factory)
+        if "pass_configs" in inspect.signature(whole.function).parameters:
+            return factory, config
+        parameters = {name: value for name, value in config.items() if name != "pass_configs"}
+        given = {**(settings.pass_configs if isinstance(settings.pass_configs, Mapping) else {}), **more}
+        return type(whole)(whole.function, replace(settings, pass_configs=given), whole.kind), parameters
 
     def _outcomes(self, configs: Sequence[Config]) -> list[Timing]:
         """Returns the outcomes of configurations, in their order; configurations without a known outcome are timed."""
@@ -129,7 +146,8 @@ class Tuning:
             for config in configs:
                 try:
                     with silenced(), time_limit(self.timeout):
-                        drafts.append(self.factory.draft(*self.args, **self.kwargs, **config))
+                        factory, parameters = self._with_pass_configs(config)
+                        drafts.append(factory.draft(*self.args, **self.kwargs, **parameters))
                     self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
                 except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
                     drafts.append(None)

@@ -30,8 +30,8 @@ class TuningProfile:
     Attributes:
         supply_type: how the elements of generated inputs are chosen.
         ref_prog: a function of the inputs that returns the right results, on the host.
-        supply_prog: a function that returns the inputs; it gets the list of the kernel's parameters and, if it takes two
-            arguments, the configuration. None for generated inputs.
+        supply_prog: a function that returns the inputs. It gets the list of the parameters that a call takes; if it has two
+            parameters, the list of all parameters of the kernel, and the configuration. None for generated inputs.
         rtol, atol: the relative and the absolute tolerance of the comparison of floats.
         max_mismatched_ratio: the share of elements, from 0 to 1, that can be beyond the tolerance.
         skip_check: whether results are not checked at all.
@@ -104,8 +104,11 @@ class ResultCheck:
         if supply is None:
             self._inputs = Profiler(kernel, self.profile.supply_type).inputs()
         else:
-            count = len(inspect.signature(supply).parameters)
-            self._inputs = list(supply(list(kernel.params), dict(config)) if count > 1 else supply(list(kernel.params)))
+            if len(inspect.signature(supply).parameters) > 1:
+                self._inputs = list(supply(list(kernel.params), dict(config)))
+            else:
+                made = {*kernel.out_idx, *kernel.workspace_idx}
+                self._inputs = list(supply([one for position, one in enumerate(kernel.params) if position not in made]))
         return self._inputs
 
     def measure(self, kernel: CompiledKernel, config: Config) -> float:

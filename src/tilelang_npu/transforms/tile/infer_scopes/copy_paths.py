@@ -60,7 +60,7 @@ class CopyPaths:
             return False
         path = self.chip.ways[source, target]
         fits = not self.chip.crosses(path) or (covers_root(op.source) if source == "cc" else _is_whole_blocks(op.source, path))
-        converts = _path_converts(op, path) if source == "cc" and target != GM else self.chip.converts(path)
+        converts = _path_converts(op, path) if source == "cc" else self.chip.converts(path)
         return fits and (not converts_elements(op) or converts)
 
     def must_convert_in_ub(self, op: tile.CopyOp, targets: Iterable[Space]) -> bool:
@@ -68,9 +68,10 @@ class CopyPaths:
 
         Args:
             op: the copy.
-            targets: the memories to which the value may be copied; GM is ignored.
+            targets: the memories of the copy's target; empty for a tensor. The workspace of a target on chip is ignored.
         """
-        paths = [path for target in targets if (path := self.chip.ways.get(("cc", target))) is not None and target != GM]
+        ends: list[Space] = [target for target in targets if target != GM] or [GM]
+        paths = [path for target in ends if (path := self.chip.ways.get(("cc", target))) is not None]
         return bool(paths) and not any(_path_converts(op, path) for path in paths)
 
 
