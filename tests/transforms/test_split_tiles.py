@@ -337,3 +337,103 @@ def test_what_the_author_chose_stays() -> None:
     with pytest.warns(tilelang.TileWarning, match="T192"):
         kernel = tilelang.compile(swapped(128, 192, in_ub=True), target="npuir")
     assert not strips_of(kernel)
+
+
+def product(M: int, N: int, K: int, m: int, n: int, *, transposed: bool = False) -> Any:
+    """relu(A @ B + V), whose accumulator L0C has no room for."""
+    shape = (N, K) if transposed else (K, N)
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor(shape, "float16"), V: T.Tensor((N,), "float32"),
+             C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, n), T.ceildiv(M, m), threads=128) as (column, row):
+            a = T.alloc_shared((m, 64), "float16")
+            b = T.alloc_shared((n, 64) if transposed else (64, n), "float16")
+            c = T.alloc_fragment((m, n), "float32")
+            v = T.alloc_shared((n,), "float32")
+            T.copy(V[column * n], v)
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+                T.copy(A[row * m, k * 64], a)
+                if transposed:
+                    T.copy(B[column * n, k * 64], b)
+                else:
+                    T.copy(B[k * 64, column * n], b)
+                T.gemm(a, b, c, transpose_B=transposed)
+            for i, j in T.Parallel(m, n):
+                c[i, j] = T.max(c[i, j] + v[j], 0.0)
+            T.copy(c, C[row * m, column * n])
+
+    return main
+
+
+@pytest.mark.parametrize(("shape", "tile", "transposed"), [
+    ((300, 250, 130), (256, 256), False), ((300, 250, 130), (256, 256), True), ((64, 1024, 128), (64, 1024), False)])
+def test_products(shape: tuple[int, int, int], tile: tuple[int, int], transposed: bool) -> None:
+    M, N, K = shape
+    kernel = compiled(product(M, N, K, *tile, transposed=transposed))
+    a, b, v = drawn((M, K), "float16") - 4, drawn((K, N), "float16", 1) - 4, drawn((N,), "float32", 2)
+    c = np.zeros((M, N), np.float32)
+    kernel(a, b.T.copy() if transposed else b, v, c)
+    np.testing.assert_array_equal(c, np.maximum(a.astype(np.float32) @ b.astype(np.float32) + v, 0))
+    assert strips_of(kernel)
+
+
+def attention(S: int, D: int, m: int, n: int) -> Any:
+    @T.prim_func
+    def main(Q: T.Tensor((S, D), "float16"), K: T.Tensor((S, D), "float16"), V: T.Tensor((S, D), "float16"),
+             O: T.Tensor((S, D), "float32")):
+        with T.Kernel(T.ceildiv(S, m), threads=128) as row:
+            q = T.alloc_shared((m, D), "float16")
+            k = T.alloc_shared((n, D), "float16")
+            v = T.alloc_shared((n, D), "float16")
+            scores = T.alloc_fragment((m, n), "float32")
+            weights = T.alloc_fragment((m, n), "float16")
+            out = T.alloc_fragment((m, D), "float32")
+            largest = T.alloc_fragment((m,), "float32")
+            before = T.alloc_fragment((m,), "float32")
+            scale = T.alloc_fragment((m,), "float32")
+            part = T.alloc_fragment((m,), "float32")
+            total = T.alloc_fragment((m,), "float32")
+            T.copy(Q[row * m, 0], q)
+            T.fill(out, 0)
+            T.fill(total, 0)
+            T.fill(largest, -T.infinity("float32"))
+            for step in T.Pipelined(S // n, num_stages=2):
+                T.copy(K[step * n, 0], k)
+                T.clear(scores)
+                T.gemm(q, k, scores, transpose_B=True)
+                T.copy(largest, before)
+                T.reduce_max(scores, largest, dim=1, clear=False)
+                for i in T.Parallel(m):
+                    scale[i] = T.exp(before[i] - largest[i])
+                for i, j in T.Parallel(m, n):
+                    scores[i, j] = T.exp(scores[i, j] - largest[i])
+                T.reduce_sum(scores, part, dim=1)
+                for i in T.Parallel(m):
+                    total[i] = total[i] * scale[i] + part[i]
+                T.copy(scores, weights)
+                for i, j in T.Parallel(m, D):
+                    out[i, j] *= scale[i]
+                T.copy(V[step * n, 0], v)
+                T.gemm(weights, v, out)
+            for i, j in T.Parallel(m, D):
+                out[i, j] /= total[i]
+            T.copy(out, O[row * m, 0])
+
+    return main
+
+
+def test_attention() -> None:
+    """Both products, the softmax between them and the loop around them, for one half of the queries after the other."""
+    arrays = [(drawn((256, 128), "float16", seed) - 4) / 8 for seed in range(3)]
+    left = []
+    for rows in (256, 64):
+        kernel = compiled(attention(256, 128, rows, 128))
+        assert bool(strips_of(kernel)) == (rows == 256)
+        left.append(np.zeros((256, 128), np.float32))
+        kernel(*arrays, left[-1])
+    q, k, v = (array.astype(np.float32) for array in arrays)
+    weights = np.exp(q @ k.T - (q @ k.T).max(1, keepdims=True))
+    np.testing.assert_allclose(left[0], weights @ v / weights.sum(1, keepdims=True), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(left[0], left[1], rtol=1e-5, atol=1e-6)

@@ -9,9 +9,10 @@ it, the statements that access the tile are executed in a loop over strips of it
     -> for s in strips: the same for 8 rows
 
 or of its columns, where not even a row fits, or the rows depend on each other. The rewrite is sound because each row of a
-result is computed from the same row of the operands (:mod:`.division`), and because no strip reads what another strip writes. A
-reduction is never divided along the axis that it reduces, because the order of its additions would change. The same rewrite is
-done where the tiles fit but the temporaries of a ``T.Parallel`` do not, so that it would be computed point by point.
+result is computed from the same row of the operands (:mod:`.strip_division`), and because no strip reads what another strip
+writes. Neither a reduction nor a product is divided along the axis over which it adds up, because the order of the additions
+would change. The same rewrite is done where the tiles fit but the temporaries of a ``T.Parallel`` do not, so that it would be
+computed point by point.
 
 The pass runs on the traced tile dialect. It changes only buffers whose memory and address the compiler chooses, in kernels in
 which the compiler inserts the waits. The number of rows is the largest for which memory planning succeeds.
@@ -37,7 +38,12 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.ir.remarks import REFUSED, Points, module_remarks, record_done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.infra.plan_trial import PassWithPlanTrial
-from tilelang_npu.transforms.tile.split_tiles.division import Division, NotDivisibleError, blocks_within, is_product_operand
+from tilelang_npu.transforms.tile.split_tiles.strip_division import (
+    Division,
+    NotDivisibleError,
+    blocks_within,
+    is_product_operand,
+)
 from tilelang_npu.transforms.tile.split_tiles.strip_loop import emit_strips
 
 _SURE_SHARE = 2
@@ -157,7 +163,9 @@ class SplitTiles(PassWithPlanTrial):
             for count in range(1, len(plan) + 1):
                 part = plan[:count]
                 choices = _strip_choices(part)
-                for stages, with_slots in _MODES if choices else ():
+                # A loop with products has stages of its own, and each strip loads the other matrix again.
+                modes = _MODES[-1:] if any(division.has_product for division in part) else _MODES
+                for stages, with_slots in modes if choices else ():
                     def fits(rows: tuple[int, ...], part: Sequence[Division] = part, stages: int = stages,
                              with_slots: bool = with_slots) -> bool:
                         return self._fits(module, _Strips(part, rows, stages), with_slots=with_slots)
@@ -226,7 +234,7 @@ def _seeds(launch: tile.LaunchOp, small: int) -> list[_Seed]:
     """Returns where divisions can start, by size; the first axes of all before their last axes."""
     found: list[_Seed] = []
     for op in launch.walk():
-        if isinstance(op, tile.AllocOp) and is_managed(op.result) and not is_product_operand(op.result):
+        if isinstance(op, tile.AllocOp) and is_managed(op.result):
             shape, nbytes = tile.shape_of(op.result), nbytes_of(op.result)
             if nbytes > small:
                 found += [_Seed(nbytes, axis, op.result) for axis in (0, -1) if shape[axis] > 1]

@@ -14,7 +14,7 @@ from tilelang_npu.analysis.live_ranges import successive_live_ranges
 from tilelang_npu.analysis.locations import copy_location
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.infra.split_allocation import split_allocation
-from tilelang_npu.transforms.tile.split_tiles.division import VIEWS, Division
+from tilelang_npu.transforms.tile.split_tiles.strip_division import VIEWS, Division
 
 _Insert = Callable[[Operation], None]
 

@@ -32,6 +32,9 @@ VIEWS = (tile.RegionOp, tile.ViewOp)
 _TILE_OPS = (tile.CopyOp, tile.ElementwiseOp, tile.ReduceOp, tile.FillOp, tile.BroadcastOp)
 """The operations on whole tiles that compute a row of the result from the same row of each operand."""
 
+_FRACTAL = 16
+"""Rows of the fractals in which matrices of products lie."""
+
 
 class NotDivisibleError(Exception):
     """A statement does not compute each row from the same row of its operands."""
@@ -108,6 +111,11 @@ class Division:
         return [buffer.owner for buffer in self.axes if buffer in self.shrunk and isinstance(buffer.owner, tile.AllocOp)]
 
     @property
+    def has_product(self) -> bool:
+        """Whether a statement is, or contains, a product."""
+        return any(isinstance(op, tile.GemmOp) for statement in self.statements for op in statement.walk())
+
+    @property
     def unit(self) -> str:
         """What strips consist of, for messages: rows or columns."""
         return "columns" if any(axis > 0 for axis in (*self.axes.values(), *self.points.values())) and not any(
@@ -120,7 +128,7 @@ class Division:
 
     def granularity(self) -> int:
         """Returns a number of rows; if strips have a multiple of it, the parts of buffers begin at blocks of UB."""
-        unit = 1
+        unit = _FRACTAL if self.has_product else 1
         for buffer, axis in self.axes.items():
             shape = tile.shape_of(buffer)
             row = prod(shape[axis + 1:]) * element_bytes(buffer)
@@ -169,6 +177,8 @@ class Division:
                         self._visit(inner)
                     else:
                         self._repeated.append(inner)
+        elif isinstance(op, tile.GemmOp):
+            self._visit_gemm(op)
         elif isinstance(op, _TILE_OPS):
             self._visit_tile_op(op)
         else:
@@ -218,6 +228,26 @@ class Division:
                     raise NotDivisibleError(msg)
                 self._add(root, inner)
             self.operand_axes[op, index] = own
+
+    def _visit_gemm(self, op: tile.GemmOp) -> None:
+        """Checks that a strip is rows of A and C, or columns of B and C."""
+        rows = {0: 1 if op.transpose_a is not None else 0, 2: 0}
+        columns = {1: 0 if op.transpose_b is not None else 1, 2: 1}
+        for axes in (rows, columns):
+            if all(index in axes and self.operand_axis(value, self.axes[root_of(value)]) == axes[index]
+                   for index, value in enumerate(op.operands) if root_of(value) in self.axes):
+                break
+        else:
+            msg = "a product adds up over the rows"
+            raise NotDivisibleError(msg)
+        for index, axis in axes.items():
+            value = op.operands[index]
+            inner = self._root_axis(value, axis)
+            if inner is None or tile.shape_of(value)[axis] != self.extent:
+                msg = "a product has another number of rows"
+                raise NotDivisibleError(msg)
+            self._add(root_of(value), inner)
+            self.operand_axes[op, index] = axis
 
     def _add(self, root: SSAValue, axis: int) -> None:
         if not isinstance(root.owner, tile.AllocOp) or self.axes.setdefault(root, axis) != axis:
