@@ -437,3 +437,29 @@ def test_attention() -> None:
     weights = np.exp(q @ k.T - (q @ k.T).max(1, keepdims=True))
     np.testing.assert_allclose(left[0], weights @ v / weights.sum(1, keepdims=True), rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(left[0], left[1], rtol=1e-5, atol=1e-6)
+
+
+def test_two_launches_that_do_not_fit() -> None:
+    """The first is divided into rows, the second, which adds up its rows, into columns."""
+    @T.prim_func
+    def main(A: T.Tensor((64, 2048), "float32"), B: T.Tensor((64,), "float32"), C: T.Tensor((2048,), "float32")):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_fragment((64, 2048), "float32")
+            s = T.alloc_fragment((64,), "float32")
+            T.copy(A, x)
+            T.reduce_max(x, s, dim=1)
+            T.copy(s, B)
+        with T.Kernel(1, threads=128):
+            y = T.alloc_fragment((64, 2048), "float32")
+            t = T.alloc_fragment((2048,), "float32")
+            T.copy(A, y)
+            T.reduce_sum(y, t, dim=0)
+            T.copy(t, C)
+
+    kernel = compiled(main)
+    a = drawn((64, 2048), "float32")
+    b, c = np.zeros(64, np.float32), np.zeros(2048, np.float32)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(b, a.max(1))
+    np.testing.assert_array_equal(c, a.sum(0))
+    assert [text.rpartition(" ")[2] for text in strips_of(kernel)] == ["rows", "columns"]

@@ -120,16 +120,14 @@ class SplitTiles(PassWithPlanTrial):
         chip = chips.chip(self.chip)
         room = chip.memory["ub"].size
         small = room // _SMALL_SHARE
-        for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)]:
-            seeds = _seeds(launch, small)
-            if _estimated_bytes(launch, chip.aiv_per_aic) * _SURE_SHARE <= room or not _plan(launch, seeds, small):
-                continue
-            lack = self._trial(op.clone(), at_once=False)
-            if lack is None or not lack.is_room:
-                continue
-            found = self._choose(op, launch, seeds, small)
-            if found is None:
-                continue
+        launches = [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)
+                    and _estimated_bytes(inner, chip.aiv_per_aic) * _SURE_SHARE > room]
+        seeds = [(launch, seed) for launch in launches for seed in _seeds(launch, small)]
+        if not _plan(seeds, small):
+            return
+        lack = self._trial(op.clone(), at_once=False)
+        found = self._choose(op, seeds, small) if lack is not None and lack.is_room else None
+        if lack is not None and found is not None:
             for division, rows in zip(found.divisions, found.rows, strict=True):
                 tiles = ", ".join(_text(each) for each in division.shrunk_allocations()
                                   if nbytes_of(each.result) > small)
@@ -156,21 +154,23 @@ class SplitTiles(PassWithPlanTrial):
                 return _Lack(text, is_room=True)
         return None
 
-    def _choose(self, module: ModuleOp, launch: tile.LaunchOp, seeds: Sequence[_Seed], small: int) -> _Strips | None:
+    def _choose(self, module: ModuleOp, seeds: Sequence[tuple[tile.LaunchOp, _Seed]], small: int) -> _Strips | None:
         """Returns the strips with which everything fits; None where there are none. Rows are tried before columns."""
-        for axis in (0, -1):
-            plan = _plan(launch, [seed for seed in seeds if seed.axis == axis], small)
+        for axes in ((0, -1), (-1,)):
+            plan = _plan([(launch, seed) for launch, seed in seeds if seed.axis in axes], small)
             for count in range(1, len(plan) + 1):
                 part = plan[:count]
                 choices = _strip_choices(part)
                 # A loop with products has stages of its own, and each strip loads the other matrix again.
                 modes = _MODES[-1:] if any(division.has_product for division in part) else _MODES
-                for stages, with_slots in modes if choices else ():
+                if not choices or not self._fits(module, _Strips(part, choices[-1], 1), with_slots=False):
+                    continue
+                for stages, with_slots in modes:
                     def fits(rows: tuple[int, ...], part: Sequence[Division] = part, stages: int = stages,
                              with_slots: bool = with_slots) -> bool:
                         return self._fits(module, _Strips(part, rows, stages), with_slots=with_slots)
 
-                    if fits(choices[-1]):
+                    if stages == 1 or fits(choices[-1]):
                         # All choices before the first one that fits have more rows, which do not fit either.
                         at = bisect_left(choices[:-1], True, key=fits)
                         return _Strips(part, choices[at], stages)
@@ -231,7 +231,7 @@ def _temporary_bytes(loop: tile.ParallelOp) -> int:
 
 
 def _seeds(launch: tile.LaunchOp, small: int) -> list[_Seed]:
-    """Returns where divisions can start, by size; the first axes of all before their last axes."""
+    """Returns where divisions of a launch can start: with the first or last axis of a buffer or loop that is not small."""
     found: list[_Seed] = []
     for op in launch.walk():
         if isinstance(op, tile.AllocOp) and is_managed(op.result):
@@ -242,13 +242,13 @@ def _seeds(launch: tile.LaunchOp, small: int) -> list[_Seed]:
             extents = op.mixed_extents()
             found += [_Seed(nbytes, axis, loop=op) for axis in (0, -1)
                       if isinstance(extents[axis], int) and extents[axis] != 1]
-    return sorted(found, key=lambda seed: (-seed.axis, -seed.nbytes))
+    return found
 
 
-def _plan(launch: tile.LaunchOp, seeds: Sequence[_Seed], small: int) -> list[Division]:
-    """Returns divisions of a launch that share no statement, those of the largest buffers first."""
+def _plan(seeds: Sequence[tuple[tile.LaunchOp, _Seed]], small: int) -> list[Division]:
+    """Returns divisions of launches that share no statement: rows before columns, and those of the largest buffers first."""
     found: list[Division] = []
-    for seed in seeds:
+    for launch, seed in sorted(seeds, key=lambda each: (-each[1].axis, -each[1].nbytes)):
         division = _division_of(launch, seed, small)
         if division is not None and not any(_overlap(division, other) for other in found):
             found.append(division)
