@@ -233,6 +233,22 @@ def test_points_in_gm() -> None:
     assert strips_of(kernel)
 
 
+def test_points_in_gm_in_a_loop() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((300, 700), "float32"), B: T.Tensor((300, 700), "float32")):
+        with T.Kernel(1, threads=128):
+            for step in T.serial(2):
+                for i, j in T.Parallel(150, 700):
+                    B[step * 150 + i, j] = A[step * 150 + i, j] * 2.0 + A[step * 150 + i, j]
+
+    kernel = compiled(main)
+    a = drawn((300, 700), "float32")
+    b = np.zeros_like(a)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a * 3)
+    assert strips_of(kernel)
+
+
 def test_in_place_and_atomic() -> None:
     """The rows that a strip loads are those that it stores; another tensor is added to."""
     @T.prim_func

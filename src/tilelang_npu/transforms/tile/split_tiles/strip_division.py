@@ -146,8 +146,8 @@ class Division:
         if not numbers:
             msg = "no statement of the block accesses the buffer"
             raise NotDivisibleError(msg)
-        return [op for op in ops[numbers[0]:numbers[-1] + 1] if not isinstance(op, (*VIEWS, tile.AllocOp)) and (
-            op in self.points or self._is_divided(op))]
+        return [op for op in ops[numbers[0]:numbers[-1] + 1]
+                if not isinstance(op, (*VIEWS, tile.AllocOp)) and self._is_divided(op)]
 
     def _statement_of(self, op: Operation) -> Operation | None:
         """Returns the statement of the block that is or contains an operation; None where the operation is outside of it."""
@@ -157,9 +157,10 @@ class Division:
         return around
 
     def _is_divided(self, op: Operation) -> bool:
-        """Whether an operation, or one in it, accesses a buffer of the division."""
-        return any(root_of(value) in self.axes for inner in op.walk() if not isinstance(inner, VIEWS)
-                   for value in inner.operands if isinstance(value.type, MemRefType))
+        """Whether an operation is, or contains, a ``T.Parallel`` of the division or an access to one of its buffers."""
+        return any(inner in self.points or any(root_of(value) in self.axes for value in inner.operands
+                                               if isinstance(value.type, MemRefType))
+                   for inner in op.walk() if not isinstance(inner, VIEWS))
 
     def _visit(self, op: Operation) -> None:
         """Checks that a statement can be divided, and adds the buffers that are divided with it."""
@@ -173,7 +174,7 @@ class Division:
                 for inner in region.block.ops if region.blocks else ():
                     if isinstance(inner, (*VIEWS, tile.AllocOp, scf.YieldOp)) or is_pure(inner):
                         continue
-                    if inner in self.points or self._is_divided(inner):
+                    if self._is_divided(inner):
                         self._visit(inner)
                     else:
                         self._repeated.append(inner)
