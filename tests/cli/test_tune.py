@@ -17,7 +17,7 @@ def kernel(M, tile):
     @T.prim_func
     def doubled(A: T.Tensor((M,), "float32"), B: T.Tensor((M,), "float32")):
         with T.Kernel(M // tile, is_npu=True) as (block, _):
-            a = T.alloc_shared((tile,), "float32")
+            a = T.alloc_ub((tile,), "float32")
             T.copy(A[block * tile], a)
             T.vmul(a, 2.0, a)
             T.copy(a, B[block * tile])

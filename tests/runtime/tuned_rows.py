@@ -13,7 +13,7 @@ def doubled(M: int, tile: int = 1024, stages: int = 1, factor: float = 2.0) -> A
     @T.prim_func
     def doubled(A: T.Tensor((M,), "float32"), B: T.Tensor((M,), "float32")):
         with T.Kernel(4, is_npu=True) as (block, _):
-            a = T.alloc_shared((tile,), "float32")
+            a = T.alloc_ub((tile,), "float32")
             for i in T.Pipelined(M // 4 // tile, num_stages=stages):
                 T.copy(A[block * (M // 4) + i * tile], a)
                 T.vmul(a, factor, a)

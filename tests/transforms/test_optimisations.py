@@ -209,6 +209,22 @@ def crowd() -> tuple[Any, Arrays]:
     return main, drawn((5, 56, 256), (5, 256), (5, 56, 256), (5, 256), dtype="float32")
 
 
+def neighbours() -> tuple[Any, Arrays]:
+    """Tiles that fill UB, and a loop that needs temporaries."""
+    @T.prim_func
+    def main(X: T.Tensor((192, 128), "float32"), Y: T.Tensor((192, 128), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((192, 128), "float32")
+            y = T.alloc_shared((192, 128), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(192, 64):
+                y[i, 2 * j] = x[i, 2 * j + 1]
+                y[i, 2 * j + 1] = -x[i, 2 * j]
+            T.copy(y, Y)
+
+    return main, drawn((192, 128), (192, 128), dtype="float32")
+
+
 def row_by_row() -> tuple[Any, Arrays]:
     @T.prim_func
     def main(X: T.Tensor((24, 72), "float32"), S: T.Tensor((24,), "float32")):
@@ -225,7 +241,8 @@ def row_by_row() -> tuple[Any, Arrays]:
 
 
 KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
-    "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded, "collapse-copies": passed_on,
+    "split-tiles": neighbours, "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded,
+    "collapse-copies": passed_on,
     "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "collapse-rows": row_by_row, "hoist-loads": weighted,
     "split-conversions": converted, "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention,
     "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,

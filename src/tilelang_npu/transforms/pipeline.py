@@ -64,6 +64,7 @@ from tilelang_npu.transforms.tile.schedule_statements import ScheduleStatements
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_conversions import SplitConversions
 from tilelang_npu.transforms.tile.split_launches import SplitLaunches
+from tilelang_npu.transforms.tile.split_tiles import SplitTiles
 from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.tile.vectorise_parallel import VectoriseParallel
 
@@ -73,6 +74,8 @@ ROWS: tuple[Row, ...] = (
     Row("split-launches", SplitLaunches, "tile", "all later passes work on one launch per function"),
     Row("number-events", NumberEvents, "tile", "HIVM has eight event ids; later passes allocate among these"),
     Row("unroll-loops", UnrollLoops, "tile", "unrolled code has constant indices"),
+    Row("split-tiles", SplitTiles, "tile",
+        "loops of T.Parallel are still whole, and their vector operations and temporaries are then those of a strip"),
     Row("vectorise-parallel", VectoriseParallel, "tile", "before memories are inferred, since this pass adds tiles"),
     Row("expand-composites", ExpandComposites, "tile", "later passes only lower operations that HIVM has"),
     Row("legalise-types", LegaliseTypes, "tile",

@@ -161,6 +161,10 @@ class Points:
         rearranged: for each operand whose elements are first rearranged into the order of the axes, a text that names the
             operand and the rearranging operation.
         rows: the number of rows per iteration of a scalar loop around the vector operations; 0 without such a loop.
+        lacking: the bytes that vector operations on all points would need beyond those that are free in UB, where for this
+            reason the points are computed one by one, or some rows at a time; else 0.
+        cycles: the modelled cycles of the scalar loop over all points, without waits for GM; 0 where vector operations compute
+            the points, or would take longer, or are switched off, or where an extent is dynamic.
     """
 
     extents: tuple[int | None, ...]
@@ -169,6 +173,8 @@ class Points:
     unaligned: tuple[str, ...] = ()
     rearranged: tuple[str, ...] = ()
     rows: int = 0
+    lacking: int = 0
+    cycles: int = 0
 
 
 @dataclass(frozen=True)

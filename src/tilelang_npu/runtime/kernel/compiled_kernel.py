@@ -22,6 +22,7 @@ from tilelang_npu.language.functions import AbsentFunc
 from tilelang_npu.runtime.arguments.aliasing import aliased_parameters
 from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, positions_of, size_of
 from tilelang_npu.runtime.checks import unwritten_results
+from tilelang_npu.runtime.checks.scalar_loops import scalar_loop_warnings
 from tilelang_npu.runtime.checks.unwritten_results import ParameterEffect, UnwrittenResult
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.kernel.lowering import Lowering
@@ -109,6 +110,10 @@ class CompiledKernel:
         traced.mark_scratch(outputs, workspaces)
         with verbose_log(settings.verbose):
             self._lowering = Lowering(traced, self.chip, self.switches, self.without, trial=trial)
+        slow = scalar_loop_warnings(self._lowering.final, self.chip)
+        for remark in slow:
+            warn_at(remark)
+        self.remarks = (*self.remarks, *slow)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",

@@ -14,6 +14,7 @@ from tilelang_npu.dialects.ir.changes import Change
 from tilelang_npu.errors import Location, TileError
 
 OPTIMISATIONS = {
+    "split-tiles": "tiles that do not fit are processed in strips of rows or columns; without it, they are an error",
     "vectorise-parallel": "loops of T.Parallel become vector operations; without it, their points are computed one by one",
     "drop-dead-stores": "a store that is overwritten before it is read is removed; without it, it is executed",
     "collapse-copies": "a tile that is only copied to another buffer is produced there directly; without it, it is copied",
@@ -31,8 +32,8 @@ OPTIMISATIONS = {
     "keep-apart": "small buffers share no bytes while there is room, so as not to wait for each other; without it, they may",
 }
 """For each optimisation, a text: what the optimisation does, and what the compiler does without it."""
-UPSTREAM_LACKS = ("drop-dead-stores", "collapse-copies", "collapse-rows", "hoist-loads", "split-conversions", "banks",
-                  "keep-apart")
+UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "hoist-loads", "split-conversions",
+                  "banks", "keep-apart")
 """The names of the optimisations that the compilers of TileLang-Ascend do not have."""
 
 

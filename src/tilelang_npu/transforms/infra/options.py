@@ -15,9 +15,10 @@ from tilelang_npu.target import Chip
 
 __all__ = ["UPSTREAM", "Options"]
 
-_MANAGED = ("drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
+_MANAGED = ("split-tiles", "drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
 _NEEDED = {"synchronise": (*_MANAGED, "collapse-rows"), "cross_synchronise": _MANAGED, "divide": _MANAGED,
-           "reuse": ("hoist-loads", "banks", "keep-apart"), "multi_buffer": ("multi-buffer", "overlap-iterations")}
+           "reuse": ("split-tiles", "hoist-loads", "banks", "keep-apart"),
+           "multi_buffer": ("multi-buffer", "overlap-iterations")}
 """The optimisations that need an option to be on."""
 _OFF = {"synchronise": "its author sets the waits inside the cores", "cross_synchronise": "its author orders the cores",
         "divide": "its author puts the work on the cores", "reuse": "memory planning is off",

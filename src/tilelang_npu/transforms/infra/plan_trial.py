@@ -53,6 +53,15 @@ class PassWithPlanTrial(ModulePass):
         Returns:
             The message of the first error, which usually names the memory that has no room; None if no pass fails.
         """
+        error = self.first_error(module)
+        return None if error is None else error.message
+
+    def first_error(self, module: ModuleOp) -> TileError | None:
+        """Runs the rest of the pipeline, up to memory planning, on a module; returns the first error, None if no pass fails.
+
+        Args:
+            module: the module as it would be after this pass. It is changed by the later passes, so it should be a copy.
+        """
         given = {field.name: getattr(self, field.name) for field in fields(Options) if field.name != "chip"}
         options = Options(chip=chips.chip(self.chip), **given)
         context, rows = make_context(), kernel_rows()
@@ -61,5 +70,5 @@ class PassWithPlanTrial(ModulePass):
             try:
                 row.create_pass(options, quiet=True).apply(context, module)
             except TileError as error:
-                return error.message
+                return error
         return None

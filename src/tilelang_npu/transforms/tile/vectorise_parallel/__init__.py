@@ -183,16 +183,20 @@ def _vectorise_body(loop: tile.ParallelOp, context: _Context) -> Detours:
     return detours
 
 
-def _slower_error(detours: Detours) -> NotVectorisable:
+class VectorWorkSlower(NotVectorisable):
+    """The points of a loop take fewer cycles one by one than by vector operations."""
+
+
+def _slower_error(detours: Detours) -> VectorWorkSlower:
     """Returns the error that the points one by one take fewer cycles than the detours."""
     if not detours.rearranged:
         names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in detours.unaligned))
         msg = (f"an access to {names} does not begin at a multiple of {BLOCK} bytes, and vector work on an aligned copy takes "
                "longer than computing the points one by one")
-        return NotVectorisable(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows of the buffer to such a multiple")
+        return VectorWorkSlower(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows of the buffer to such a multiple")
     msg = (f"vector work takes longer than computing the points one by one: {detours.cycles:.0f} cycles to rearrange "
            f"{', '.join(dict.fromkeys((*detours.rearranged, *detours.unaligned)))}")
-    return NotVectorisable(msg, "give the loop more points, or read and write tiles in the order of the loop")
+    return VectorWorkSlower(msg, "give the loop more points, or read and write tiles in the order of the loop")
 
 
 _USABLE_SHARE = 0.9
@@ -227,7 +231,7 @@ def _check_room(loop: tile.ParallelOp, before: Operation | None, context: _Conte
         msg = (f"the vector operations need {made} bytes of temporary tiles in UB besides the {others} bytes of the kernel's "
                f"buffers, and only {size} bytes may be used")
         edit = "use smaller tiles; or put T.Parallel over a few rows into a T.serial loop over the rest"
-        raise NoRoom(msg, edit, (size - others) / made)
+        raise NoRoom(msg, edit, (size - others) / made, made + others - size)
 
 
 def _peak_bytes(loop: tile.ParallelOp, before: Operation | None, *, without_reuse: bool) -> int:
@@ -276,13 +280,16 @@ def _padded_bytes(alloc: tile.AllocOp) -> int:
 
 def _serial_cycles(loop: tile.ParallelOp, extents: list[int], chip: Chip) -> float:
     """Returns the cycles of the points one by one; infinite where they access GM."""
-    body = list(loop.body.block.ops)
-    accesses = [op for op in body if isinstance(op, (memref.LoadOp, memref.StoreOp))]
-    if any(space_of(op.memref) == "gm" for op in accesses):
+    if any(isinstance(op, memref.LoadOp | memref.StoreOp) and space_of(op.memref) == "gm" for op in loop.body.block.ops):
         return inf
-    unit = chip.scalar
+    return prod(extents) * _point_cycles(list(loop.body.block.ops), chip)
+
+
+def _point_cycles(body: list[Operation], chip: Chip) -> float:
+    """Returns the cycles of the scalar unit for one point with the operations of ``body``, without waiting for GM."""
+    unit, accesses = chip.scalar, [op for op in body if isinstance(op, memref.LoadOp | memref.StoreOp)]
     point = sum(unit.load if isinstance(op, memref.LoadOp) else unit.store for op in accesses)
-    return prod(extents) * (point + unit.alu * (len(body) - len(accesses)) + scalar_loop_cycles(chip))
+    return point + unit.alu * (len(body) - len(accesses)) + scalar_loop_cycles(chip)
 
 
 def _stored_before_use(load: memref.LoadOp, rest: list[Operation]) -> bool:
@@ -340,12 +347,14 @@ class NoRoom(NotVectorisableAtOnce):
     """The tiles that the vector operations of a loop need do not fit in UB.
 
     Attributes:
-        share: the fraction of the points for which the tiles would fit, between 0 and 1.
+        share: the fraction of the points for which the tiles would fit, at most 1; negative where the kernel's buffers alone do
+            not fit.
+        lacking: the bytes that the tiles for all points need beyond those that are free.
     """
 
-    def __init__(self, why: str, edit: str, share: float) -> None:
+    def __init__(self, why: str, edit: str, share: float, lacking: int) -> None:
         super().__init__(why, edit)
-        self.share = share
+        self.share, self.lacking = share, lacking
 
 
 def _vectorise_in_strips(loop: tile.ParallelOp, context: _Context, share: float,
@@ -527,10 +536,10 @@ class VectoriseParallel(ModulePass):
         assert block is not None
         points = Points(tuple(context.ranges.constant(extent) for extent in loop.mixed_extents()), starts)
 
-        def record_vector_work(first: Operation | None, detours: list[Detours], rows: int = 0) -> None:
+        def record_vector_work(first: Operation | None, detours: list[Detours], rows: int = 0, lacking: int = 0) -> None:
             names = _vector_ops_between(first, loop)
             record_done(module, self.name, where, ", ".join(names) or "copies and fills",
-                        replace(points, ops=names, rows=rows,
+                        replace(points, ops=names, rows=rows, lacking=lacking,
                                 unaligned=tuple(dict.fromkeys(one for each in detours for one in each.unaligned)),
                                 rearranged=tuple(dict.fromkeys(one for each in detours for one in each.rearranged))))
 
@@ -544,6 +553,7 @@ class VectoriseParallel(ModulePass):
             _erase_emitted(block, last, loop)
             may = self.synchronise and isinstance(reason, NotVectorisableAtOnce)
             rows, detours_taken, at_once = None, list[Detours](), 1
+            lacking = reason.lacking if isinstance(reason, NoRoom) else 0
             if may and isinstance(reason, NoRoom):
                 outer = context.ranges.constant(loop.mixed_extents()[0])
                 at_once = _rows_per_strip(outer, reason.share) if outer is not None else 1
@@ -555,9 +565,13 @@ class VectoriseParallel(ModulePass):
             if may and rows is None:
                 rows = _vectorise_inner_axes(loop, context, detours_taken)
             if rows is not None:
-                record_vector_work(rows, detours_taken, at_once)
+                record_vector_work(rows, detours_taken, at_once, lacking)
             else:
-                record_refusal(module, self.name, where, str(reason), reason.edit, points)
+                demanded = not self.enabled or isinstance(reason, VectorWorkSlower) or None in points.extents
+                count = 0 if demanded else prod(extent or 0 for extent in points.extents)
+                cycles = round(count * _point_cycles(list(loop.body.block.walk()), context.chip))
+                record_refusal(module, self.name, where, str(reason), reason.edit,
+                               replace(points, lacking=lacking, cycles=cycles))
                 _emit_scalar_loops(loop)
         Rewriter.erase_op(loop)
 
