@@ -355,13 +355,14 @@ def _limit_slots(one: LiveRange, slots: int) -> int:
 
 
 def _report_lost_slots(module: ModuleOp, one: LiveRange, slots: int, room: int, *, quiet: bool) -> None:
-    """Log and record that an allocation has fewer slots than it should."""
-    if quiet or slots >= one.slots:
+    """Record that an allocation has fewer slots than it should, and log it unless ``quiet``."""
+    if slots >= one.slots:
         return
     where, left = location_of(one.op), "one slot" if slots == 1 else f"{slots} slots"
     name = author_name(one.value, "") or f"a temporary of {line_of(one.op)}"
-    logger.warning("%s%s has %s instead of %d: there is no room in %s for more, so its iterations overlap less",
-                   f"{where.file}:{where.line}: " if where is not None else "", name, left, one.slots, name_of(one.space))
+    if not quiet:
+        logger.warning("%s%s has %s instead of %d: there is no room in %s for more, so its iterations overlap less",
+                       f"{where.file}:{where.line}: " if where is not None else "", name, left, one.slots, name_of(one.space))
     record_refusal(module, "multi-buffer", where, f"{name} has {left} instead of {one.slots}: a slot takes "
                    f"{spaced(one.nbytes)} bytes, and too few of the {spaced(room)} bytes of {name_of(one.space)} are free",
                    "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(one.label, (one.space,)), "plan-memory",
@@ -431,7 +432,7 @@ class PlanMemory(ModulePass):
             ``reuse``; and even if there is room, two allocations may share bytes if no operation waits longer because of that.
         banks: whether to place the sources of one instruction in different banks of UB.
         keep_apart: whether small buffers share no bytes as long as there is room.
-        quiet: whether to suppress warnings about lost slots, because the plan is only a trial.
+        quiet: whether to log no warnings about lost slots, because the plan is only a trial.
     """
 
     name = "plan-memory"
