@@ -1,7 +1,8 @@
 """One iteration at a time
 
 The formula, in tiles of 64 queries and 64 keys. In each iteration the Cube core multiplies, the Vector cores make weights
-of the scores, the Cube core multiplies again, and the Vector cores add: four times somebody works and everybody else waits.
+of the scores, the Cube core multiplies again, and the Vector cores add: as written, four times somebody works and everybody
+else waits. The compiler pipelines the serial loop by itself, so that the cores work on several iterations.
 """
 
 from ladder import check

@@ -3,7 +3,10 @@
 `T.Pipelined`: while the Vector cores are at the scores of one tile of keys, the Cube core multiplies for the next. What
 passes between them gets several places in GM, in turn.
 
-Cures: hand-overs
+The compiler pipelines the serial loop of the step before by itself (`pipeline-loops`), so that the time is about the same.
+Here the source says so, and chooses the number of slots.
+
+To know: nothing that wins time; the compiler does it without being told.
 """
 
 from ladder import check

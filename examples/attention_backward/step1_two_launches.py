@@ -2,7 +2,8 @@
 
 The first launch has a block for each tile of 64 keys, and goes over all queries: from the transposed scores, a row for each
 key, come the weights and their gradients as the operands that `dV` and `dK` need. The second has a block for each
-tile of queries, goes over all keys, and makes the same weights again, for `dQ`. Seven products, one after the other.
+tile of queries, goes over all keys, and makes the same weights again, for `dQ`. Seven products, one after the other as
+written; the compiler pipelines both serial loops by itself, so that the cores work on several iterations.
 """
 
 from ladder import check

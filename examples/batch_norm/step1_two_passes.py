@@ -2,6 +2,8 @@
 
 Each core takes every 48th channel: all images for the mean, and all of them again for the variance. A channel of an
 image is a run of memory of 12 KB in float32, which is as good as any; but everything is loaded twice.
+
+`num_stages=1` keeps each loop over images serial, which the compiler would pipeline by itself (`pipeline-loops`).
 """
 
 from ladder import check
@@ -31,13 +33,13 @@ def batch_norm(batch, channels, pixels, dtype, cores=48):
                 if channel < channels:
                     T.clear(mean)
                     T.clear(var)
-                    for b in T.serial(batch):
+                    for b in T.Pipelined(batch, num_stages=1):
                         T.copy(X[b, channel : channel + 1, :], x)
                         T.copy(x, e)
                         T.reduce_sum(e, one, dim=-1)
                         T.vadd(mean, one, mean)
                     T.vmul(mean, 1.0 / count, mean)
-                    for b in T.serial(batch):
+                    for b in T.Pipelined(batch, num_stages=1):
                         T.copy(X[b, channel : channel + 1, :], x)
                         T.copy(x, e)
                         for r, c in T.Parallel(1, pixels):

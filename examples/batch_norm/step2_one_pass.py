@@ -54,7 +54,7 @@ def batch_norm(batch, channels, pixels, dtype, lanes=1, cores=48):
                 if channel < channels:
                     T.clear(mean)
                     T.clear(square)
-                    for b in T.serial(batch):
+                    for b in T.Pipelined(batch, num_stages=1):
                         T.copy(X[b, channel : channel + lanes, :], x)
                         add_part(lanes, pixels, x, e, p, b, one, mean, square)
                     T.vmul(square, 1.0 / (batch * pixels), square)

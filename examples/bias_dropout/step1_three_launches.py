@@ -2,6 +2,8 @@
 
 One for bias and dropout, one for the residual, one for LayerNorm, two rows at a time, with tensors between them in the
 type that they come in. The larger half of all traffic is between the launches.
+
+`num_stages=1` keeps each loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
 """
 
 from ladder import EPS, KEEP, check
@@ -35,7 +37,7 @@ def bias_dropout(rows, columns, dtype, norm, tile=2, cores=48):
             k = T.alloc_shared((tile, columns), "float32")
             T.copy(B, narrow)
             T.copy(narrow, b)
-            for i in T.serial(turns):
+            for i in T.Pipelined(turns, num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(X[row, 0], x)
                 T.copy(K[row, 0], keep)
@@ -49,7 +51,7 @@ def bias_dropout(rows, columns, dtype, norm, tile=2, cores=48):
             y = T.alloc_shared((tile, columns), dtype)
             z = T.alloc_shared((tile, columns), "float32")
             k = T.alloc_shared((tile, columns), "float32")
-            for i in T.serial(turns):
+            for i in T.Pipelined(turns, num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(D[row, 0], x)
                 T.copy(R[row, 0], y)
@@ -75,7 +77,7 @@ def bias_dropout(rows, columns, dtype, norm, tile=2, cores=48):
                 T.copy(narrow, w)
                 T.copy(S, narrow)
                 T.copy(narrow, s)
-                for i in T.serial(turns):
+                for i in T.Pipelined(turns, num_stages=1):
                     row = (i * cores + core) * tile
                     T.copy(Z[row, 0], x)
                     T.copy(x, z)

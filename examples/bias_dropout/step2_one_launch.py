@@ -69,7 +69,7 @@ def bias_dropout(rows, columns, dtype, norm, tile=2, cores=48):
                 T.copy(narrow, w)
                 T.copy(S, narrow)
                 T.copy(narrow, s)
-            for i in T.serial(T.ceildiv(rows, tile * cores)):
+            for i in T.Pipelined(T.ceildiv(rows, tile * cores), num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(X[row, 0], x)
                 T.copy(K[row, 0], keep)

@@ -2,6 +2,8 @@
 
 The bias by one kernel, GeLU by the next, with the sum in global memory between them (`T.alloc_global`). Each is as
 plain as can be: every core takes every 48th tile of two rows, and loads, V and stores take turns.
+
+`num_stages=1` keeps each loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
 """
 
 from ladder import check
@@ -24,7 +26,7 @@ def bias_gelu(rows, columns, dtype, tile=2, cores=48):
             z = T.alloc_shared((tile, columns), "float32")
             T.copy(B, narrow)
             T.copy(narrow, b)
-            for i in T.serial(T.ceildiv(rows, tile * cores)):
+            for i in T.Pipelined(T.ceildiv(rows, tile * cores), num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(X[row, 0], x)
                 T.copy(x, z)
@@ -34,7 +36,7 @@ def bias_gelu(rows, columns, dtype, tile=2, cores=48):
         with T.Kernel(cores, is_npu=True) as (core, _):
             z = T.alloc_shared((tile, columns), "float32")
             y = T.alloc_shared((tile, columns), dtype)
-            for i in T.serial(T.ceildiv(rows, tile * cores)):
+            for i in T.Pipelined(T.ceildiv(rows, tile * cores), num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(Z[row, 0], z)
                 for r, c in T.Parallel(tile, columns):

@@ -36,7 +36,7 @@ def bias_gelu(rows, columns, dtype, tile=2, cores=48):
             z = T.alloc_shared((tile, columns), "float32")
             T.copy(B, narrow)
             T.copy(narrow, b)
-            for i in T.serial(T.ceildiv(rows, tile * cores)):
+            for i in T.Pipelined(T.ceildiv(rows, tile * cores), num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(X[row, 0], x)
                 gelu(tile, columns, x, z, b)

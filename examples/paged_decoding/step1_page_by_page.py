@@ -3,6 +3,8 @@
 A tile is a page. The scalar unit reads its number in the block table, the 16 KB of keys and the 16 KB of values it names are
 loaded, and the rest is decoding. Eight query heads are the rows of a tile; a block has all pages of one KV head, so that there
 is work for 8 of 24 cores. The table ends with the last page, so that no number after it is read.
+
+`num_stages=1` keeps the loop over pages serial, which the compiler would pipeline by itself (`pipeline-loops`).
 """
 
 from ladder import check
@@ -50,7 +52,7 @@ def paged_decoding(batch, heads, kv_heads, length, dim, page=64, tile=64, splits
             T.clear(result)
             T.clear(total)
             T.fill(largest, -(2.0**30))
-            for t in T.serial(part):
+            for t in T.Pipelined(part, num_stages=1):
                 first = (split * part + t) * tile
                 number = Table[b, T.min(first // page, pages - 1)]
                 T.copy(K[number, h, :, :], k)

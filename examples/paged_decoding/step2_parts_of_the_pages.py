@@ -51,7 +51,7 @@ def paged_decoding(batch, heads, kv_heads, length, dim, page=64, tile=64, splits
             T.clear(result)
             T.clear(total)
             T.fill(largest, -(2.0**30))
-            for t in T.serial(part):
+            for t in T.Pipelined(part, num_stages=1):
                 first = (split * part + t) * tile
                 number = Table[b, T.min(first // page, pages - 1)]
                 T.copy(K[number, h, :, :], k)

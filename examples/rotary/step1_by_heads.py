@@ -3,6 +3,8 @@
 Every core takes every 48th tile of positions of one head. A row of a head is 256 or 512 bytes, and the next position of
 that head is 32 heads further on in memory; and each head loads the tables once more, which are as much as its own rows
 in float32, and twice as much in float16. (What they take from HBM is less: L2 has them.)
+
+`num_stages=1` keeps the loop serial, which the compiler would pipeline by itself (`pipeline-loops`).
 """
 
 from ladder import check
@@ -29,7 +31,7 @@ def rotary(heads, positions, dim, dtype, tile=16, cores=48):
             wide = T.alloc_shared((tile, dim), "float32")
             cos = T.alloc_shared((tile, half), "float32")
             sin = T.alloc_shared((tile, half), "float32")
-            for i in T.serial(T.ceildiv(tiles, cores)):
+            for i in T.Pipelined(T.ceildiv(tiles, cores), num_stages=1):
                 place = i * cores + core
                 if place < tiles:
                     head = place % heads

@@ -29,7 +29,7 @@ def rotary(heads, positions, dim, dtype, tile=64, cores=48):
             wide = T.alloc_shared((tile, dim), "float32")
             cos = T.alloc_shared((tile, half), "float32")
             sin = T.alloc_shared((tile, half), "float32")
-            for i in T.serial(T.ceildiv(tiles, cores)):
+            for i in T.Pipelined(T.ceildiv(tiles, cores), num_stages=1):
                 place = i * cores + core
                 if place < tiles:
                     head = place % heads

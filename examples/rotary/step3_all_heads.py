@@ -41,7 +41,7 @@ def rotary(heads, positions, dim, dtype, tile=2, cores=48):
             b = T.alloc_shared((tile, heads, half), "float32")
             cos = T.alloc_shared((tile, 1, half), "float32")
             sin = T.alloc_shared((tile, 1, half), "float32")
-            for i in T.serial(T.ceildiv(positions, tile * cores)):
+            for i in T.Pipelined(T.ceildiv(positions, tile * cores), num_stages=1):
                 row = (i * cores + core) * tile
                 T.copy(X[row : row + tile, :, :], x)
                 T.copy(COS[row : row + tile, :], cos[:, 0, :])

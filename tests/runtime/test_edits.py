@@ -55,7 +55,7 @@ def summed(stages: int | None, configs: dict[str, Any] | None = None, rows: Any 
 
 
 @pytest.mark.parametrize(("kernel", "text"), [
-    (summed(None), "T.Pipelined with num_stages=2 in place of T.serial"),
+    (summed(None, {"tl.disable": ["pipeline-loops"]}), "T.Pipelined with num_stages=2 in place of T.serial"),
     (summed(1), "num_stages=3 in place of 1"),
     (summed(2, {"tl.disable": ["multi-buffer"]}), "multi-buffer out of tl.disable"),
 ])

@@ -112,7 +112,7 @@ def test_a_load_that_is_not_taken_out_of_its_loop_costs_what_its_author_can_win(
                 w = T.alloc_shared((64, 512), "float32")
                 if not inside:
                     T.copy(W, w)
-                for i in T.serial(16):
+                for i in T.Pipelined(16, num_stages=1):
                     if inside:
                         T.copy(W, w)
                     T.copy(X[i, 0], x)

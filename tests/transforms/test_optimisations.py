@@ -39,7 +39,7 @@ def points() -> tuple[Any, Arrays]:
     return main, drawn((24, 72), (24, 72), dtype="float32")
 
 
-def attention(**schedule: Any) -> tuple[Any, Arrays]:
+def attention(*, serial: bool = False, **schedule: Any) -> tuple[Any, Arrays]:
     """A product, vector work on it, a product of that: to and fro between the cores in each iteration."""
     schedule = schedule or {"num_stages": 2}
 
@@ -55,7 +55,7 @@ def attention(**schedule: Any) -> tuple[Any, Arrays]:
             result = T.alloc_shared((64, 64), "float32")
             T.copy(Q, q)
             T.clear(result)
-            for i in T.Pipelined(7, **schedule):
+            for i in T.serial(7) if serial else T.Pipelined(7, **schedule):
                 T.copy(K[i * 64, 0], k)
                 T.gemm(q, k, scores, initC=True, b_transpose=True)
                 T.vmul(scores, 0.125, scaled)
@@ -244,7 +244,8 @@ KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
     "split-tiles": neighbours, "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded,
     "collapse-copies": passed_on,
     "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "collapse-rows": row_by_row, "hoist-loads": weighted,
-    "split-conversions": converted, "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention,
+    "pipeline-loops": partial(attention, serial=True), "split-conversions": converted, "fold-accumulator-clear": cleared,
+    "sink-buffers": attention, "multi-buffer": attention,
     "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,
     "schedule-statements": partial(attention, stage=[0, 0, 0, 0, 0, 1, 1]),
 }
@@ -363,7 +364,7 @@ def test_a_buffer_of_one_slot_is_not_told_of() -> None:
     def main(X: T.Tensor((4, 64), "float32"), Y: T.Tensor((4, 64), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             x = T.alloc_shared((1, 64), "float32")
-            for i in T.serial(4):
+            for i in T.Pipelined(4, num_stages=1):
                 T.copy(X[i, 0], x)
                 T.vexp(x, x)
                 T.copy(x, Y[i, 0])

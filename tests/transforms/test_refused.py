@@ -125,13 +125,30 @@ def partly_written(edited: bool) -> Any:
     def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             x = T.alloc_shared((8, 64), "float32")
-            for i in T.serial(4):
+            for i in T.Pipelined(4, num_stages=1):  # with slots, multi-buffer tells of x
                 if edited:
                     T.copy(X[i, 0, 0], x)
                 else:
                     T.copy(X[i, 0, 0], x[0:4, 0:64])
                 T.vexp(x, x)
                 T.copy(x, Y[i, 0, 0])
+
+    return main
+
+
+def larger_than_half(edited: bool) -> Any:
+    columns = 512 if edited else 1150
+
+    @T.prim_func
+    def main(X: T.Tensor((64, columns), "float32"), Y: T.Tensor((64, columns), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((16, columns), "float32")
+            y = T.alloc_shared((16, columns), "float32")
+            for i in T.serial(4):
+                T.copy(X[i * 16, 0], x)
+                T.vexp(x, y)
+                T.vmul(x, y, y)
+                T.copy(y, Y[i * 16, 0])
 
     return main
 
@@ -251,6 +268,8 @@ REFUSED = {
         "an even number of rows"),
     "collapse-rows": (
         row_by_row, r"rows of x are processed one by one: rows of x begin 100 bytes apart", "rows of a multiple of 8 elements"),
+    "pipeline-loops": (larger_than_half, "do not overlap: UB has too little room for the slots of all buffers",
+                       "shrink the tiles"),
     "hoist-loads": (
         weights, r"w \(2 048 bytes of UB\) is loaded unchanged in each iteration of the loop at line \d+: line \d+ writes w",
         "write to another buffer in place of w"),

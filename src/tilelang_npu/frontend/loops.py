@@ -160,8 +160,8 @@ class Loops(Calls, ABC):
         with builder.at(block):
             builder.emit(scf.YieldOp(), location)
         made = scf.ForOp(lower, upper, stride, [], region_of(block))
-        if loop.num_stages:
-            made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
+        if loop.num_stages is not None:
+            made.attributes[tile.NUM_STAGES] = IntegerAttr(max(loop.num_stages, 1), i64)
         if loop.schedule is not None and counted is not None:
             stages, order = loop.schedule.of_statements(counted.places)
             made.attributes[tile.SCHEDULE] = IntegerAttr(counted.number, i64)

@@ -205,7 +205,7 @@ class Loop(Generic[V]):
         kind: the name of the function in ``T`` that made the object.
         extents: ``(start, stop, step)``; for ``Parallel`` and ``grid`` the size of each axis; for ``Persistent`` the sizes of
             the domain, the number of blocks and the group size.
-        num_stages: the number of pipeline stages; 0 for no pipeline.
+        num_stages: the number of pipeline stages that the author chose; 0 for no pipeline, None if the compiler chooses.
         index: the block id of a ``Persistent`` loop.
         cross_interval: the number of iterations that share a flag between the cores, as the author has given it.
         schedule: the author's schedule of the statements of a ``Pipelined`` loop; None without one.
@@ -213,7 +213,7 @@ class Loop(Generic[V]):
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
     extents: tuple[object, ...]
-    num_stages: int = 0
+    num_stages: int | None = None
     index: object = None
     cross_interval: int = 1
     schedule: Schedule | None = None
@@ -338,7 +338,7 @@ def loop_break() -> None:
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
-def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: Sequence[int] | None = None,
+def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int | None = None, order: Sequence[int] | None = None,
               stage: Sequence[int] | None = None, sync: object = None, group: Sequence[Sequence[int]] | None = None,
               cross_interval: int | None = None, annotations: Mapping[str, object] | None = None) -> Loop[int]:
     """A loop like ``T.serial`` that is software-pipelined: loads of later iterations can start before an iteration has
@@ -350,8 +350,9 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
 
     Args:
         start, stop: the bounds; with one argument, the loop counts from 0 to this argument.
-        num_stages: the largest number of iterations that overlap. A buffer that the loop loads gets this number of slots. 0 is
-            the same as 1: iterations do not overlap.
+        num_stages: the largest number of iterations that overlap. A buffer that the loop loads gets this number of slots, or
+            as many as there is room for. 0 is the same as 1: iterations do not overlap. None lets the compiler choose, as for
+            ``T.serial``.
         order: for each statement of the body, or for each group, its position in the pipelined body, from 0 on.
         stage: for each statement of the body, or for each group, the number of iterations by which it is delayed. A buffer
             between statements with different delays gets one slot for each delay. For a load, -1 in both ``order`` and
@@ -373,7 +374,7 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
     if cross_interval is not None and (not _is_integer(cross_interval) or cross_interval < 1):
         raise TileError(f"T.Pipelined: cross_interval={cross_interval!r} is not a number of iterations", code="T150",
                         help="remove cross_interval, or pass an integer from 1 on")
-    if isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0:
+    if num_stages is not None and (isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0):
         raise TileError(f"T.Pipelined: num_stages={num_stages!r} is not a number of stages", code="T150",
                         help="give 0 (no pipeline) or a depth such as 2")
     if _is_integer(start) and _is_integer(stop) and start >= stop and start != 0:

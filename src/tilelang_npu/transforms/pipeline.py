@@ -60,6 +60,7 @@ from tilelang_npu.transforms.tile.number_events import NumberEvents
 from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.tile.own_workspaces import OwnWorkspaces
+from tilelang_npu.transforms.tile.pipeline_loops import PipelineLoops
 from tilelang_npu.transforms.tile.schedule_statements import ScheduleStatements
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_conversions import SplitConversions
@@ -97,6 +98,8 @@ ROWS: tuple[Row, ...] = (
         "the rows of each Vector core are known; later passes profit from fewer scalar reads"),
     Row("fold-accumulator-clear", FoldAccumulatorClear, "cored", "HIVM cannot fill L0C, and the accumulators are known"),
     Row("hoist-loads", HoistLoads, "cored", "before multi-buffering, since a load outside of a loop needs no slots"),
+    Row("pipeline-loops", PipelineLoops, "cored",
+        "loads that left their loop need no slots; all later passes on tiles read which loops are pipelined"),
     Row("split-conversions", SplitConversions, "cored",
         "a load and its conversion leave a loop as one copy; before sink-buffers, which gives slots to copied tiles"),
     Row("own-workspaces", OwnWorkspaces, "cored",

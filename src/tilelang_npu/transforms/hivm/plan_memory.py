@@ -432,7 +432,7 @@ class PlanMemory(ModulePass):
             ``reuse``; and even if there is room, two allocations may share bytes if no operation waits longer because of that.
         banks: whether to place the sources of one instruction in different banks of UB.
         keep_apart: whether small buffers share no bytes as long as there is room.
-        quiet: whether to suppress warnings about lost slots, because the plan is only a trial.
+        quiet: whether to log no warnings about lost slots, because the plan is only a trial.
     """
 
     name = "plan-memory"

@@ -22,6 +22,7 @@ OPTIMISATIONS = {
     "bind-sub-blocks": "rows of vector work are divided between the Vector cores of a block; without it, one does all",
     "collapse-rows": "a loop of vector work on single rows becomes work on all rows; without it, it stays a loop",
     "hoist-loads": "loop-invariant loads and index computations move before the loop; without it, iterations repeat them",
+    "pipeline-loops": "serial loops that load tiles run pipelined with two stages where the slots fit; without it, serially",
     "split-conversions": "where UB is short, what is loaded has slots, not what it is converted to; without it, the reverse",
     "fold-accumulator-clear": "T.clear of an accumulator becomes the start of the next gemm; without it, zeros are multiplied",
     "sink-buffers": "a buffer that only one loop uses lives for one iteration; without it, it lives where it is declared",
@@ -32,8 +33,8 @@ OPTIMISATIONS = {
     "keep-apart": "small buffers share no bytes while there is room, so as not to wait for each other; without it, they may",
 }
 """For each optimisation, a text: what the optimisation does, and what the compiler does without it."""
-UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "hoist-loads", "split-conversions",
-                  "banks", "keep-apart")
+UPSTREAM_LACKS = ("split-tiles", "drop-dead-stores", "collapse-copies", "collapse-rows", "hoist-loads", "pipeline-loops",
+                  "split-conversions", "banks", "keep-apart")
 """The names of the optimisations that the compilers of TileLang-Ascend do not have."""
 
 

@@ -15,10 +15,11 @@ from tilelang_npu.target import Chip
 
 __all__ = ["UPSTREAM", "Options"]
 
-_MANAGED = ("split-tiles", "drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
+_MANAGED = ("split-tiles", "drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "pipeline-loops",
+            "overlap-iterations")
 _NEEDED = {"synchronise": (*_MANAGED, "collapse-rows"), "cross_synchronise": _MANAGED, "divide": _MANAGED,
-           "reuse": ("split-tiles", "hoist-loads", "banks", "keep-apart"),
-           "multi_buffer": ("multi-buffer", "overlap-iterations")}
+           "reuse": ("split-tiles", "hoist-loads", "pipeline-loops", "banks", "keep-apart"),
+           "multi_buffer": ("multi-buffer", "pipeline-loops", "overlap-iterations")}
 """The optimisations that need an option to be on."""
 _OFF = {"synchronise": "its author sets the waits inside the cores", "cross_synchronise": "its author orders the cores",
         "divide": "its author puts the work on the cores", "reuse": "memory planning is off",
@@ -97,7 +98,7 @@ class Options:
 
     def off(self, optimisation: str) -> str:
         """Returns why an optimisation has nothing to do under the other options, as text; empty if there is no such reason."""
-        if optimisation == "overlap-iterations" and not self.has("multi-buffer"):
+        if optimisation in ("pipeline-loops", "overlap-iterations") and not self.has("multi-buffer"):
             return "multi-buffer is switched off"
         return next((why for needed, why in _OFF.items() if optimisation in _NEEDED[needed] and not getattr(self, needed)), "")
 

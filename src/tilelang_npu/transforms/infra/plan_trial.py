@@ -14,12 +14,47 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
+from tilelang_npu.dialects.ir.remarks import REFUSED, Held, Scoped, module_remarks
 from tilelang_npu.errors import TileError
 from tilelang_npu.source_dialects import SourceDialect
+from tilelang_npu.target import name_of
+from tilelang_npu.target.chip_data import BufferSpace
 from tilelang_npu.transforms.infra.options import Options
 from tilelang_npu.transforms.infra.stage_table import kernel_rows
 
-__all__ = ["PassWithPlanTrial"]
+__all__ = ["PassWithPlanTrial", "PlanTrial"]
+
+
+@dataclass(frozen=True)
+class PlanTrial:
+    """The result of memory planning on a copy of a module.
+
+    Attributes:
+        error: the first error, which usually names the memory that has no room; None if no pass failed.
+        lost: the buffers that have fewer slots than pipelined loops ask for, as (name, memory).
+        shared: the buffers that share bytes such that operations wait for each other, as (name, memory).
+    """
+
+    error: TileError | None = None
+    lost: frozenset[tuple[str, BufferSpace]] = frozenset()
+    shared: frozenset[tuple[str, BufferSpace]] = frozenset()
+
+    @property
+    def lack(self) -> str | None:
+        """The message of the error; None if no pass failed."""
+        return None if self.error is None else self.error.message
+
+    def why_worse_than(self, other: PlanTrial) -> str | None:
+        """Returns why operations possibly wait longer with this plan than with another one; None if they do not."""
+        if self.lack is not None:
+            return f"memory planning finds no room: {self.lack}"
+        for buffers, how in ((self.lost - other.lost, "would not have all its slots"),
+                             (self.shared - other.shared, "would share bytes, and its users would wait for those of another "
+                                                          "buffer")):
+            if buffers:
+                label, space = min(buffers)
+                return f"{name_of(space)} has too little room for the slots of all buffers: {label} {how}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -53,11 +88,10 @@ class PassWithPlanTrial(ModulePass):
         Returns:
             The message of the first error, which usually names the memory that has no room; None if no pass fails.
         """
-        error = self.first_error(module)
-        return None if error is None else error.message
+        return self.try_plan(module).lack
 
-    def first_error(self, module: ModuleOp) -> TileError | None:
-        """Runs the rest of the pipeline, up to memory planning, on a module; returns the first error, None if no pass fails.
+    def try_plan(self, module: ModuleOp) -> PlanTrial:
+        """Runs the rest of the pipeline, up to memory planning, on a module; returns what became of its buffers.
 
         Args:
             module: the module as it would be after this pass. It is changed by the later passes, so it should be a copy.
@@ -70,5 +104,9 @@ class PassWithPlanTrial(ModulePass):
             try:
                 row.create_pass(options, quiet=True).apply(context, module)
             except TileError as error:
-                return error
-        return None
+                return PlanTrial(error)
+        refused = [remark for remark in module_remarks(module) if remark.maker == "plan-memory" and remark.kind == REFUSED]
+        lost = ((remark.facts.label, remark.facts.spaces[0]) for remark in refused if isinstance(remark.facts, Scoped))
+        shared = ((label, remark.facts.space) for remark in refused if isinstance(remark.facts, Held) and remark.facts.shared
+                  for label in remark.facts.labels)
+        return PlanTrial(None, frozenset(lost), frozenset(shared))

@@ -143,7 +143,7 @@ class SplitTiles(PassWithPlanTrial):
 
         With ``at_once``, the vector work on all points of a ``T.Parallel`` must have room; else it may be done in parts.
         """
-        error = self.first_error(module)
+        error = self.try_plan(module).error
         if error is not None:
             return _Lack(error.message, is_room=error.code == "T104")
         for remark in module_remarks(module, Points):
