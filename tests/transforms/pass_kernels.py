@@ -343,6 +343,22 @@ def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def too_large(M: int, N: int) -> Any:
+    """Rows plus one; the tile of all rows does not fit in UB."""
+
+    @T.prim_func
+    def too_large(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_shared((M, N), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(M, N):
+                x[i, j] = x[i, j] + 1.0
+            T.copy(x, Y)
+
+    return too_large
+
+
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows": (lambda: rows(40, 48), (_small(40, 48, dtype=np.float32),)),
     "placed": (lambda: placed(40, 48), (_small(40, 48, dtype=np.float32),)),
@@ -358,4 +374,5 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "through_a_workspace": (lambda: through_a_workspace(64, 32, 32), (_small(64, 32), _small(32, 32))),
     "converted": (lambda: converted(40, 1304), (_small(40, 1304, dtype=ml_dtypes.bfloat16),)),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
+    "too_large": (lambda: too_large(75, 1000), (_small(75, 1000, dtype=np.float32),)),
 }

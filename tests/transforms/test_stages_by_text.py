@@ -28,6 +28,7 @@ IN_HIVM = PASSES[PASSES.index("lower-to-hivm"):]
 UNORDERED = ("plan-memory", "guard-l0", "separate-statements")
 """Stages that have their addresses, and not yet their waits."""
 NEEDED = {
+    "split-tiles": "a memory has no room for the whole tiles",
     "split-launches": "a launch runs a function",
     "number-events": "the chip has eight",
     "vectorise-parallel": "HIVM has no such loop",
