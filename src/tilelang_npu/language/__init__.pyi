@@ -3299,6 +3299,18 @@ class _Tile:
         """
 
     @staticmethod
+    def row_expand_div(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
+
+        Example: ``T.tile.row_expand_div(out, a, rows)``
+        """
+
+    @staticmethod
     def row_expand_div_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
         """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
         ``dst``.
@@ -3332,6 +3344,30 @@ class _Tile:
         32 bytes of the row. ``tmp`` has no effect.
 
         Example: ``T.tile.row_expand_mul_experiment(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_mul_nd(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
+
+        Example: ``T.tile.row_expand_mul_nd(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_sub(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` has no effect.
+
+        Example: ``T.tile.row_expand_sub(out, a, rows)``
         """
 
     @staticmethod

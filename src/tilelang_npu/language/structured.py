@@ -563,8 +563,8 @@ def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str
     call(what, "select_bits", [dst], [selMask, left, right])
 
 
-@_function("tile.row_expand_mul", "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment",
-           "tile.row_expand_div_experiment")
+@_function("tile.row_expand_mul", "tile.row_expand_mul_nd", "tile.row_expand_sub", "tile.row_expand_div",
+           "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment", "tile.row_expand_div_experiment")
 def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None, *, what: str) -> None:
     """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
     ``dst``.
