@@ -65,7 +65,8 @@ _HOMES: dict[str, tuple[str, str]] = {
         "annotate_address", "annotate_layout", "reinterpretcast")},
     **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "mma", "GemmWarpPolicy")},
     **{name: ("cube_moves", name) for name in (
-        "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd", "npuir_store_nz2nd")},
+        "copy_pa", "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd",
+        "npuir_store_nz2nd")},
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
     "set_deq_scale": ("dequantise", "set_deq_scale"),
     "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
