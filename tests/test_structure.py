@@ -90,6 +90,7 @@ ALIKE = {
     "repeats.py": "operations by repeats and strides: the op table's entries, and the functions of the language",
     "rules.py": "the rules of dialects: those that all share, and HFusion's",
     "scalar.py": "scalar operations: HIVM's ops, the functions of the language, the interpreter's",
+    "scratch.py": "scratch memory that the author passes: the functions of the language, the interpreter's",
     "structured.py": "structured operations: the op table, ops of HIVM and HFusion, the language, the interpreter",
     "sync.py": "synchronisation: HIVM's ops, the functions of the language, how the ops run, the interpreter's",
     "threads.py": "indices of a GPU's threads: the functions of the language, the interpreter's",

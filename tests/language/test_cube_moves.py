@@ -1,4 +1,4 @@
-"""``T.load_nd2nz``, ``T.store_fixpipe`` and ``T.store_nz2nd``: whole kernels against NumPy, and what they refuse."""
+"""Copies of the Cube core between named memories, and from pages: whole kernels against NumPy, and what they refuse."""
 
 from __future__ import annotations
 
@@ -140,3 +140,89 @@ def test_a_gemm_of_matrices_that_start_at_an_element(rng: np.random.Generator) -
     a, b = rng.standard_normal((16, 96)).astype(np.float16), rng.standard_normal((96, 40)).astype(np.float16)
     c = tilelang.compile(main, out_idx=[-1], target="npuir")(a, b)
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)
+
+
+SEQUENCES, PAGES, PER_SEQUENCE, ROWS_OF_PAGE, HEADS, WIDTH = 2, 7, 3, 24, 2, 40
+TABLE = np.array([[4, 0, 6], [3, 1, 2]], np.int32)
+
+
+def paged(element: str, columns: int, cache: tuple[int, ...], table: tuple[int, ...], rows: int) -> Any:
+    """A kernel that loads ``count`` rows of a sequence, from row ``first`` on, of one head and some of its columns."""
+    @T.prim_func
+    def main(KV: T.Tensor(cache, element), BT: T.Tensor(table, "int32"), Y: T.Tensor((rows, columns), element), batch: T.int32,
+             head: T.int32, first: T.int32, column: T.int32, count: T.int32):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            ring = T.alloc_L1((2, 64, columns), element)
+            with T.Scope("Cube"):
+                T.copy_pa(ring[1, :, :], KV, BT, ROWS_OF_PAGE, HEADS, WIDTH, ROWS_OF_PAGE * HEADS * WIDTH, PER_SEQUENCE,
+                          columns, count, 64, batch, head, first, column)
+                T.store_nz2nd(ring[1, 0:rows, :], Y)
+
+    return main
+
+
+@pytest.mark.parametrize("element", ["float16", "bfloat16", "float32", "int8"])
+@pytest.mark.parametrize(("batch", "head", "first", "column", "count"), [
+    (0, 0, 0, 0, 24), (1, 0, 5, 0, 7), (1, 1, 20, 16, 33), (0, 1, 48, 8, 24), (1, 0, 1, 3, 64)])
+@pytest.mark.parametrize("flat", [False, True])
+def test_rows_of_pages(element: str, batch: int, head: int, first: int, column: int, count: int, flat: bool,
+                       rng: np.random.Generator) -> None:
+    import ml_dtypes
+
+    kind: Any = ml_dtypes.bfloat16 if element == "bfloat16" else element
+    pages = rng.integers(-100, 100, (PAGES, HEADS, ROWS_OF_PAGE, WIDTH)).astype(kind)
+    cache = pages.reshape(-1, WIDTH) if flat else pages
+    table = TABLE.reshape(-1) if flat else TABLE
+    kernel = tilelang.compile(paged(element, 24, cache.shape, table.shape, count), target="ascendc",
+                              pass_configs={"tl.ascend_auto_sync": True})
+    wanted = pages[TABLE[batch], head].reshape(-1, WIDTH)[first:first + count, column:column + 24]
+    compiled, interpreted = (np.zeros((count, 24), kind) for _ in range(2))
+    kernel(cache, table, compiled, batch, head, first, column, count)
+    assert kernel.last_launch.hazards == []
+    np.testing.assert_array_equal(compiled, wanted)
+    kernel.interpret(cache, table, interpreted, batch, head, first, column, count)
+    np.testing.assert_array_equal(interpreted, wanted)
+
+
+@pytest.mark.parametrize("page", [PAGES, -1])
+def test_a_page_that_does_not_exist(page: int) -> None:
+    """Beyond the end of the cache there are zeros, as for ``T.copy``; before its start there is nothing."""
+    cache, table = np.ones((PAGES, HEADS, ROWS_OF_PAGE, WIDTH), np.float16), TABLE.copy()
+    table[1, 1] = page
+    kernel = tilelang.compile(paged("float16", 40, cache.shape, table.shape, 40), target="ascendc",
+                              pass_configs={"tl.ascend_auto_sync": True})
+    for run in (kernel, kernel.interpret):
+        y = np.zeros((40, 40), np.float16)
+        if page < 0:
+            with pytest.raises(tilelang.TileError) as caught:
+                run(cache, table, y, 1, 0, 10, 0, 40)
+            assert caught.value.code == "T502"
+        else:
+            run(cache, table, y, 1, 0, 10, 0, 40)
+            np.testing.assert_array_equal(y, np.repeat([1, 0, 1], [14, 24, 2])[:, None] * np.ones(40))
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    ("h, H, BT, 8, 1, 128, 1024, 8, 128, 8, 8, 0, 0, 0, 0", "T122", "is not in L1"),
+    ("l1, h, BT, 8, 1, 128, 1024, 8, 128, 8, 64, 0, 0, 0, 0", "T122", "is not in a global tensor"),
+    ("l1, H, V, 8, 1, 128, 1024, 8, 128, 8, 64, 0, 0, 0, 0", "T110", "has elements of float32"),
+    ("l1, H, BT, 8, 1, n, 1024, 8, 128, 8, 64, 0, 0, 0, 0", "T145", "head_dim is"),
+    ("l1, H, BT, 8, 1, 128, 1000, 8, 128, 8, 64, 0, 0, 0, 0", "T145", "1000 is not a multiple of head_dim, 128"),
+    ("l1, H, BT, 8, 1, 128, 1024, 8, 64, 8, 64, 0, 0, 0, 0", "T111", "act_head_dim = 64 columns"),
+    ("l1, H, BT, 8, 1, 128, 1024, 8, 128, 8, 32, 0, 0, 0, 0", "T111", "copy_row_num_align = 32 rows"),
+    ("l1, H, BT, 8, 1, 96, 96 * 8, 8, 128, 8, 64, 0, 0, 0, 0", "T111", "whole number of rows of 96"),
+])
+def test_pages_refused(source: Any, arguments: str, code: str, words: str) -> None:
+    text = f"""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(H: T.Tensor((64, 128), "float16"), BT: T.Tensor((8,), "int32"), V: T.Tensor((8,), "float32"), n: T.int32):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                h = T.alloc_ub((8, 128), "float16")
+                l1 = T.alloc_L1((64, 128), "float16")
+                T.copy_pa({arguments})
+    """
+    with pytest.raises(tilelang.TileError, match=words) as caught:
+        tilelang.compile(source(text).main, target="ascendc")
+    assert caught.value.code == code

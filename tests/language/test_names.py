@@ -36,7 +36,8 @@ def test_functions_say_how_they_are_called() -> None:
     assert str(inspect.signature(T.vselect)) == "(Cond: 'Tile', A: 'Operand', B: 'Operand', Out: 'Tile') -> 'None'"
     assert str(inspect.signature(T.vexp2)) == "(A: 'Tile', B: 'Tile', Tmp: 'Tile | None' = None) -> 'None'"
     assert str(inspect.signature(T.tile.clamp)) == (
-        "(out: 'Tile', buffer: 'Tile', min_scalar: 'Operand', max_scalar: 'Operand', count: 'Number | None' = None) -> 'None'")
+        "(out: 'Tile', buffer: 'Tile', min_scalar: 'Operand', max_scalar: 'Operand', count: 'Number | None' = None, *, "
+        "tmp: 'Tile | None' = None) -> 'None'")
     assert T.tile.add.__doc__ == """Sum of two elements.
 
 Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape; an input with size 1

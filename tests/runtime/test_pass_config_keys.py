@@ -16,7 +16,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey
 from tilelang_npu.runtime.settings.log import TileWarning
-from tilelang_npu.runtime.settings.pass_config_keys import _GPU_KEYS, known_key, unknown_keys
+from tilelang_npu.runtime.settings.pass_config_keys import _ASCEND_KEYS, _GPU_KEYS, known_key, unknown_keys
 
 
 def told(configs: dict[Any, object]) -> list[str]:
@@ -59,10 +59,11 @@ def test_members_are_found_by_name_and_by_value(key: str) -> None:
     assert told({member: True, member.value: True}) == []
 
 
-@pytest.mark.parametrize("name", _GPU_KEYS)
-def test_keys_of_gpus_say_what_they_do_there(name: str) -> None:
-    value, purpose = _GPU_KEYS[name]
-    assert told({value: 1}) == told({getattr(PassConfigKey, name): 1}) == [f"in TileLang for GPUs it {purpose}"]
+@pytest.mark.parametrize(("where", "name"), [
+    *(("TileLang for GPUs", name) for name in _GPU_KEYS), *(("TileLang-Ascend", name) for name in _ASCEND_KEYS)])
+def test_keys_of_others_say_what_they_do_there(where: str, name: str) -> None:
+    value, purpose = {**_GPU_KEYS, **_ASCEND_KEYS}[name]
+    assert told({value: 1}) == told({getattr(PassConfigKey, name): 1}) == [f"in {where} it {purpose}"]
     assert re.fullmatch(r"[a-z].*[a-z0-9]", purpose)
 
 

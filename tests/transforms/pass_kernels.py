@@ -339,6 +339,27 @@ def placed(M: int, N: int) -> Any:
     return placed
 
 
+@tilelang.jit(out_idx=[-1], target="ascendc", pass_configs=DEVELOPER)
+def scratched(M: int, N: int) -> Any:
+    """Sums of rows and their sigmoids; of the two scratch buffers, the kernel also stores one."""
+
+    @T.prim_func
+    def scratched(X: T.Tensor((M, N), "float32"), Y: T.Tensor((2, M), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((M, N), "float32")
+            y = T.alloc_ub((M,), "float32")
+            unread = T.alloc_ub((M * N * 4,), "uint8")
+            stored = T.alloc_ub((M,), "float32")
+            T.copy(X, x)
+            T.reduce_sum(x, y, dim=-1, tmp=unread)
+            T.copy(y, Y[0, :])
+            T.tile.sigmoid(y, y, tmp=stored)
+            T.tile.add(stored, y, y)
+            T.copy(stored, Y[1, :])
+
+    return scratched
+
+
 def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
@@ -362,6 +383,7 @@ def too_large(M: int, N: int) -> Any:
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows": (lambda: rows(40, 48), (_small(40, 48, dtype=np.float32),)),
     "placed": (lambda: placed(40, 48), (_small(40, 48, dtype=np.float32),)),
+    "scratched": (lambda: scratched(16, 40), (_small(16, 40, dtype=np.float32),)),
     "product": (lambda: product(70, 40, 90), (_small(70, 90), _small(90, 40))),
     "both_cores": (lambda: both_cores(150, 48, 32), (_small(150, 32), _small(32, 48), _small(1, 48, dtype=np.float32))),
     "damped": (lambda: damped(32, 48, 96), (_small(32, 96), _small(96, 48))),

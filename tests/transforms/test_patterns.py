@@ -33,6 +33,7 @@ from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.assign_cores import AssignCores
 from tilelang_npu.transforms.tile.collapse_copies import MergeCopiedBuffers
 from tilelang_npu.transforms.tile.drop_dead_stores import EraseOverwrittenStore
+from tilelang_npu.transforms.tile.drop_unread_scratch import EraseUnreadScratch
 from tilelang_npu.transforms.tile.expand_composites import ExpandAbsoluteReduction, ExpandComposite, ExpandTensorCopy
 from tilelang_npu.transforms.tile.fold_accumulator_clear import EraseDeadClear, FoldClearIntoInit, ReplaceClearByZeroProduct
 from tilelang_npu.transforms.tile.fuse_fixpipe import FuseStepsIntoProductStore
@@ -98,6 +99,7 @@ T, G = "shared<8x64xf32>", "gm<8x64xf32>"
 UB, HALF = "ub<8x64xf32>", "shared<8x64xf16>"
 LOAD, CLEAR, STORE = copy("X", G, "x", T), fill("zero", "f32", "x", T), copy("x", T, "Y", G)
 X = alloc(x=T)
+SCRATCH = f"tile.scratch %x : {T}\n"
 AB = alloc(a=T, b=T)
 ACC = "cc<32x32xf32>"
 GEMM = f"tile.gemm %a, %b into %c init %no : cbuf<32x16xf16>, cbuf<16x32xf16> into {ACC}\n"
@@ -128,6 +130,7 @@ def accumulators(module: ModuleOp) -> set[Any]:
 
 MADE: dict[type[RewritePattern], Callable[[ModuleOp], RewritePattern]] = {
     EraseOverwrittenStore: EraseOverwrittenStore,
+    EraseUnreadScratch: EraseUnreadScratch,
     MergeCopiedBuffers: lambda module: MergeCopiedBuffers(module, accumulators(module)),
     FuseStepsIntoProductStore: lambda module: FuseStepsIntoProductStore(module, accumulators(module)),
     EraseDeadClear: lambda module: EraseDeadClear(Ranges()),
@@ -150,6 +153,7 @@ S8, U8 = "ub<8xi16>", "ub<8xui16>"
 REWRITTEN: list[tuple[type[RewritePattern], str, list[str]]] = [
     (EraseOverwrittenStore, X + CLEAR + LOAD + STORE,
      ["tile.copy %X to %x", "tile.copy %x to %Y"]),
+    (EraseUnreadScratch, X + LOAD + SCRATCH, ["tile.copy %X to %x"]),
     (MergeCopiedBuffers, AB + copy("X", G, "a", T) + copy("a", T, "b", T) + copy("b", T, "Y", G),
      ["tile.copy %X to %b", "tile.copy %b to %Y"]),
     (FuseStepsIntoProductStore, PRODUCT + RELU + STORE_U, ["tile.gemm %a, %b into %c init %no", "tile.copy %c to %C relu"]),
@@ -221,6 +225,8 @@ REMOVED: dict[type[RewritePattern], list[str]] = {
 }
 """The buffers that a pattern removes."""
 LEFT: list[tuple[type[RewritePattern], str, str]] = [
+    (EraseUnreadScratch, "read in the next iteration", X + loop(STORE + SCRATCH)),
+    (EraseUnreadScratch, "with an address", f'%x = tile.alloc "x" at 0 : i64 : {UB}\ntile.scratch %x : {UB}\n'),
     (EraseOverwrittenStore, "read before it is overwritten", X + CLEAR + STORE + LOAD),
     (EraseOverwrittenStore, "the author's memory", alloc(x=UB) + fill("zero", "f32", "x", UB) + copy("X", G, "x", UB)),
     (EraseOverwrittenStore, "overwritten in part", X + CLEAR + f"%p = tile.region %x[0, 0] [4, 64] keep [0, 1] : {T} to "
@@ -338,6 +344,7 @@ CALLS: dict[type[calls.LoweringPattern], tuple[str, str]] = {
     calls.LowerPrint: (f'tile.print "x = " %x : {TILE}', "hivm.hir.debug"),
     calls.LowerPrintf: ('tile.printf "%d" (%c1 : index)', "hivm.hir.custom"),
     calls.LowerDump: (f"tile.dump %x desc 3 : i64 count 4 : i64 as [4] : {TILE}", "hivm.hir.custom"),
+    calls.LowerScratch: (f"tile.scratch %x : {TILE}", "hivm.hir.custom"),
     calls.LowerCacheOperation: (f"hivm.hir.dcci(<single_cache_line>, <all>, %X : {G})",
                                 "hivm.hir.dcci"),
 }

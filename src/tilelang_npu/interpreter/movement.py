@@ -255,6 +255,31 @@ def load_nd2nz(src: object, dst: object, size: object = None) -> None:
     move(*both_sides(src, dst, size))
 
 
+@tiles("copy_pa")
+def copy_pa(dst: object, kv: object, block_table: object, block_size: object, head_num: object, head_dim: object,
+            kv_stride: object, max_block_num_per_batch: object, act_head_dim: object, copy_row_num: object,
+            copy_row_num_align: object, b_idx: object, n2_idx: object, s2_idx: object, d_idx: object) -> None:
+    """Copies rows of a sequence from the pages of a cache in GM, whose numbers a table has, to a matrix in L1."""
+    core, launch, target, cache, table = current(), running_launch(), memory_of(dst), memory_of(kv), memory_of(block_table)
+    size, across, columns, rows, start = map(integer, (block_size, head_dim, act_head_dim, copy_row_num, s2_idx))
+    if not core.executes("cube"):
+        return
+    if any(side.buffer.is_shared for side in (target, cache, table)):
+        core.take_turn()
+    launch.before_write(target)
+    elements, numbers, matrix = cache.flat(), table.flat(), target.view().reshape(-1, columns)
+    for row in range(rows):
+        page, inside = divmod(start + row, size)
+        entry = integer(b_idx) * integer(max_block_num_per_batch) + page
+        number = int(numbers[entry]) if 0 <= entry < numbers.size else -1
+        at = number * integer(kv_stride) + (integer(n2_idx) * size + inside) * across + integer(d_idx)
+        if at < 0 or row >= len(matrix):
+            raise fail(f"row {start + row} of the sequence is not in {cache.describe()}",
+                       "its page, or the entry of the block table, does not exist", "T502")
+        found = elements[at:at + columns]
+        matrix[row, :found.size], matrix[row, found.size:] = found, 0
+
+
 @tiles("store_fixpipe", "npuir_store_fixpipe")
 def store_fixpipe(src: object, dst: object, size: object = None, enable_nz2nd: bool = False, channel_split: bool = False,
                   pre_relu_mode: str = "") -> None:

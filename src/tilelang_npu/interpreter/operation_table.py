@@ -13,7 +13,7 @@ from tilelang_npu.interpreter.typed_scalars import NeedsPoints
 P = ParamSpec("P")
 R = TypeVar("R")
 OPERATIONS: dict[str, Callable[..., object]] = {}
-_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync")
+_MODULES = ("scalar", "host_buffers", "movement", "vectors", "structured", "threads", "sync", "scratch")
 
 
 def operations() -> dict[str, Callable[..., object]]:

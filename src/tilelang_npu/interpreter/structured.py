@@ -317,8 +317,8 @@ def _row_expand(operation: str, by_blocks: bool, dst: object, src0: object, src1
         target.view()[...] = ELEMENTWISE[operation](left.kind, values, factors)
 
 
-for _name in ("mul", "mul_experiment", "sub_experiment", "div_experiment"):
-    tiles(f"tile.row_expand_{_name}")(partial(_row_expand, _name[:3], _name != "mul"))
+for _name in ("mul", "mul_nd", "sub", "div", "mul_experiment", "sub_experiment", "div_experiment"):
+    tiles(f"tile.row_expand_{_name}")(partial(_row_expand, _name[:3], _name.endswith("_experiment")))
 
 
 # --- by repeats and strides ----------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ _HOMES: dict[str, tuple[str, str]] = {
         "annotate_address", "annotate_layout", "reinterpretcast")},
     **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "mma", "GemmWarpPolicy")},
     **{name: ("cube_moves", name) for name in (
-        "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd", "npuir_store_nz2nd")},
+        "copy_pa", "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd",
+        "npuir_store_nz2nd")},
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
     "set_deq_scale": ("dequantise", "set_deq_scale"),
     "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
@@ -175,9 +176,8 @@ def _functions() -> tuple[str, ...]:
 
 
 _STRUCTURED = frozenset((
-    "print", "npuir_print", "tile.row_expand_mul",
-    "tile.row_expand_mul_experiment",
-    "tile.row_expand_sub_experiment", "tile.row_expand_div_experiment", "tile.atomic_add",
+    "print", "npuir_print", "tile.atomic_add", "tile.row_expand_mul_nd",
+    *(f"tile.row_expand_{name}{suffix}" for name in ("mul", "sub", "div") for suffix in ("", "_experiment")),
     *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
 """Names of functions in ``structured`` that are not an entry of the op table."""
 

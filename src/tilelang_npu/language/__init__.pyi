@@ -16,6 +16,7 @@ from tilelang_npu.language.allocate import alloc_var as alloc_var
 from tilelang_npu.language.allocate import annotate_address as annotate_address
 from tilelang_npu.language.allocate import annotate_layout as annotate_layout
 from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
+from tilelang_npu.language.cube_moves import copy_pa as copy_pa
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
 from tilelang_npu.language.declared_buffers import Call
@@ -1494,7 +1495,8 @@ def reciprocal(A: Tile, B: Tile) -> None:
     """
 
 def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp: Tile |
+               None = None) -> Call | None:
     """Write 1 where no element is zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1510,6 +1512,7 @@ def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1518,7 +1521,8 @@ def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
     """
 
 def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp: Tile |
+               None = None) -> Call | None:
     """Write 1 where any element is not zero, else 0, along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1534,6 +1538,7 @@ def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1542,7 +1547,8 @@ def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
     """
 
 def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True,
+                  tmp: Tile | None = None) -> Call | None:
     """Write the bitwise and of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1558,6 +1564,7 @@ def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1566,7 +1573,8 @@ def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
     """
 
 def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                 True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+                 True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp:
+                 Tile | None = None) -> Call | None:
     """Write the bitwise or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1582,6 +1590,7 @@ def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, 
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1590,7 +1599,8 @@ def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, 
     """
 
 def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True,
+                  tmp: Tile | None = None) -> Call | None:
     """Write the bitwise exclusive or of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1606,6 +1616,7 @@ def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1614,7 +1625,8 @@ def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1,
     """
 
 def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp: Tile |
+               None = None) -> Call | None:
     """Write the largest element along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1630,6 +1642,7 @@ def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1638,7 +1651,8 @@ def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
     """
 
 def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp: Tile |
+               None = None) -> Call | None:
     """Write the smallest element along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1654,6 +1668,7 @@ def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1662,7 +1677,8 @@ def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
     """
 
 def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
-                True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+                True, real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp:
+                Tile | None = None) -> Call | None:
     """Write the product of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1678,6 +1694,7 @@ def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -1686,7 +1703,8 @@ def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *
     """
 
 def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: _bool = True, tmp: Tile |
+               None = None) -> Call | None:
     """Write the sum of the elements along the axis ``dim`` of ``buffer`` to ``out``.
 
     ``out`` must have the shape of ``buffer`` with size 1 along ``dim``, or without that axis.
@@ -1702,6 +1720,7 @@ def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *o
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or
@@ -2600,13 +2619,13 @@ class _Tile:
     @staticmethod
     def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat:
                                Number, repeat_mode: _bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat:
-                               Number) -> None:
+                               Number, *, tmp: Tile | None = None) -> None:
         """Write ``v_repeat`` weighted sums to ``dst``, each of ``h_repeat`` repeats of ``src0``.
 
         A repeat consists of the 8 blocks of ``src0`` at the next 8 byte offsets in ``src0_offset``, multiplied by the next weight
         in ``src1``; with ``repeat_mode``, each of the 8 blocks is multiplied by a separate weight. The first ``mask`` elements of
         each sum are written. ``v_r_offset`` is the distance of sums in ``dst`` in elements, ``dst_blk_stride`` the distance of the
-        blocks of a sum in blocks.
+        blocks of a sum in blocks. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: float16.
 
@@ -2676,11 +2695,11 @@ class _Tile:
         """
 
     @staticmethod
-    def bitwise_xor(dst: Tile, src0: Tile, src1: Tile) -> None:
+    def bitwise_xor(dst: Tile, src0: Tile, src1: Tile, *, tmp: Tile | None = None) -> None:
         """Bitwise exclusive or.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``dst`` may be an
-        input itself.
+        input itself. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
 
@@ -2755,12 +2774,12 @@ class _Tile:
         """
 
     @staticmethod
-    def broadcast(dst: Tile, src: Operand, axis: _int | None = None) -> None:
+    def broadcast(dst: Tile, src: Operand, axis: _int | None = None, *, tmp: Tile | None = None) -> None:
         """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
         Writes ``dst``. Both buffers must have the same element type, and ``src`` must have size 1 along ``axis``. A source with one
         axis is repeated to a matrix: with ``axis=0`` it becomes every row, with ``axis=1`` every column; without ``axis``, the
-        sizes determine which.
+        sizes determine which. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.broadcast(out, a, axis=1)``
 
@@ -2790,12 +2809,14 @@ class _Tile:
         """
 
     @staticmethod
-    def clamp(out: Tile, buffer: Tile, min_scalar: Operand, max_scalar: Operand, count: Number | None = None) -> None:
+    def clamp(out: Tile, buffer: Tile, min_scalar: Operand, max_scalar: Operand, count: Number | None = None, *,
+              tmp: Tile | None = None) -> None:
         """Limits each element to a lower and an upper bound.
 
         Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. All buffers have the same
         shape; an input with size 1 along an axis is repeated along it. ``min_scalar`` and ``max_scalar``
-        may be scalars. ``out`` may be the first input itself.
+        may be scalars. ``out`` may be the first input itself. ``tmp`` is scratch memory in UB; its contents
+        are undefined after the call.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2803,12 +2824,13 @@ class _Tile:
         """
 
     @staticmethod
-    def clamp_max(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
+    def clamp_max(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None, *, tmp: Tile | None =
+                  None) -> None:
         """The smaller of each element and a bound.
 
         Writes ``out``, reads ``buffer`` and ``scalar_value``. All buffers have the same shape; an input
         with size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``out`` may be the
-        first input itself.
+        first input itself. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2816,12 +2838,13 @@ class _Tile:
         """
 
     @staticmethod
-    def clamp_min(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
+    def clamp_min(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None, *, tmp: Tile | None =
+                  None) -> None:
         """The larger of each element and a bound.
 
         Writes ``out``, reads ``buffer`` and ``scalar_value``. All buffers have the same shape; an input
         with size 1 along an axis is repeated along it. ``scalar_value`` may be a scalar. ``out`` may be the
-        first input itself.
+        first input itself. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2848,10 +2871,11 @@ class _Tile:
         """
 
     @staticmethod
-    def cos(dst: Tile, src0: Tile) -> None:
+    def cos(dst: Tile, src0: Tile, *, tmp: Tile | None = None) -> None:
         """Cosine.
 
         Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: float16, float32.
 
@@ -2964,10 +2988,11 @@ class _Tile:
         """
 
     @staticmethod
-    def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
+    def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, tmp: Tile | None = None) -> None:
         """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
 
         ``src_offset`` must be uint32 or int32, with multiples of the size of an element in bytes, and as long as ``dst``.
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -2975,12 +3000,13 @@ class _Tile:
         """
 
     @staticmethod
-    def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
+    def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, tmp: Tile | None = None) -> None:
         """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
 
         ``src1Pattern`` is a pattern: ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"``, ``"P0010"``,
         ``"P0100"`` or ``"P1000"`` (every fourth element from element 0, 1, 2 or 3 on), or ``"P1111"`` (all elements). It can also
-        be a buffer of indices, in which the call replaces each index by a byte offset.
+        be a buffer of indices, in which the call replaces each index by a byte offset. ``tmp`` is scratch memory in UB; its
+        contents are undefined after the call.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 
@@ -3157,10 +3183,11 @@ class _Tile:
 
     @staticmethod
     def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None =
-                   None) -> None:
+                   None, *, tmp: Tile | None = None) -> None:
         """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one sorted list, and write it to ``dst``.
 
-        ``dst`` must be as long as the sum of the lengths of the lists.
+        ``dst`` must be as long as the sum of the lengths of the lists. ``tmp`` is scratch memory in UB; its contents are undefined
+        after the call.
 
         Element types: float16, float32.
 
@@ -3235,11 +3262,11 @@ class _Tile:
         """
 
     @staticmethod
-    def pow(dst: Tile, src0: Tile, src1: Tile) -> None:
+    def pow(dst: Tile, src0: Tile, src1: Tile, *, tmp: Tile | None = None) -> None:
         """The first element to the power of the second.
 
         Writes ``dst``, reads ``src0`` and ``src1``. All buffers have the same shape. ``dst`` may be an
-        input itself.
+        input itself. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: int8, int16, int32, float16, float32.
 
@@ -3259,17 +3286,21 @@ class _Tile:
         """
 
     @staticmethod
-    def reduce_sum_experiment(dst: Tile, src: Tile, count: Number) -> None:
+    def reduce_sum_experiment(dst: Tile, src: Tile, count: Number, *, tmp: Tile | None = None) -> None:
         """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.reduce_sum_experiment(out, a, 64)``
         """
 
     @staticmethod
-    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
+    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number, *,
+                                   tmp: Tile | None = None) -> None:
         """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
 
         ``repeatTime`` is the number of repeats, ``srcRepStride`` the distance of repeats in blocks of 32 bytes.
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: float16, float32.
 
@@ -3289,15 +3320,28 @@ class _Tile:
         """
 
     @staticmethod
-    def round(out: Tile, buffer: Tile, count: Number | None = None) -> None:
+    def round(out: Tile, buffer: Tile, count: Number | None = None, *, tmp: Tile | None = None) -> None:
         """The nearest integer, ties to even.
 
         Writes ``out``, reads ``buffer``. All buffers have the same shape; an input with size 1 along an
-        axis is repeated along it. ``out`` may be the first input itself.
+        axis is repeated along it. ``out`` may be the first input itself. ``tmp`` is scratch memory in UB;
+        its contents are undefined after the call.
 
         Element types: float32.
 
         Example: ``T.tile.round(out, a)``
+        """
+
+    @staticmethod
+    def row_expand_div(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
+
+        Example: ``T.tile.row_expand_div(out, a, rows)``
         """
 
     @staticmethod
@@ -3307,7 +3351,7 @@ class _Tile:
 
         The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
         1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
-        32 bytes of the row. ``tmp`` has no effect.
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.row_expand_div_experiment(out, a, rows)``
         """
@@ -3319,7 +3363,7 @@ class _Tile:
 
         The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
         1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
-        32 bytes of the row. ``tmp`` has no effect.
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.row_expand_mul(out, a, rows)``
         """
@@ -3331,9 +3375,33 @@ class _Tile:
 
         The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
         1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
-        32 bytes of the row. ``tmp`` has no effect.
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.row_expand_mul_experiment(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_mul_nd(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
+
+        Example: ``T.tile.row_expand_mul_nd(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_sub(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
+        ``dst``.
+
+        The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
+        1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
+
+        Example: ``T.tile.row_expand_sub(out, a, rows)``
         """
 
     @staticmethod
@@ -3343,7 +3411,7 @@ class _Tile:
 
         The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
         1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
-        32 bytes of the row. ``tmp`` has no effect.
+        32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Example: ``T.tile.row_expand_sub_experiment(out, a, rows)``
         """
@@ -3361,11 +3429,12 @@ class _Tile:
         """
 
     @staticmethod
-    def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
+    def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str, *, tmp: Tile | None = None) -> None:
         """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
 
         ``selMask`` must have one bit for each element, as ``T.tile.compare`` writes it. ``selMode`` must be
         ``"VSEL_TENSOR_SCALAR_MODE"`` if ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, float32, bfloat16.
 
@@ -3373,11 +3442,12 @@ class _Tile:
         """
 
     @staticmethod
-    def sigmoid(dst: Tile, src0: Tile) -> None:
+    def sigmoid(dst: Tile, src0: Tile, *, tmp: Tile | None = None) -> None:
         """1 / (1 + exp(-x)).
 
         Writes ``dst``, reads ``src0``. All buffers have the same shape; an input with size 1 along an axis
-        is repeated along it. ``dst`` may be the first input itself.
+        is repeated along it. ``dst`` may be the first input itself. ``tmp`` is scratch memory in UB; its
+        contents are undefined after the call.
 
         Element types: float16, float32.
 
@@ -3397,10 +3467,11 @@ class _Tile:
         """
 
     @staticmethod
-    def sin(dst: Tile, src0: Tile) -> None:
+    def sin(dst: Tile, src0: Tile, *, tmp: Tile | None = None) -> None:
         """Sine.
 
         Writes ``dst``, reads ``src0``. All buffers have the same shape. ``dst`` may be an input itself.
+        ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
         Element types: float16, float32.
 
@@ -3408,12 +3479,13 @@ class _Tile:
         """
 
     @staticmethod
-    def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
+    def sort(dst: Tile, src: Tile, actual_num: Number, *, tmp: Tile | None = None) -> None:
         """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
         ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
         values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is also written: the
-        elements from ``actual_num`` up to the next multiple of 32 become -inf.
+        elements from ``actual_num`` up to the next multiple of 32 become -inf. ``tmp`` is scratch memory in UB; its contents are
+        undefined after the call.
 
         Element types: float16, float32.
 
@@ -3498,11 +3570,12 @@ class _Tile:
         """
 
     @staticmethod
-    def topk(dst: Tile, src: Tile, K: _int, actual_num: Number) -> None:
+    def topk(dst: Tile, src: Tile, K: _int, actual_num: Number, *, tmp: Tile | None = None) -> None:
         """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
         The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
-        bytes. ``src`` is also written: elements from ``actual_num`` on become -inf.
+        bytes. ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch memory in UB; its contents
+        are undefined after the call.
 
         Element types: float16, float32.
 
@@ -3574,7 +3647,7 @@ __all__ = [
     "asinh", "assert_", "assume", "async_copy", "atan", "atan2", "atanh", "atomic_add", "atomic_addx2", "atomic_addx4",
     "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not", "bitwise_or", "bitwise_rshift",
     "bitwise_xor", "block_barrier", "bool", "c2d_im2col", "cast", "ceil", "ceildiv", "clamp", "clamp_max", "clamp_min",
-    "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copysign", "cos", "cosh",
+    "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copy_pa", "copysign", "cos", "cosh",
     "cp_async_wait_group", "cummax", "cumsum", "dec_max_nreg", "deinterleave", "device_assert",
     "disable_warp_group_reg_alloc", "div", "double", "dtype", "dump_tensor", "dynamic", "empty", "erf", "exp", "exp10",
     "exp2", "expm1", "fabs", "fence_proxy_async", "fill", "finalize_reducer", "flip", "float", "float16", "float32",

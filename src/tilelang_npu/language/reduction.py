@@ -21,6 +21,7 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
+from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.structured import call
 from tilelang_npu.ops import Reduce
 from tilelang_npu.traced.active_trace import active
@@ -39,9 +40,12 @@ def _along(name: str, result: str) -> Callable[..., Call | None]:
     """The function ``T.<name>``, which reduces along one axis; ``result`` describes what it computes."""
 
     def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: int = -1, *options: object, clear: bool = True,
-               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: bool = True) -> Call | None:
+               real_shape: Sizes | None = None, size: Sizes | None = None, nan_propagate: bool = True,
+               tmp: Tile | None = None) -> Call | None:
         _refuse_dropped_nan(f"T.{name}", nan_propagate)
-        return _reduce_along(name, buffer, out, dim, options, clear, real_shape, size)
+        described = _reduce_along(name, buffer, out, dim, options, clear, real_shape, size)
+        use_scratch(f"T.{name}", tmp, buffer, out)
+        return described
 
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"Write {result} along the axis ``dim`` of ``buffer`` to ``out``.{_ALONG.replace('NAME', 'T.' + name)}"
@@ -63,6 +67,7 @@ _ALONG = """
         clear: whether the result replaces the contents of ``out``; if False, it is combined with them.
         size, real_shape: the shape of the part of ``buffer`` that is reduced; 0 means a whole axis.
         nan_propagate: must be True: a NaN in ``buffer`` is the result.
+        tmp: scratch memory in UB; its contents are undefined after the call.
 
     Raises:
         TileError: T190, ``nan_propagate`` is False; T110, an element type is not supported; T111, the shapes do not fit, or

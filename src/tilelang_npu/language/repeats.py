@@ -17,6 +17,7 @@ from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat_memory import flattened, leading
 from tilelang_npu.language.operands import as_memory, element_count, is_dense, scalar_operand
 from tilelang_npu.language.reduction import reduce_flat
+from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.structured import call, checked
 from tilelang_npu.language.table_functions import function_of
 from tilelang_npu.ops import Elementwise, operation
@@ -212,13 +213,13 @@ def _reduce_blocks(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStr
 
 @_function("bilinear_interpolation")
 def _bilinear(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat: Number, repeat_mode: bool,
-              dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number, *, what: str) -> None:
+              dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number, *, tmp: Tile | None = None, what: str) -> None:
     """Write ``v_repeat`` weighted sums to ``dst``, each of ``h_repeat`` repeats of ``src0``.
 
     A repeat consists of the 8 blocks of ``src0`` at the next 8 byte offsets in ``src0_offset``, multiplied by the next weight
     in ``src1``; with ``repeat_mode``, each of the 8 blocks is multiplied by a separate weight. The first ``mask`` elements of
     each sum are written. ``v_r_offset`` is the distance of sums in ``dst`` in elements, ``dst_blk_stride`` the distance of the
-    blocks of a sum in blocks.
+    blocks of a sum in blocks. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
     """
@@ -231,6 +232,7 @@ def _bilinear(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: 
     _emit(what, "bilinear_interpolation", dst,
           [(src0, None), (src0_offset, places), (src1, places if repeat_mode else rounds)], reached, given,
           {"per_block": bool(repeat_mode)})
+    use_scratch(what, tmp, dst, src0, src0_offset, src1)
 
 
 @_function("init_sort_buf")
@@ -291,16 +293,19 @@ def _gather_bits(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, 
 
 
 @_function("reduce_sum_mask_experiment")
-def _sum_repeats(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number, *, what: str) -> None:
+def _sum_repeats(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number, *, tmp: Tile | None = None,
+                 what: str) -> None:
     """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``.
 
     ``repeatTime`` is the number of repeats, ``srcRepStride`` the distance of repeats in blocks of 32 bytes.
+    ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, a, 64, 4, 8)``
     """
     given = _numbers(what, mask=mask, repeats=repeatTime, repeat_stride=srcRepStride)
     active, repeats, strides = given.values()
     _emit(what, "reduce_sum_repeats", dst, [(src, _reach(_bytes(what, src), repeats, strides, 1, active))], 1, given)
+    use_scratch(what, tmp, dst, src)
 
 
 @_function("sum_experiment")
@@ -322,12 +327,15 @@ def _sum_rows(dst: Tile, src: Tile, sumParams: Sequence[Number], *, what: str) -
 
 
 @_function("reduce_sum_experiment")
-def _sum(dst: Tile, src: Tile, count: Number, *, what: str) -> None:
+def _sum(dst: Tile, src: Tile, count: Number, *, tmp: Tile | None = None, what: str) -> None:
     """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+
+    ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, a, 64)``
     """
     reduce_flat(what, "sum", src, dst, count)
+    use_scratch(what, tmp, dst, src)
 
 
 def _apply_to_first(what: str, name: str, dst: Tile, operands: Sequence[object], count: object) -> None:

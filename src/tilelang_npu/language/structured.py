@@ -35,6 +35,7 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
+from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.table_functions import bound, from_table, function_of
 from tilelang_npu.ops import DType, Elementwise, MemoryMove, Refused, Shape, Structured
 from tilelang_npu.target import GM, name_of
@@ -438,24 +439,28 @@ def _vector_index(dst: Tile, firstValue: Number, *, what: str) -> None:
 
 
 @_function("tile.gather")
-def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, what: str) -> None:
+def _gather_offsets(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0, *, tmp: Tile | None = None,
+                    what: str) -> None:
     """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_base_addr + src_offset``.
 
     ``src_offset`` must be uint32 or int32, with multiples of the size of an element in bytes, and as long as ``dst``.
+    ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, a, offsets)``
     """
     builder = Builder.running(what)
     call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
+    use_scratch(what, tmp, dst, src, src_offset)
 
 
 @_function("tile.gather_mask")
-def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, what: str) -> None:
+def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, tmp: Tile | None = None, what: str) -> None:
     """Write the elements of ``src`` that a pattern or indices select to the beginning of ``dst``, without gaps.
 
     ``src1Pattern`` is a pattern: ``"P0101"`` (elements 0, 2, 4, ...), ``"P1010"`` (1, 3, 5, ...), ``"P0001"``, ``"P0010"``,
     ``"P0100"`` or ``"P1000"`` (every fourth element from element 0, 1, 2 or 3 on), or ``"P1111"`` (all elements). It can also
-    be a buffer of indices, in which the call replaces each index by a byte offset.
+    be a buffer of indices, in which the call replaces each index by a byte offset. ``tmp`` is scratch memory in UB; its
+    contents are undefined after the call.
 
     Example: ``NAME(out, a, "P0101")``
     """
@@ -467,29 +472,33 @@ def _gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str, *, what: str) ->
         assert isinstance(scale, Elementwise)
         offsets = movement.bits_as(what, indices, "int32")
         apply(what, scale, [offsets, as_memory(what, "the input", src).dtype.nbytes], offsets)
+    use_scratch(what, tmp, dst, src, src1Pattern)
 
 
 @_function("tile.sort")
-def _sort(dst: Tile, src: Tile, actual_num: Number, *, what: str) -> None:
+def _sort(dst: Tile, src: Tile, actual_num: Number, *, tmp: Tile | None = None, what: str) -> None:
     """Sort the first ``actual_num`` elements of ``src`` in descending order, and write pairs of value and index to ``dst``.
 
     ``dst`` must be twice as long as ``src``; it gets value, index, value, index, ... An index has the element type of the
     values; in float16 it is exact up to 2048. ``T.deinterleave`` separates values and indices. ``src`` is also written: the
-    elements from ``actual_num`` up to the next multiple of 32 become -inf.
+    elements from ``actual_num`` up to the next multiple of 32 become -inf. ``tmp`` is scratch memory in UB; its contents are
+    undefined after the call.
 
     Example: ``NAME(pairs, a, 64)``
     """
     builder = Builder.running(what)
     call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
          contract={"actual_num": actual_num})
+    use_scratch(what, tmp, dst, src)
 
 
 @_function("tile.topk")
-def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, what: str) -> None:
+def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, tmp: Tile | None = None, what: str) -> None:
     """Write the ``K`` largest of the first ``actual_num`` elements of ``src``, as pairs of value and index, to ``dst``.
 
     The pairs are in descending order, as ``T.tile.sort`` writes them, and their number is rounded up to whole blocks of 32
-    bytes. ``src`` is also written: elements from ``actual_num`` on become -inf.
+    bytes. ``src`` is also written: elements from ``actual_num`` on become -inf. ``tmp`` is scratch memory in UB; its contents
+    are undefined after the call.
 
     Example: ``NAME(pairs, a, 8, 64)``
     """
@@ -498,18 +507,22 @@ def _topk(dst: Tile, src: Tile, K: int, actual_num: Number, *, what: str) -> Non
         raise TileError(f"{what}: K is {K!r}", code="T145", help="K must be a positive constant")
     call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
          contract={"actual_num": actual_num})
+    use_scratch(what, tmp, dst, src)
 
 
 @_function("tile.merge_sort")
 def _merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None, *,
-                what: str) -> None:
+                tmp: Tile | None = None, what: str) -> None:
     """Merge 2 to 4 lists of pairs, each sorted by ``T.tile.sort``, into one sorted list, and write it to ``dst``.
 
-    ``dst`` must be as long as the sum of the lengths of the lists.
+    ``dst`` must be as long as the sum of the lengths of the lists. ``tmp`` is scratch memory in UB; its contents are undefined
+    after the call.
 
     Example: ``NAME(pairs, left, right)``
     """
-    call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
+    sources = [source for source in (src0, src1, src2, src3) if source is not None]
+    call(what, "merge_sort", [dst], sources)
+    use_scratch(what, tmp, dst, *sources)
 
 
 @_function("tile.sort32")
@@ -543,11 +556,13 @@ def _compare(dst: Tile, src0: Operand, src1: Operand, mode: str, *, what: str) -
 
 
 @_function("tile.select")
-def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str, *, what: str) -> None:
+def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str, *, tmp: Tile | None = None,
+            what: str) -> None:
     """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, and ``src1`` elsewhere.
 
     ``selMask`` must have one bit for each element, as ``T.tile.compare`` writes it. ``selMode`` must be
     ``"VSEL_TENSOR_SCALAR_MODE"`` if ``src1`` is a scalar, else ``"VSEL_CMPMASK_SPR"`` or ``"VSEL_TENSOR_TENSOR_MODE"``.
+    ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, mask, a, b, "VSEL_CMPMASK_SPR")``
     """
@@ -561,17 +576,18 @@ def _select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str
     left = as_memory(what, "the first input", src0)
     right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
     call(what, "select_bits", [dst], [selMask, left, right])
+    use_scratch(what, tmp, dst, selMask, src0, src1)
 
 
-@_function("tile.row_expand_mul", "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment",
-           "tile.row_expand_div_experiment")
+@_function("tile.row_expand_mul", "tile.row_expand_mul_nd", "tile.row_expand_sub", "tile.row_expand_div",
+           "tile.row_expand_mul_experiment", "tile.row_expand_sub_experiment", "tile.row_expand_div_experiment")
 def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None, *, what: str) -> None:
     """Multiply each row of ``src0`` by one element of ``src1``, or subtract the element, or divide by it; write the result to
     ``dst``.
 
     The function's name says which operation it is. ``dst`` and ``src0`` must have the shape (m, n), and ``src1`` the shape (m,
     1) or (m,). In the functions with ``_experiment``, ``src1`` can also have 32 bytes for each row, which are applied to every
-    32 bytes of the row. ``tmp`` has no effect.
+    32 bytes of the row. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``NAME(out, a, rows)``
     """
@@ -587,6 +603,7 @@ def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None
         for start in range(0, columns, block):
             part = (slice(None), slice(start, start + block))
             apply(what, entry, [left[part], rows], target[part])
+        use_scratch(what, tmp, dst, src0, src1, flat=False)
         return
     wanted = (left.extents[0], 1)
     squeezed = with_axes(rows, squeezed_axes(rows)).extents
@@ -600,6 +617,7 @@ def _row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None
                         help="work on a constant number of rows")
     column = Buffer(rows.name, rows.dtype, (count, 1), rows.buffer.space, seen_as(builder, rows, wanted))
     apply(what, entry, [left, column], dst)
+    use_scratch(what, tmp, dst, src0, src1, flat=False)
 
 
 # --- atomic additions and debug output -----------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from tilelang_npu.ops import Composite, Elementwise, Operation
 
 __all__ = ["bound", "elementwise", "from_table", "function_of", "plain"]
 
+SCRATCH = "``tmp`` is scratch memory in UB; its contents are undefined after the call."
+"""The sentence on the argument ``tmp`` in the docstring of a function."""
 _SAMPLES: Mapping[str, str] = {
     "scalar_value": "0.5", "scalarValue": "2", "min_scalar": "0.0", "max_scalar": "6.0", "min_val": "0.0", "max_val": "6.0",
     "Cond": "mask", "cmp_mod": '"lt"', "count": "64"}
@@ -45,6 +47,8 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
         lines.append(f"{_listed(scalars)} may be {'scalars' if len(scalars) > 1 else 'a scalar'}.")
     if entry.in_place:
         lines.append(f"``{target}`` may be {'the first input' if isinstance(entry, Composite) else 'an input'} itself.")
+    if "tmp" in signature.parameters:
+        lines.append(SCRATCH)
     others = {"same": "", "bool": f"; ``{target}`` is bool or int8", "any": f"; ``{target}`` may differ"}[entry.result]
     others += f"; ``{inputs[0]}`` is bool or int8" if entry.condition else ""
     example = f"Example: ``T.{name}({_sample(signature, target)})``"

@@ -26,6 +26,7 @@ from tilelang_npu.language.operands import (
     seen_as,
     sizes_argument,
 )
+from tilelang_npu.language.scratch import use_scratch
 from tilelang_npu.language.table_functions import bound, elementwise, function_of
 from tilelang_npu.ops import Composite, Elementwise
 from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
@@ -36,6 +37,9 @@ _WITH_TEMPORARY = ("exp2", "log2")
 """Entries whose npuir functions take a scratch tile, as in ``T.vexp2(src, dst, tmp)``; it is not used."""
 _SIZED = ("sin", "cos", "erf", "tanh")
 """Entries whose npuir functions take the shape of the part that is computed, as in ``T.vcos(src, dst, size=[...])``."""
+_SCRATCH = ("tile.sigmoid", "tile.sin", "tile.cos", "tile.pow", "tile.bitwise_xor", "tile.clamp_max", "tile.clamp_min",
+            "tile.clamp", "tile.round")
+"""The functions that take scratch memory as the keyword argument ``tmp``."""
 _ROUND_MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
 _MODES = ("eq", "ne", "lt", "gt", "ge", "le")
 
@@ -84,12 +88,15 @@ _OPTIONAL = {"count": "Number | None", "size": "Sizes | None", "Tmp": "Tile | No
 """The types of arguments that may be left out."""
 
 
-def _signature(entry: Elementwise, names: Sequence[str], inputs: Sequence[str]) -> inspect.Signature:
-    """A signature whose arguments are given by position or by name; the optional ones default to None."""
+def _signature(entry: Elementwise, names: Sequence[str], inputs: Sequence[str], scratch: bool) -> inspect.Signature:
+    """A signature whose arguments are given by position or by name; the optional ones default to None. With ``scratch``, there
+    is also the keyword argument ``tmp``.
+    """
+    tmp = inspect.Parameter("tmp", inspect.Parameter.KEYWORD_ONLY, annotation="Tile | None", default=None)
     kinds = {name: "Operand" if position in entry.scalar else "Tile" for position, name in enumerate(inputs)} | _OPTIONAL
-    return inspect.Signature([
+    return inspect.Signature([*(
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kinds.get(name, "Tile"),
-                          default=None if name in _OPTIONAL else inspect.Parameter.empty) for name in names],
+                          default=None if name in _OPTIONAL else inspect.Parameter.empty) for name in names), *[tmp] * scratch],
         return_annotation="None")
 
 
@@ -112,7 +119,7 @@ def parameters_of(name: str, entry: Elementwise) -> tuple[list[str], str, inspec
         names += ["count"] if entry.counted and destination_first else []
     elif not destination_first:
         names += ["Tmp"] if entry.name in _WITH_TEMPORARY else ["size"] if entry.name in _SIZED else []
-    return inputs, target_name, _signature(entry, names, inputs)
+    return inputs, target_name, _signature(entry, names, inputs, name in _SCRATCH)
 
 
 def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
@@ -135,6 +142,7 @@ def _from_entry(name: str, entry: Elementwise) -> Callable[..., None]:
             operands, target = ([right_aligned(what, as_memory(what, "an input", value), sizes) for value in operands],
                                 right_aligned(what, as_memory(what, "the destination", target), sizes))
         apply(what, entry, operands, target)
+        use_scratch(what, values.get("tmp"), values[target_name], *(values[key] for key in inputs))
 
     call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
     call.__name__, call.__qualname__, call.__module__ = name.rsplit(".", 1)[-1], f"T.{name}", __name__
@@ -307,12 +315,12 @@ def vbrc(src: Operand, dst: Tile) -> None:
     _broadcast(builder, "T.vbrc", source, target, source.extents)
 
 
-def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
+def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None, *, tmp: Tile | None = None) -> None:
     """``T.tile.broadcast``: repeat ``src`` along ``axis`` to the shape of ``dst``, or write a scalar to every element.
 
     Writes ``dst``. Both buffers must have the same element type, and ``src`` must have size 1 along ``axis``. A source with one
     axis is repeated to a matrix: with ``axis=0`` it becomes every row, with ``axis=1`` every column; without ``axis``, the
-    sizes determine which.
+    sizes determine which. ``tmp`` is scratch memory in UB; its contents are undefined after the call.
 
     Example: ``T.tile.broadcast(out, a, axis=1)``
 
@@ -324,6 +332,7 @@ def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
     builder = Builder.running(what)
     if is_scalar(src):
         _fill(what, dst, src)
+        use_scratch(what, tmp, dst, src)
         return
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < target.ndim):
@@ -338,6 +347,7 @@ def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
     if axis is not None and len(shape) == len(target.extents) and same_extent(shape[axis], 1) is not True:
         shape = ()
     _broadcast(builder, what, source, target, shape)
+    use_scratch(what, tmp, dst, src)
 
 
 def _broadcast(builder: Builder, what: str, source: Addressable, target: Addressable, shape: Sequence[Extent]) -> None:

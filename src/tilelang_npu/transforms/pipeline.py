@@ -49,6 +49,7 @@ from tilelang_npu.transforms.tile.bind_sub_blocks import BindSubBlocks
 from tilelang_npu.transforms.tile.collapse_copies import CollapseCopies
 from tilelang_npu.transforms.tile.collapse_rows import CollapseRows
 from tilelang_npu.transforms.tile.drop_dead_stores import DropDeadStores
+from tilelang_npu.transforms.tile.drop_unread_scratch import DropUnreadScratch
 from tilelang_npu.transforms.tile.expand_composites import ExpandComposites
 from tilelang_npu.transforms.tile.fold_accumulator_clear import FoldAccumulatorClear
 from tilelang_npu.transforms.tile.fuse_fixpipe import FuseFixpipe
@@ -73,6 +74,7 @@ Observer = Callable[[str, ModuleOp], None]
 
 ROWS: tuple[Row, ...] = (
     Row("split-launches", SplitLaunches, "tile", "all later passes work on one launch per function"),
+    Row("drop-unread-scratch", DropUnreadScratch, "tile", "all later passes see only the uses of scratch memory that matter"),
     Row("number-events", NumberEvents, "tile", "HIVM has eight event ids; later passes allocate among these"),
     Row("unroll-loops", UnrollLoops, "tile", "unrolled code has constant indices"),
     Row("split-tiles", SplitTiles, "tile",

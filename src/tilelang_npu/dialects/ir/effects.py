@@ -342,14 +342,14 @@ def check_effects(cls: type[EffectsOp], definition: OpDef) -> None:
         msg = f"{cls.name} declares an effect on {', '.join(unknown)}, but has no such operand"
         raise TypeError(msg)
     missing = [name for name, operand in definition.operands if _may_be_memory(operand.constr) and name not in listed]
-    declares = cls.SIDE_EFFECTS or bool({*cls.READS, *cls.WRITES, *cls.UNTOUCHED})
+    declares = cls.SIDE_EFFECTS or bool({*cls.READS, *cls.WRITES, *cls.UNTOUCHED, *(names & {*cls.SCRATCH})})
     if (declares and not missing) or any(isinstance(trait, _SUFFICIENT_TRAITS) for trait in definition.traits):
         return
     if missing:
         msg = (f"{cls.name} does not declare its effect on the operand {', '.join(missing)}: "
                "list the operand in READS, WRITES, SCRATCH or UNTOUCHED of the class")
         raise TypeError(msg)
-    msg = f"{cls.name} declares no effect: add the trait Pure, list operands in READS or WRITES, or set SIDE_EFFECTS"
+    msg = f"{cls.name} declares no effect: add the trait Pure, list operands in READS, WRITES or SCRATCH, or set SIDE_EFFECTS"
     raise TypeError(msg)
 
 

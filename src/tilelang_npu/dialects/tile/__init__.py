@@ -26,6 +26,6 @@ from tilelang_npu.dialects.tile.structure import *  # noqa: F403  re-exported
 Tile = Dialect("tile", [
     structure.LaunchOp, structure.ByCoreOp, structure.OnCoreOp, buffers.AllocOp, buffers.TensorOp, buffers.StridedTensorOp,
     buffers.RegionOp, buffers.ViewOp, compute.CopyOp, compute.GemmOp, compute.ElementwiseOp, compute.ReduceOp,
-    compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, structure.ParallelOp,
-    structure.YieldOp,
+    compute.FillOp, compute.BroadcastOp, calls.CallOp, calls.DumpOp, calls.PrintfOp, calls.PrintOp, calls.ScratchOp,
+    structure.ParallelOp, structure.YieldOp,
 ], [buffers.ScopeAttr])

@@ -22,7 +22,7 @@ from tilelang_npu.dialects.tile.buffers import root_of
 from tilelang_npu.target import GM
 
 __all__ = [
-    "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp",
+    "DEBUG_OUTPUT_OPS", "CallOp", "DumpOp", "PrintOp", "PrintfOp", "ScratchOp",
 ]
 
 Fact = int | str | bool | list[int]
@@ -104,6 +104,18 @@ class CallOp(EffectsOp):
             return super().role(field, index)
         row = entry.path_row
         return "gm" if (row.source if field == "inputs" else row.target) == GM else "vector"
+
+
+@op_with_effects(scratch={"temp_buffer": "vector"})
+class ScratchOp(EffectsOp):
+    """States that the operation before used the author's buffer as scratch memory, so that its contents are undefined."""
+
+    name = "tile.scratch"
+    temp_buffer = operand_def(MemRefType)
+    assembly_format = "$temp_buffer attr-dict `:` type($temp_buffer)"
+
+    def __init__(self, temp_buffer: SSAValue):
+        super().__init__(operands=[temp_buffer])
 
 
 @op_with_effects(untouched=("values",), side_effects=True)

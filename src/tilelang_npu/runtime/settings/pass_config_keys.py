@@ -49,6 +49,25 @@ _GPU_KEYS = {
         "tl.storage_rewrite_detect_inplace", "lets a temporary share the memory of the value that it is computed from"),
 }
 """Keys of TileLang for GPUs that are not members: by member name, the key and its effect there."""
+_ASCEND_KEYS = {
+    "TL_ASCEND_AUTO_SYNC_VS": (
+        "tl.ascend_auto_sync_vs",
+        "orders the scalar unit and the Vector unit, as tl.ascend_auto_sync already does for all pipes here"),
+    "TL_ASCEND_EXCEPTION_DUMP": (
+        "tl.ascend_exception_dump", "writes the tensors of a kernel that fails on the device to files"),
+    "TL_ASCEND_INJECT_TMP_BUFFER": (
+        "tl.ascend_inject_tmp_buffer",
+        "lets the compiler allocate the scratch memory of operations without tmp, as always here"),
+    "TL_ASCEND_PTO_USE_PIPE_IN_CV_COPY": (
+        "tl.ascend_pto_use_pipe_in_cv_copy",
+        "copies between the cores on the chip, not through global memory; here the paths of the chip decide"),
+    "TL_ASCEND_TAIL_MASK": (
+        "tl.ascend_tail_mask", "computes only the valid part of a tile at a tail; here tails are clipped when they are stored"),
+    "TL_ASCEND_VECTOR_MASK_REUSE": (
+        "tl.ascend_vector_mask_reuse", "leaves out settings of the vector mask that repeat the one before"),
+}
+"""Keys of newer versions of TileLang-Ascend that are not members: by member name, the key and its effect there."""
+_FOREIGN_KEYS = {**_GPU_KEYS, **_ASCEND_KEYS}
 _RENAMED = "tirx."
 """The prefix that newer versions of TVM have in place of ``tir.``."""
 
@@ -66,7 +85,7 @@ class _OpenEnum(EnumMeta):
         found = cls.__dict__.get("_member_map_", {}).get(name)
         if found is None and _MEMBER.fullmatch(name):
             family, _, rest = name.lower().partition("_")
-            found = cls(_GPU_KEYS[name][0] if name in _GPU_KEYS else f"{family}.{rest}")
+            found = cls(_FOREIGN_KEYS[name][0] if name in _FOREIGN_KEYS else f"{family}.{rest}")
         if found is None:
             raise KeyError(name)
         made: PassConfigKey = found
@@ -129,7 +148,7 @@ class PassConfigKey(str, Enum, metaclass=_OpenEnum):
         if not isinstance(value, str):
             return None
         made = str.__new__(cls, value)
-        made._name_ = next((name for name, (key, _) in _GPU_KEYS.items() if key == value), value.replace(".", "_").upper())
+        made._name_ = next((name for name, (key, _) in _FOREIGN_KEYS.items() if key == value), value.replace(".", "_").upper())
         made._value_ = value
         return cls._value2member_map_.setdefault(value, made)  # type: ignore[return-value]  # all values of this map are keys
 
@@ -150,7 +169,8 @@ def unknown_keys(pass_configs: Mapping[PassConfigKey | str, object] | None, at: 
                  effective: str) -> Iterator[TileError]:
     """Yields a warning (T704) for each key that is not a declared member of ``PassConfigKey``.
 
-    The warning's help says what the key does in TileLang for GPUs, which key was probably meant, or which keys have an effect.
+    The warning's help says what the key does in TileLang for GPUs or in newer versions of TileLang-Ascend, which
+    key was probably meant, or which keys have an effect.
 
     Args:
         pass_configs: the ``pass_configs`` that the user wrote.
@@ -167,10 +187,11 @@ def unknown_keys(pass_configs: Mapping[PassConfigKey | str, object] | None, at: 
 
 
 def _purpose(key: object) -> str:
-    """Returns a text that says what a key does in TileLang for GPUs; empty if its effect is not known."""
-    for known, purpose in _GPU_KEYS.values():
-        if known == key:
-            return f"in TileLang for GPUs it {purpose}"
+    """Returns a text that says what a key does in TileLang for GPUs or in TileLang-Ascend; empty if its effect is not known."""
+    for where, keys in (("TileLang for GPUs", _GPU_KEYS), ("TileLang-Ascend", _ASCEND_KEYS)):
+        for known, purpose in keys.values():
+            if known == key:
+                return f"in {where} it {purpose}"
     if isinstance(key, str) and key.startswith(_RENAMED) and (older := key.replace(_RENAMED, "tir.", 1)) in _BY_VALUE:
         return f"it is the name of {older!r} in newer versions of TVM, which has no effect on an Ascend chip either"
     return ""

@@ -20,8 +20,8 @@ from tilelang_npu.simulator.codegen.moves import transfer
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided_views import Buffer
 from tilelang_npu.simulator.codegen.vector import emit_custom, emit_instruction
-from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, Sorting
+from tilelang_npu.simulator.machine.memory import Array, poison_elements
+from tilelang_npu.simulator.machine.op_records import Lanes, ScalarAccess, ScratchUse, Sorting
 from tilelang_npu.target.chip_data import CoreKind
 
 SORTS = {"sort": True, "topk": True, "sort32": False}
@@ -172,6 +172,14 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
             print(made % tuple(given), end="")  # noqa: T201 - the kernel asks for the output
 
     return show
+
+
+@custom("scratch")
+def _scratch(em: PythonEmitter, op: hivm.CustomOp) -> None:
+    """Emits the use of a buffer as scratch memory: it takes no time of its own, and leaves uninitialised bytes."""
+    (buffer,) = (em.buffer(value) for value in op.temp_buffers)
+    em.record_op(op, lambda slot: ScratchUse())
+    em.line(f"{em.constant(poison_elements, 'undefine')}({em.array(buffer)})")
 
 
 @custom("dump_tensor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,15 @@ Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
 POISON = 0xFF
 """The byte that fills on-chip memory before a block starts. A read of unwritten memory then gives NaN, or -1 as an integer."""
+
+
+POISON_NOW: ContextVar[int] = ContextVar("tilelang_npu_poison_byte", default=POISON)
+"""The byte with which the running replay fills memory whose contents are undefined."""
+
+
+def poison_elements(elements: Array) -> None:
+    """Overwrites every byte of the elements of an array with the byte of the running replay."""
+    elements[...] = np.full(elements.itemsize, POISON_NOW.get(), np.uint8).view(elements.dtype)[0]
 
 
 def fresh(size: int) -> Bytes:

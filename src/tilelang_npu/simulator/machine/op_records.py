@@ -50,6 +50,11 @@ class ScalarAccess:
 
 
 @dataclass(frozen=True)
+class ScratchUse:
+    """The use of the author's buffer as scratch memory of the op before, whose time includes it."""
+
+
+@dataclass(frozen=True)
 class Transfer:
     """A data movement from the operand of ``OpRecord.accesses[0]`` to the operand of ``OpRecord.accesses[1]``.
 
@@ -236,8 +241,8 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | Scalars | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier
-        | CrossSet | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | ScratchUse | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet
+        | EventWait | Barrier | CrossSet | CrossWait)
 """The inputs of an op's cost: what kind of work it is, and the numbers that its cost depends on."""
 
 

@@ -16,7 +16,7 @@ from tilelang_npu.sharing import Kept, once
 from tilelang_npu.simulator.machine.aliasing_arguments import memory_ranges
 from tilelang_npu.simulator.machine.core_coroutines import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.datapath import no_multiplier
-from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.memory import POISON, POISON_NOW
 from tilelang_npu.simulator.machine.op_records import Stream
 from tilelang_npu.simulator.machine.placeholder_data import BranchOutcomes, PlaceholderData
 from tilelang_npu.simulator.machine.worker_threads import one_blas_thread
@@ -607,8 +607,12 @@ class Program:
         resources = LaunchResources(functions, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, resources)]
-        with one_blas_thread(), np.errstate(all="ignore"):
-            run_cores(lanes, [block for block in blocks for _ in self.lanes], self)
+        before = POISON_NOW.set(poison)
+        try:
+            with one_blas_thread(), np.errstate(all="ignore"):
+                run_cores(lanes, [block for block in blocks for _ in self.lanes], self)
+        finally:
+            POISON_NOW.reset(before)
         return ReplayResult(arrays, [(lane.events, lane.gm) for lane in lanes])
 
     @once

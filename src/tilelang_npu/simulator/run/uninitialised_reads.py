@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, Stream, footprint, number_of
+from tilelang_npu.simulator.machine.op_records import (
+    Access,
+    Event,
+    Footprint,
+    OpRecord,
+    ScratchUse,
+    Stream,
+    footprint,
+    number_of,
+)
 from tilelang_npu.target.chip_data import Space
 
 if TYPE_CHECKING:
@@ -54,6 +63,7 @@ def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: 
             continue
         done.add(event)
         record = records[number_of(event)]
+        undefines = isinstance(record.work, ScratchUse)
         for writes in (False, True):
             for access in record.accesses:
                 if access.memory == "gm" or access.holder or not (access.writes if writes else access.is_read(event)):
@@ -62,9 +72,12 @@ def find_uninitialised_reads(program: Program, streams: Sequence[Stream], lane: 
                 if where.empty:
                     continue
                 view = written.of(access.memory, where)
-                if writes:
+                if writes and undefines and view.any():
+                    view[...] = False
+                    done.clear()  # an event that was checked may read these bytes when it happens again
+                elif writes and not undefines:
                     view[...] = True
-                elif not view.all():
+                elif not writes and not view.all():
                     at = np.unravel_index(int((~view).argmax()), view.shape)
                     start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
                     yield UninitialisedRead(place, record, access, start, start + int((~view).sum()))
@@ -75,8 +88,11 @@ def reads_first(records: Sequence[OpRecord]) -> bool:
     """Whether the first access to an on-chip buffer, in the order of the program's text, is a read.
 
     Reads that happen only under a condition do not count, such as the read of an accumulator that the op possibly initialises.
-    Buffers of other cores do not count either.
+    Buffers of other cores do not count either. An op that leaves the contents of a buffer undefined counts as a read: such ops
+    remain only for buffers that the kernel also reads.
     """
+    if any(isinstance(record.work, ScratchUse) for record in records):
+        return True
     touched: set[tuple[str, int | None]] = set()
     for record in records:
         mine = {access: (access.memory, access.owner) for access in record.accesses

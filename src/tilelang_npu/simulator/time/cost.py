@@ -18,6 +18,7 @@ from tilelang_npu.simulator.machine.op_records import (
     Multiply,
     OpRecord,
     ScalarAccess,
+    ScratchUse,
     Sorting,
     Transfer,
     footprint,
@@ -134,6 +135,8 @@ class CostModel:
         if isinstance(work, ScalarAccess):
             cycles = self.chip.scalar.store if work.store else self.chip.scalar.load
             return Cost(cycles, cycles, prints[0].element)
+        if isinstance(work, ScratchUse):
+            return Cost(0, 0)
         msg = f"{record.name} has no cost"
         raise TypeError(msg)
 

@@ -417,6 +417,24 @@ class LowerDump(LoweringPattern):
             write_core(barrier, core, self.lowering.chip)
 
 
+class LowerScratch(LoweringPattern):
+    """Lowers the author's scratch memory of an operation to a custom op that has it as a temporary buffer.
+
+    ::
+
+        tile.scratch %tmp
+        -> hivm.hir.custom "scratch" tmps(%tmp) {symbol = "scratch"}
+
+    The device function does nothing: it stands for the library's use of the bytes.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tile.ScratchOp, rewriter: PatternRewriter) -> None:
+        core = core_type(core_of(op))
+        insert_for(op, hivm.CustomOp("scratch", temp_buffers=[self.lowered(op, op.temp_buffer)], core=core, pipe="V",
+                                     symbol="scratch", vf_mode=self.lowering.vector_mode(core), no_side_effect=True), rewriter)
+
+
 class LowerCacheOperation(LoweringPattern):
     """Lowers a cache operation on a tensor to the same operation on the memref of the tensor.
 
@@ -439,6 +457,7 @@ PATTERNS: dict[type[Operation], tuple[type[LoweringPattern], ...]] = {
     tile.PrintOp: (LowerPrint,),
     tile.PrintfOp: (LowerPrintf,),
     tile.DumpOp: (LowerDump,),
+    tile.ScratchOp: (LowerScratch,),
     hivm.DCCIOp: (LowerCacheOperation,),
 }
 """For each class of operations, the patterns that lower it, in the order in which they are tried."""
@@ -458,4 +477,4 @@ def lower_by_pattern(lowering: KernelLowering, op: Operation) -> None:
 
 
 __all__ = ["PATTERNS", "CallPattern", "LowerCacheOperation", "LowerCallByBuilder", "LowerCallByEntry", "LowerCustomCall",
-           "LowerDump", "LowerPrint", "LowerPrintf", "LoweringPattern", "lower_by_pattern"]
+           "LowerDump", "LowerPrint", "LowerPrintf", "LowerScratch", "LoweringPattern", "lower_by_pattern"]

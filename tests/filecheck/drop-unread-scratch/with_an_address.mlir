@@ -1,0 +1,8 @@
+// RUN: tilelang-npu opt %s -p drop-unread-scratch | filecheck %s
+// The author placed the buffer: its bytes may be those of another one.
+// CHECK:      tile.scratch %tmp
+func.func @k() {
+  %tmp = tile.alloc "tmp" at 0 : i64 : memref<512xf32, #hivm.address_space<ub>>
+  tile.scratch %tmp : memref<512xf32, #hivm.address_space<ub>>
+  return
+}
