@@ -360,6 +360,24 @@ def scratched(M: int, N: int) -> Any:
     return scratched
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def neighbours(M: int, N: int) -> Any:
+    """Every second element for the next one, in tiles that leave UB no room for the temporaries of vector operations."""
+
+    @T.prim_func
+    def neighbours(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((M, N), "float32")
+            y = T.alloc_shared((M, N), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(M, N // 2):
+                y[i, 2 * j] = x[i, 2 * j + 1]
+                y[i, 2 * j + 1] = -x[i, 2 * j]
+            T.copy(y, Y)
+
+    return neighbours
+
+
 def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
@@ -395,6 +413,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
     "through_a_workspace": (lambda: through_a_workspace(64, 32, 32), (_small(64, 32), _small(32, 32))),
     "converted": (lambda: converted(40, 1304), (_small(40, 1304, dtype=ml_dtypes.bfloat16),)),
+    "neighbours": (lambda: neighbours(192, 128), (_small(192, 128, dtype=np.float32),)),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
     "too_large": (lambda: too_large(75, 1000), (_small(75, 1000, dtype=np.float32),)),
 }
