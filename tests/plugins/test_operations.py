@@ -228,7 +228,7 @@ def test_names_integers_and_several_outputs() -> None:
 @pytest.mark.parametrize(("call", "code", "text"), [
     ("T.rotate(x, z)", "T145", "missing a required argument: 'by'"), ("T.rotate(x, z, by=1.5)", "T145", "by is 1.5"),
     ("T.rotate(x, z, by=True)", "T145", "by is True"),
-    ("T.rotate(x, y[0:16, :], by=1)", "T111", "shapes differ: 32x64 and 16x64"),
+    ("T.rotate(x, y[0:16, :], by=1)", "T111", "the shapes of operands differ: 32x64 and 16x64"),
     ("T.rotate(x, x, by=1)", "T112", "shares elements with the destination"), ("T.rotate(A, z, by=1)", "T201", "is in GM"),
     ("T.tile.softsign(z, x, y)", "T145", "too many positional arguments"),
 ])

@@ -27,7 +27,7 @@ def both(func: Any, *arrays: Any, bits: bool = True) -> tuple[str, list[Any]]:
     end = next((place for place in range(start + 1, len(lines)) if not lines[place].startswith(" ")), len(lines))
     told = [line.removeprefix("hoist-loads").strip() for line in lines[start:end]]
     kept = [one.text.partition(": ")[2] for one in kernel.explain().refused if one.about == "hoist-loads"]
-    return "\n".join(kept if told == [f"refused, see below: {len(kept)}"] else told), left[1]
+    return "\n".join(kept if told == [f"{len(kept)} refused, see 'refused' below"] else told), left[1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

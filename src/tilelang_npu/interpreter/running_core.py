@@ -175,7 +175,7 @@ class Core:
     def loop(self) -> Iterator[RunningLoop]:
         """A context manager that registers a loop as an enclosing loop of the current position.
 
-        The caller must increment ``iteration`` of the value in each iteration.
+        It yields the :class:`RunningLoop`, whose ``iteration`` the caller must increment in each iteration.
         """
         entry = RunningLoop(self.site() if self.kind != "all" else ())
         self.loops.append(entry)

@@ -89,7 +89,8 @@ reduce_bitxor = _along("reduce_bitxor", "the bitwise exclusive or of the element
 def _refuse_dropped_nan(what: str, nan_propagate: object) -> None:
     if not nan_propagate:
         raise TileError(f"{what}: nan_propagate=False is not supported", code="T190",
-                        help="a NaN is the result here; replace NaN before, with T.if_then_else and T.isnan in T.Parallel")
+                        help="a NaN among the elements makes the result NaN; replace NaNs before, with "
+                             "T.if_then_else and T.isnan in T.Parallel")
 
 
 def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:

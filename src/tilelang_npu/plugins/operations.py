@@ -83,10 +83,12 @@ def same_shapes(outputs: Sequence[Shape], inputs: Sequence[Shape], facts: Mappin
     first = outputs[0]
     for shape in (*outputs[1:], *inputs):
         if shape.dtype != first.dtype:
-            raise Refused("T110", f"element types differ: {shape.dtype} and {first.dtype}", "give all the same element type")
+            raise Refused("T110", f"the element types of operands differ: {shape.dtype} and {first.dtype}",
+                          "pass operands of one element type")
         if len(shape.extents) != len(first.extents) or any(
                 a is not None and b is not None and a != b for a, b in zip(shape.extents, first.extents, strict=True)):
-            raise Refused("T111", f"shapes differ: {_text(shape)} and {_text(first)}", "give all the same shape")
+            raise Refused("T111", f"the shapes of operands differ: {_text(shape)} and {_text(first)}",
+                          "pass operands of one shape")
 
 
 def _text(shape: Shape) -> str:

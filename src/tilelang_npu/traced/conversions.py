@@ -131,8 +131,8 @@ def constant(builder: Emitter, value: int | float | bool, kind: Kind, role: str 
     """
     if not isinstance(kind, DType):
         if isinstance(value, float) and not value.is_integer():
-            raise TileError(f"{role} is {value!r}, but an index must be an integer", code="T110",
-                            help="write a whole number, or T.cast the index to float32")
+            raise TileError(f"{role} is {value!r}, but it is computed with an index, and indices are integers", code="T110",
+                            help="write a whole number; to compute in floats, cast the index: T.cast(i, \"float32\")")
         return builder.literal(value, kind)
     wrong = numbers.refusal(value, kind, role)
     if wrong is not None:

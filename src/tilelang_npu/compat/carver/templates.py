@@ -25,7 +25,7 @@ TemplateT = TypeVar("TemplateT", bound="_Template")
 
 
 class NoRasterization:
-    """The order of blocks that a hint recommends: that of their numbers."""
+    """The block order of a hint without a swizzle: blocks run in the order of their numbers."""
 
 
 @dataclass(frozen=True)

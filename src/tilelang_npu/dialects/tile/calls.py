@@ -133,7 +133,8 @@ class PrintfOp(EffectsOp):
 
 @op_with_effects(reads={"value": "dump"}, side_effects=True)
 class DumpOp(EffectsOp):
-    """Prints the first ``count`` elements of a buffer in row-major order, with the author's number ``desc``.
+    """Prints the first ``count`` elements of a buffer in row-major order, after ``desc``, a number by which the kernel's author
+    tells several dumps apart.
 
     The elements are arranged in ``shape`` if it is not empty.
     """

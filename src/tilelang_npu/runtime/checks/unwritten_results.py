@@ -199,7 +199,7 @@ class UnwrittenResult:
         return f"{describe(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
 
     def _short_axes(self, box: Shape) -> list[int]:
-        """Returns the axes at whose end all elements outside of the written box are missing."""
+        """Returns the axes along which the box of written elements ends before the array does."""
         return [axis for axis, end in enumerate(box) if end < self.missing.shape[axis]]
 
     def _is_strip(self, box: Shape, axes: Sequence[int]) -> bool:

@@ -25,7 +25,9 @@ class KernelMaker(Protocol):
     """The interface of a factory: of one under ``jit``, and of a tuned one under ``autotune``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the kernel for these arguments, or the results of an eager function's run."""
+        """Compiles the kernel for these arguments and returns it. A function in eager mode is also run, and its results are
+        returned.
+        """
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
         """Returns the compiled kernel for these arguments, without running it."""

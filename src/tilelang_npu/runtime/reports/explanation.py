@@ -246,7 +246,7 @@ def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]
         found = [f"{_line(remark.place)}: {remark.text}" if remark.place is not None else remark.text
                  for remark in own if remark.kind == DONE]
         if not found:
-            found = [f"refused, see below: {len(dict.fromkeys(own))}" if own else "no occasion"]
+            found = [f"{len(dict.fromkeys(own))} refused, see 'refused' below" if own else "no occasion"]
         if not options.does(name):
             found = ["switched off" if not options.has(name) else f"off: {options.off(name)}"]
         for position, text in enumerate(dict.fromkeys(found)):

@@ -85,7 +85,7 @@ def _structured(em: PythonEmitter, op: hivm.CustomOp | hivm.EntryOp, entry: ops.
 
 
 def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | Sorting:
-    """Returns the inputs of the cost of an op.
+    """Returns the amount of work from which the cost of an op is computed: its lanes, or the description of a sort.
 
     Args:
         entry: the op's entry in the op table.

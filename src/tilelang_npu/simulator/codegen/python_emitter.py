@@ -80,8 +80,8 @@ class PythonEmitter(OpRecorder):
 
         Args:
             text: the statement.
-            buffers: the memrefs that the statement uses, if it is correct for batch axes only if their ranks are equal;
-                otherwise none.
+            buffers: memrefs that must have equal ranks for the statement to be correct with batch axes; none if the statement
+                is correct with any ranks.
         """
         self.line(text)
 

@@ -93,8 +93,8 @@ _Value = TypeVar("_Value")
 
 
 def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
-    """Makes a method a cached property whose value is computed once for all launches with equal records. A launch that is timed
-    on another chip, with changed steps or with a cold L2 computes a separate value.
+    """Makes a method a cached property. Launches whose recorded instructions are equal share one value; a launch that is timed
+    on another chip, with changed steps or with a cold L2 has its own.
     """
     return once(make, lambda launch: launch if launch.is_retimed else launch.recorded.alike)
 

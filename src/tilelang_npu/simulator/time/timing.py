@@ -202,12 +202,16 @@ class TimedWalk:
         return start
 
     def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Times a set of an event, which takes effect once the earlier work of the pipe is done."""
+        """Times an instruction that sets an event, which takes effect once the earlier work of the pipe is done; returns the
+        cycle at which the instruction starts.
+        """
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
         return start
 
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Times a set of a flag between cores, which takes effect once the earlier work of the pipe is done."""
+        """Times an instruction that sets a flag between cores, which takes effect once the earlier work of the pipe is done;
+        returns the cycle at which the instruction starts.
+        """
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
         pipe.free = start + self.sync.flag
         if pipe.number == SCALAR:
@@ -215,7 +219,9 @@ class TimedWalk:
         return start
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Times a wait, which holds the pipe until all sets that it waits for have taken effect."""
+        """Times an instruction that waits, which holds the pipe until all events or flags that it waits for are set; returns
+        the cycle at which the wait is over.
+        """
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
         if released > start:

@@ -158,7 +158,8 @@ class _Converter:
             raise refuse(op, f"{op.name} must have tensor operands of constant sizes", "T501", help="write hivm.hir.mmadL1")
         if not _starts_from_zero(outs[0]):
             raise refuse(op, f"the destination of {op.name} must be a tensor of zeros or tensor.empty", "T501",
-                         help="add the product to the other tensor in a separate operation")
+                         help="write the product to tensor.empty, and add it to the present destination in a separate "
+                              "operation")
         m, k = _shape_of(a)[-2:][::-1] if turned_a else _shape_of(a)[-2:]
         n = _shape_of(b)[-2 if turned_b else -1]
         room = tensor.EmptyOp([], outs[0].type)

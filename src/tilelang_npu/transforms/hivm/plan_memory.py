@@ -565,7 +565,7 @@ class PlanMemory(ModulePass):
         some = f"of {len(ranges)} buffers in {name} share bytes"
         if not shared:
             record_done(module, "keep-apart", None,
-                        f"only {len(_sharing(layout.addresses))} {some}, and no operation waits longer because of the sharing",
+                        f"{len(_sharing(layout.addresses))} {some}; no operation waits longer because of the sharing",
                         maker=self.name)
             return
         more = _sharing(_addresses(ranges, plain, layout.room, reuse=True, overlay=self.synchronise))
@@ -599,9 +599,8 @@ class PlanMemory(ModulePass):
         change, edit = None, f"choose addresses for these buffers that are {period // 2} bytes after a multiple of {period}"
         why = f"{spaced(used)} of the {spaced(layout.room)} bytes of UB are taken, so no buffer can move to other banks"
         if used + period + max(one.nbytes for one in conflicting) <= layout.room:
-            why = ("the instructions that use this buffer, or a buffer at the same bytes, have other operands in both halves "
-                   "of the"
-                   " banks")
+            why = ("neither half of the banks suits it, because the instructions that use it, or a buffer at the same bytes, "
+                   "have other operands in both halves")
             edit = "copy the data to another buffer, and use the copy in some of these instructions"
         elif not any(_is_pinned(one) for one in ranges):
             change = Smaller(tuple(dict.fromkeys(location_of(one.op) for one in ranges)))

@@ -110,7 +110,8 @@ class LostOps:
             here, there = (_CORE_NAMES[core] for core in (("AIC", "AIV") if self.core == "AIC" else ("AIV", "AIC")))
             raise refuse(next(iter(self._needing_lost_values)),
                          f"an operation of the {here} core depends on a scalar that only the {there} core has", "T245",
-                         help="read it from GM, which all cores can access, or from a tile that is equal on both Vector cores")
+                         help="read it from GM, which all cores can access, or from a tile whose contents are the same on "
+                              "both Vector cores")
         return lost
 
     def needing_lost_values(self) -> list[Operation]:

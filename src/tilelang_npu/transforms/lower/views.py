@@ -458,10 +458,10 @@ def _block_count(emit: OpBuilder, size: Value, unit: int) -> Value:
 
 
 def _is_on_fractals(emit: OpBuilder, offset: Value, size: Value, unit: int, extent: int, *, exact: bool) -> bool:
-    """Whether a part of an axis surely starts at a fractal and ends at one, or ends with the axis.
+    """Whether a part of an axis certainly starts on the boundary of a fractal, and ends on one or at the end of the axis.
 
-    Without ``exact``, it may end anywhere if it starts with the axis, or if only run time knows its size, since nothing writes
-    to the rest of the fractal.
+    Without ``exact``, the part may also end inside of a fractal, if it starts at index 0 or has a size that only run time
+    knows. This is safe because nothing writes to the rest of that fractal.
     """
     if not _is_multiple(emit, offset, unit):
         return False

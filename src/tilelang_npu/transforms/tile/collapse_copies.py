@@ -123,8 +123,8 @@ def _source_is_needed(copy: tile.CopyOp, block: Block) -> Refusal | None:
                        f"give {name} the element type of the tensor")
     if (loop := _serial_loop_around(copy)) is not None:
         # The next load of the source can run during the work on the destination, as with two slots of a multi-buffer.
-        return Refusal(f"the loop is serial, and with the copy the next iteration can load {name} during the work on "
-                       f"{target_name}",
+        return Refusal(f"the copy of {name} to {target_name} is kept: with it, the next iteration of the serial loop can load "
+                       f"{name} while this one works on {target_name}",
                        "make the loop T.Pipelined(..., num_stages=2), where multi-buffer slots let the next load run early",
                        Stages(location_of(loop), 2))
     return None

@@ -30,7 +30,9 @@ from tilelang_npu.transforms.hivm.sync.solve import Dependence
 
 
 def move_into_branches(body: BlockItems, solved: SolvedBlocks, outer_orders: Sequence[BlockOrder] = ()) -> None:
-    """Moves events and barriers of a block into the branches among its items, recursively into nested branches.
+    """Moves events and barriers of a block that only operations in a branch (a region of an ``scf.if``) need into this branch.
+
+    The branches of the block's ``scf.if`` operations are then treated in the same way.
 
     Args:
         body: the block, for which ``solve_block`` has computed the events and barriers.

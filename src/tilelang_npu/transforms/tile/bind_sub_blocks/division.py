@@ -116,7 +116,7 @@ class RowDivision:
                                Held((buffer.owner.label.data,), space_of(buffer)), change=kept.change)
 
     def _check_op(self, op: Operation) -> None:
-        """Takes out the operands of an operation that it cannot compute half by half."""
+        """Removes from the buffers to divide those operands that the operation cannot process in two halves of rows."""
         uses = [use for use in effects_of(op) if space_of(root_of(use.value)) == "ub"]
         halves = {root_of(use.value): self.rows_of_access(use) for use in uses if root_of(use.value) in self.divided}
         if not halves:
@@ -157,7 +157,7 @@ class RowDivision:
         elif target is None:  # a store to GM can take either half
             pass
         elif root_of(target.value) not in halves:
-            self._keep_whole(Refusal(f"{line_of(op)} computes from the buffer another buffer that is not divided",
+            self._keep_whole(Refusal(f"{line_of(op)} uses it to compute a buffer that is not divided",
                                      _DIVIDE_BY_HAND), *halves)
         else:
             place = halves[root_of(target.value)]

@@ -83,8 +83,8 @@ class _OverlappedLoop:
                       if space_of(value.root) == space and not is_hand_over(value.root))
             if own * _SHARE_FOR_RINGS > (capacity := chip.memory[space].size):
                 return Refusal(f"the buffers that pass values between stages of the loop would take {spaced(own)} bytes of "
-                               f"{name_of(space)} ({self.rings_in(space)}), and the limit is "
-                               f"{spaced(capacity // _SHARE_FOR_RINGS)} bytes",
+                               f"{name_of(space)} ({self.rings_in(space)}), and at most "
+                               f"{spaced(capacity // _SHARE_FOR_RINGS)} bytes of it are used for that",
                                "shrink the tiles in these buffers",
                                self.shrink_edit(space, 100 * capacity // (_SHARE_FOR_RINGS * own)))
         return None

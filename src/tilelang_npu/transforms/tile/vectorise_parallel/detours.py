@@ -82,7 +82,7 @@ class DetourEmitter:
     # -- loops ---------------------------------------------------------------------------------------------------------
 
     def emit_loops(self, axes: Sequence[int], extents: Sequence[int] | None = None) -> tuple[InsertPoint, dict[int, SSAValue]]:
-        """Emits nested scalar loops before the loop, one for each of some axes of an iteration space.
+        """Emits nested scalar loops before the ``T.Parallel``, one for each of the given axes of its iteration space.
 
         Args:
             axes: the axes, the outermost loop first.

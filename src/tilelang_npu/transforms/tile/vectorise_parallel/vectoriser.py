@@ -311,7 +311,10 @@ class Vectoriser(VectorTiles):
                                            group.places)
 
     def _compute_statement(self, stored: SSAValue, value: SSAValue, place: SSAValue) -> None:
-        """Computes the value of a statement into a tile; ``stored`` is the value with its conversion."""
+        """Computes the right side of a statement, ``value``, into the tile ``place``.
+
+        ``stored`` is ``value`` after its conversion to the element type that the statement stores.
+        """
         owner = value.owner
         if isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.is_variant(value) and (
                 region_indices(self.index_sums(owner)) is not None):
