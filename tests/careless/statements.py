@@ -39,7 +39,7 @@ CASES = [
     ("def in the kernel", "npuir", "def f(x):\n    return x\nc[0, 0] = f(a[0, 0])", "T141", "def f(x):",
      "define it outside the kernel as a @T.macro", "c[0, 0] = doubled(a[0, 0])", "put(b, (0, 0), a[0, 0] * 2)"),
     ("return of a buffer", "npuir", "return c", "T141", "return c",
-     "a kernel writes its results to its tensors; only a macro may end in `return", "pass", "b"),
+     "a kernel writes its results to its tensors; only a macro may return a value", "pass", "b"),
     ("yield", "npuir", "yield c", "T141", "yield c", "a kernel writes its results to its tensors", "pass", "b"),
     ("annotated assignment", "npuir", "x: int = 3", "T141", "x: int = 3",
      "drop the annotation; T.cast or T.float32(...) gives a value a type", "x = 3\nc[0, 0] = x", "put(b, (0, 0), 3)"),
@@ -224,7 +224,7 @@ CASES = [
     ("a name that two are as near to", "npuir", "T.vad(a, b, c)", "T140", "T.vad", "did you mean T.vadd?",
      "T.vadd(a, b, c)", "a + b"),
     ("an early return", "npuir", "if cid > 3:\n    return\nT.vadd(a, b, c)", "T141", "return",
-     "a kernel writes its results to its tensors; only a macro may end in `return value`: out_idx of jit names the "
+     "a kernel writes its results to its tensors; only a macro may return a value: out_idx of jit names the "
      "tensors that a call returns, and an `if` around the rest replaces", "if cid <= 3:\n    T.vadd(a, b, c)", "a + b"),
     ("a text alone", "npuir", "T.print('here')", "T190", "T.print('here')",
      "T.printf(text, ...) prints a text; T.print takes a value", "T.printf('here\\n')\nT.vadd(a, b, c)", "a + b"),

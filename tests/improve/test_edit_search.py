@@ -78,7 +78,8 @@ def test_the_best_version_is_one_that_is_allowed() -> None:
     assert not best.choice.items() <= search.best().choice.items() and search.best().us >= best.us  # type: ignore[operator]
 
 
-def test_a_version_without_room_is_continued_with_smaller_numbers() -> None:
+def test_a_version_without_room_is_continued_with_smaller_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_NPU_WITHOUT", "split-tiles")
     search = searching(rows=9600, columns=24_000)  # a row has 96 000 bytes: UB has room for two
     search.begin()
     full = search._time(search.versions[0], [{"tile": 4}], time.monotonic() + 60)

@@ -61,6 +61,7 @@ def _waiting(path: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="a background job ignores Ctrl-C")
 def test_an_interrupt_ends_a_call_and_no_process(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Processes(1) as processes:
         number = processes.submit(os.getpid).result()

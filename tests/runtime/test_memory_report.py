@@ -98,9 +98,9 @@ def test_an_overflow_lists_no_byte_twice() -> None:
     @T.prim_func
     def main(A: T.Tensor((4, 28672), "float32"), B: T.Tensor((4, 28672), "float32")):
         with T.Kernel(4, is_npu=True) as (block, _):
-            a = T.alloc_shared((1, 28672), "float32")
-            b = T.alloc_shared((1, 28672), "float32")
-            c = T.alloc_shared((1, 28672), "float32")
+            a = T.alloc_ub((1, 28672), "float32")
+            b = T.alloc_ub((1, 28672), "float32")
+            c = T.alloc_ub((1, 28672), "float32")
             T.copy(A[block, 0], a)
             T.vexp(a, b)
             T.vln(b, c)

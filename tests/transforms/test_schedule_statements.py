@@ -111,7 +111,7 @@ def test_stages_by_hand_hide_the_other_core() -> None:
     rng = np.random.default_rng(0)
     q, k = (rng.uniform(-0.2, 0.2, (rows, COLUMNS)).astype(np.float16) for rows in (ROWS, 8 * ROWS))
     times = []
-    for given in ({}, {"stage": [0, 0, 0, 0, 1, 1]}):
+    for given in ({"num_stages": 1}, {"stage": [0, 0, 0, 0, 1, 1]}):
         kernel = attention(8, **given)
         kernel(q, k, 8)
         times.append(kernel.last_launch.cycles)
@@ -125,7 +125,7 @@ def test_what_was_done_is_told_and_can_be_switched_off() -> None:
     assert "x has 2 slots in UB, because several stages use it" in done
     without = {"tl.disable": ["schedule-statements"]}
     written, placed = (elementwise(4, switches=switches, stage=[0, 0, 1, 1, 1]).mlir() for switches in (without, {}))
-    assert written == elementwise(4).mlir() != placed
+    assert written == elementwise(4, num_stages=1).mlir() != placed
 
 
 @T.macro

@@ -129,7 +129,7 @@ def copy_pa(dst: Tile, kv: Operand, block_table: Operand, block_size: Number, he
     unit reads the number of each page, and one copy moves the rows of a page. Writes the first ``copy_row_num`` rows of
     ``dst``, and leaves the others. Pages beyond the end of the cache are read as 0, as by ``T.copy``.
 
-    Example: ``T.copy_pa(k, KV, table, 128, 1, 512, 128 * 512, 16, 512, rows, 64, batch, 0, first, 0)``
+    Example: ``T.copy_pa(keys, KV, table, 128, 1, 512, 128 * 512, 16, 512, n, 64, batch, 0, first, 0)``
 
     Args:
         dst: the matrix in L1, with ``act_head_dim`` columns.

@@ -22,7 +22,6 @@ from tilelang_npu.language.functions import AbsentFunc
 from tilelang_npu.runtime.arguments.aliasing import aliased_parameters
 from tilelang_npu.runtime.arguments.binding import BoundCall, Signature, positions_of, size_of
 from tilelang_npu.runtime.checks import unwritten_results
-from tilelang_npu.runtime.checks.scalar_loops import scalar_loop_warnings
 from tilelang_npu.runtime.checks.unwritten_results import ParameterEffect, UnwrittenResult
 from tilelang_npu.runtime.kernel import listeners
 from tilelang_npu.runtime.kernel.lowering import Lowering
@@ -110,6 +109,8 @@ class CompiledKernel:
         traced.mark_scratch(outputs, workspaces)
         with verbose_log(settings.verbose):
             self._lowering = Lowering(traced, self.chip, self.switches, self.without, trial=trial)
+        from tilelang_npu.runtime.checks.scalar_loops import scalar_loop_warnings
+
         slow = scalar_loop_warnings(self._lowering.final, self.chip)
         for remark in slow:
             warn_at(remark)
