@@ -168,9 +168,10 @@ def test_a_step_is_the_advice_that_came_first_or_says_what_a_person_had_to_know(
             assert step.known in section
 
 
-def test_the_advice_that_comes_first_is_the_next_step_in_half_of_the_edits_that_win() -> None:
+def test_the_advice_that_comes_first_is_the_next_step_in_two_fifths_of_the_edits_that_win() -> None:
+    """It was half before the compiler pipelined serial loops by itself: what was advised most often is not an edit any more."""
     winning, followed = _winning_edits()
-    assert 2 * followed >= winning
+    assert 5 * followed >= 2 * winning
 
 
 def _winning_edits() -> tuple[int, int]:
