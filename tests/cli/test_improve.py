@@ -90,6 +90,7 @@ print(int(y.sum()))
     assert "Traceback" not in shown.err and "= help: name another kernel" in shown.err
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_prints_and_writes_the_best_version_so_far(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[Timing] = []

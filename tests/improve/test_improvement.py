@@ -178,7 +178,7 @@ def test_edits_that_are_wrong_together_are_excluded_together() -> None:
     np.testing.assert_array_equal(z, x * 3)
 
 
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="a background job ignores Ctrl-C")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_the_best_version_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[str] = []
 
