@@ -1,4 +1,4 @@
-"""What `tilelang-npu improve` makes of the first step of each ladder, beside the last step, which an expert wrote.
+"""What `tilelang-npu improve` makes of the first step of each ladder, next to the last step, which an expert wrote.
 
     python benchmarks/improve.py [--only softmax,matmul] [--budget 120] [--jobs 2] [--write]
 

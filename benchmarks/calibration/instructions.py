@@ -1,7 +1,7 @@
 """One core that repeats an instruction or a few: ones of the Vector or Cube unit, each after the one before, or scalar work.
 
 The sources write the Vector instructions without barriers. All of them write the same place, so that each waits for the one
-before: the compiler's automatic synchronisation adds the barriers, and they stand here.
+before: the compiler's automatic synchronisation adds the barriers, and these kernels have them.
 """
 
 from __future__ import annotations

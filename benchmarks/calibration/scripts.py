@@ -9,7 +9,7 @@ import tilelang_npu.language as T
 from calibration.case import Case
 
 BIG = 2.0**30
-"""The index that stands for no index; exact in float32."""
+"""The index that means no index; exact in float32."""
 
 
 def lerp(elements: int, *, tile: int = 4096, cores: int = 48, chip: str) -> Any:

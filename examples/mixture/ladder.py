@@ -22,8 +22,8 @@ are four parts: route, permute, multiply by groups, combine. The roof counts the
 
 REST = """\
 MTE3 is at work the longest in the last step, for {AIV MTE3} of the time, {AIV MTE3 latency} with beginnings alone: a row of a
-tile goes where its token is, 1 KB at a time, which is a store of its own. M is at work for {AIC M}. Four other launches stand
-around the one that multiplies, none of which begins before the one before it has ended: rows are gathered, and both
+tile goes where its token is, 1 KB at a time, which is a store of its own. M is at work for {AIC M}. Four other launches come
+before and after the one that multiplies, none of which begins before the one before it has ended: rows are gathered, and both
 parts of each token are added. All launches together take {launch} of {time}."""
 
 

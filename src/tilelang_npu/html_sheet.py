@@ -64,14 +64,14 @@ def document(title: str, about: str, text: str, body: str, style: str = "", scri
             "</html>\n")
 
 
-def source(text: str, beside: Callable[[int], str] = lambda number: "") -> str:
+def source(text: str, before_number: Callable[[int], str] = lambda number: "") -> str:
     """Returns the HTML of a script's lines, with their numbers.
 
     Args:
         text: the script.
-        beside: a function of a line's number that returns the HTML to put before the number.
+        before_number: a function of a line's number that returns the HTML to put before the number.
     """
-    return "".join(row("", f'{beside(number)}<span class="n">{number}</span>{html.escape(line)}', number)
+    return "".join(row("", f'{before_number(number)}<span class="n">{number}</span>{html.escape(line)}', number)
                    for number, line in enumerate(text.splitlines(), 1))
 
 

@@ -37,7 +37,7 @@ TEXT = """func.func @k() {
 """
 LINE = Location("kernel.py", 7, 5)
 SAID = Remark("insert-sync", facts=Waits((WaitReason("RAW", Touched("a", LINE, True), Touched("a", None, False), 64, 1),),
-                                         "MTE2", "V", (0, 1), LINE, behind=True))
+                                         "MTE2", "V", (0, 1), LINE, after_loop=True))
 OF_THE_WHOLE = (
     Remark("vectorise-parallel", DONE, "vectorise-parallel", LINE, "exp",
            facts=Points((8, None), (0, 2), ("exp",), ("x",), ("y",), 4)),

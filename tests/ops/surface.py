@@ -57,7 +57,7 @@ def elementwise_call(name: str, entry: ops.Elementwise, target: str, sources: Se
     if name.startswith("tile."):
         operands = [target, *sources]
     else:
-        split = len(sources) - (entry.behind if isinstance(entry, ops.Composite) else 0)
+        split = len(sources) - (entry.inputs_after if isinstance(entry, ops.Composite) else 0)
         operands = [*sources[:split], target, *sources[split:]]
     if entry.name == "compare":
         operands.append("'lt'")

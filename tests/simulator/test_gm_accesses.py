@@ -68,7 +68,7 @@ def test_random_accesses_against_sets_of_bytes(as_sums: bool, rng: np.random.Gen
             marks = uses.marks()
             for use in uses.of(run):
                 uses.view(marks, use)[...] = run.block
-            grains = np.flatnonzero(marks != gm_accesses.NOBODY)
+            grains = np.flatnonzero(marks != gm_accesses.NO_BLOCK)
             assert {int(grain) * uses.grain + byte for grain in grains for byte in range(uses.grain)} == whole
         if not apart:
             assert uses.may_overlap()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 __all__ = ["Replacements", "answers_scripts", "is_called_by"]
 
 _ABSENT = object()
-"""Stands for the former value of an attribute that the owner did not have itself: a class may have inherited it."""
+"""In place of the former value of an attribute that the owner did not have itself: a class may have inherited it."""
 
 
 class Replacements:

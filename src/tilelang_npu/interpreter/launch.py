@@ -446,10 +446,10 @@ class RewrittenCalls:
         test = truth(condition)
         if np.ndim(test.value):
             return select(test, parallel_points.under(test, True, chosen), parallel_points.under(test, False, other))
-        value, beside = (chosen if test.value else other)(), None
+        value, untaken = (chosen if test.value else other)(), None
         with contextlib.suppress(TileError, ArithmeticError, LookupError, ValueError, TypeError):
-            beside = (other if test.value else chosen)()  # for its type alone: the side that is not taken may raise
-        return select(True, value, beside) if is_scalar(value) and is_scalar(beside) else value
+            untaken = (other if test.value else chosen)()  # for its type alone: the side that is not taken may raise
+        return select(True, value, untaken) if is_scalar(value) and is_scalar(untaken) else value
 
     @staticmethod
     def number(kind: Callable[[object], object], value: object) -> object:

@@ -113,7 +113,7 @@ def parameters_of(name: str, entry: Elementwise) -> tuple[list[str], str, inspec
     destination_first = name.startswith("tile.")
     inputs, target_name = _arguments(entry, destination_first)
     # npuir puts the bounds of a clamp after the destination: T.vclamp(src, dst, min_val, max_val)
-    split = len(inputs) - (entry.behind if isinstance(entry, Composite) else 0)
+    split = len(inputs) - (entry.inputs_after if isinstance(entry, Composite) else 0)
     names = [target_name, *inputs] if destination_first else [*inputs[:split], target_name, *inputs[split:]]
     if isinstance(entry, Composite):
         names += ["count"] if entry.counted and destination_first else []

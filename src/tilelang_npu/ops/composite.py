@@ -56,7 +56,7 @@ mul_add_dst = composite(
 clamp = composite(
     "clamp", 3, "dst = max(src0, src1); dst = min(dst, src2)", lambda a, low, high: np.minimum(np.maximum(a, low), high), "max",
     "Limits each element to a lower and an upper bound.", "tile.clamp", "vclamp", "npuir_clamp", dtypes=ARITHMETIC,
-    scalar=(1, 2), behind=2, counted=True)
+    scalar=(1, 2), inputs_after=2, counted=True)
 clamp_min = composite(
     "clamp_min", 2, "dst = max(src0, src1)", np.maximum, "max", "The larger of each element and a bound.", "tile.clamp_min",
     dtypes=ARITHMETIC, scalar=(1,), counted=True)

@@ -179,7 +179,7 @@ class Composite(Elementwise):
 
     Attributes:
         expansion: the steps. Only the first input may also be the destination.
-        behind: the number of inputs that follow the destination in the ``v*`` and ``npuir_*`` functions: 2 for
+        inputs_after: the number of inputs that follow the destination in the ``v*`` and ``npuir_*`` functions: 2 for
             ``T.vclamp(src, dst, low, high)``.
         accumulates: whether the operation reads the old values of the destination.
         counted: whether the ``tile.*`` function takes the number of elements as its last argument.
@@ -189,7 +189,7 @@ class Composite(Elementwise):
     """
 
     expansion: tuple[Step, ...]
-    behind: int = 0
+    inputs_after: int = 0
     accumulates: bool = False
     counted: bool = False
     instruction: bool = False

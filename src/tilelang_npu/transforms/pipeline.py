@@ -287,7 +287,7 @@ def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], obse
             return _run(module, named, observer)
     except InternalError as error:
         msg = f"this module cannot be given {gift}: {error}"
-        raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
+        raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs unchanged") from error
 
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, *,

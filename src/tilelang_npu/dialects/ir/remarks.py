@@ -106,7 +106,7 @@ class Waits:
         target: the pipe that waits; the same pipe as ``source`` for a barrier.
         numbers: the numbers of the event or flag. If there are several, successive iterations use them cyclically.
         before: the source line before which the synchronisation waits.
-        behind: whether the operation is after a loop, and waits for the events that the last iterations of the loop have set.
+        after_loop: whether the operation is after a loop, and waits for the events that the last iterations have set.
         place: the position of the event among the operands ``sync_related_args`` of the operation; None if the operation is
             itself the set, the wait or the barrier.
     """
@@ -116,7 +116,7 @@ class Waits:
     target: str = ""
     numbers: tuple[int, ...] = ()
     before: Location | None = None
-    behind: bool = False
+    after_loop: bool = False
     place: int | None = None
 
 

@@ -371,7 +371,7 @@ class TextParser(NumberParser):
             place += size
 
     def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> Any:
-        # In a list of types after an arrow, MLIR lets a single type stand without parentheses.
+        # In a list of types after an arrow, MLIR lets a single type be without parentheses.
         types = delimiter is self.Delimiter.PAREN and parse in (self.parse_type, self.parse_attribute)
         token = self._parser_state.current_token
         if types and token.text != "(":

@@ -227,7 +227,7 @@ def _inserted_waits(final: ModuleOp) -> list[Waits]:
     """
     remarks = [remark for op in final.walk() for remark in wait_remarks(op)]
     return [remark.facts for remark in remarks
-            if isinstance(remark.facts, Waits) and remark.facts.reasons and not remark.facts.behind]
+            if isinstance(remark.facts, Waits) and remark.facts.reasons and not remark.facts.after_loop]
 
 
 def _hand_overs(waits: list[Waits]) -> Iterator[str]:

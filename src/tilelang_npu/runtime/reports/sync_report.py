@@ -38,12 +38,12 @@ class WaitEntry:
         what: the kind of wait: ``wait MTE2 -> V`` for an event between two pipes, ``barrier V``, ``wait for AIV`` for a flag of
             the other core, or ``meet ALL_VECTOR`` for a ``sync_block``.
         numbers: the events (``EVENT_ID0``) or the flag (``flag 3``) of the wait; empty for a barrier.
-        line: the line of the kernel before which the wait is; if ``behind`` is true, the line of the loop after which it is.
+        line: the line of the kernel before which the wait is; with ``after_loop``, the line of the loop after which it is.
         reason: the two accesses that the wait orders; ``by hand`` for a wait of the author; or another reason of the compiler.
         stalls_us: the microseconds for which the wait stalls its pipe in a block, averaged over the blocks.
         between: the lines of the two accesses, the earlier access first; None if the compiler did not insert the wait because
             of two accesses.
-        behind: whether the wait is after a loop and consumes the events that the loop's last iterations have set.
+        after_loop: whether the wait is after a loop and consumes the events that the loop's last iterations have set.
     """
 
     core: CoreKind
@@ -53,7 +53,7 @@ class WaitEntry:
     reason: str
     stalls_us: float
     between: tuple[Location | None, Location | None] | None = None
-    behind: bool = False
+    after_loop: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SyncReport(Report):
 def _position(entry: WaitEntry) -> str:
     if entry.line is None:
         return ""
-    return f"after the loop of line {entry.line.line}" if entry.behind else f"before line {entry.line.line}"
+    return f"after the loop of line {entry.line.line}" if entry.after_loop else f"before line {entry.line.line}"
 
 
 def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
@@ -151,8 +151,8 @@ def _entry(op: Operation, core: CoreKind, what: str, number: int | None, remark:
     if remark is None:
         return WaitEntry(core, what, spelled, location_of(op), "by hand", stalls_us)
     between = (facts.reasons[0].first.line, facts.reasons[0].second.line) if facts.reasons else None
-    line = location_of(op) if facts.behind or not facts.reasons else facts.before
-    return WaitEntry(core, what, spelled, line, reason_text(remark), stalls_us, between, facts.behind)
+    line = location_of(op) if facts.after_loop or not facts.reasons else facts.before
+    return WaitEntry(core, what, spelled, line, reason_text(remark), stalls_us, between, facts.after_loop)
 
 
 def _described(op: Operation, core: CoreKind) -> tuple[str, int | SSAValue | None]:

@@ -95,14 +95,14 @@ def _called(view: StridedView, axis: int) -> tuple[str, int]:
     An axis of a matrix in fractals (``[C1, R1, r0, c0]`` or ``[C1, rows, c0]``) is called ``the columns`` if an index is a
     panel of c0 columns, and ``the rows`` if an index is a fractal of r0 rows or a single row.
     """
-    behind, sizes = view.rank - axis, view.sizes
+    inner, sizes = view.rank - axis, view.sizes
     fractals = is_fractal(view.base.memory) and view.rank >= 3 and sizes[-1].known and sizes[-2].known
-    if not fractals or behind == 1:
+    if not fractals or inner == 1:
         return f"axis {axis}", 1
     blocks = view.rank > 3 and view.strides[-3] == view.strides[-2] * sizes[-2].constant
-    if behind == (4 if blocks else 3):
+    if inner == (4 if blocks else 3):
         return "the columns", sizes[-1].constant
-    return ("the rows", sizes[-2].constant if behind == 3 else 1) if behind < 4 else (f"axis {axis}", 1)
+    return ("the rows", sizes[-2].constant if inner == 3 else 1) if inner < 4 else (f"axis {axis}", 1)
 
 
 def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:

@@ -18,7 +18,7 @@ from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import Access, Event, Footprint, OpRecord, accesses_to_gm, footprint
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, OffsetsOfBlock, offsets_key, positions
 
-NOBODY = -1
+NO_BLOCK = -1
 """The mark of grains that no block accesses."""
 AT_ONCE = 1 << 20
 """Number of marks that are compared in one NumPy operation."""
@@ -157,8 +157,8 @@ class GmAccesses:
         return starts.min(axis=1), (starts + sizes).max(axis=1)
 
     def marks(self) -> NDArray[np.int32]:
-        """Returns an array with one mark for each grain of the memory range, all ``NOBODY``."""
-        return np.full(-(-self.memory.size // self.grain), NOBODY, np.int32)
+        """Returns an array with one mark for each grain of the memory range, all ``NO_BLOCK``."""
+        return np.full(-(-self.memory.size // self.grain), NO_BLOCK, np.int32)
 
     def view(self, mark: Array, use: GmAccess) -> Array:
         """Returns a view of the marks of the bytes of an access.
@@ -184,7 +184,7 @@ class GmAccesses:
         """Checks the writes or the reads of a group of blocks, and marks the bytes that the blocks write.
 
         Args:
-            writer: for each grain, the block that writes it, or ``NOBODY``; updated for the writes of these blocks.
+            writer: for each grain, the block that writes it, or ``NO_BLOCK``; updated for the writes of these blocks.
             lane: the position of the core in its block.
             places: the positions of the blocks in ``blocks``.
             writes: whether to check and mark the writes; otherwise the reads are checked.
@@ -209,7 +209,7 @@ class GmAccesses:
                 block = numbers[first:first + step, None]
                 touched = starts[first:first + step, None] + grains
                 seen = writer[touched]
-                if ((seen != NOBODY) & (seen != block)).any():
+                if ((seen != NO_BLOCK) & (seen != block)).any():
                     return False
                 if writes:
                     writer[touched] = block

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.machine.aliasing_arguments import MemoryRange, memory_ranges
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.op_records import OpRecord, number_of
-from tilelang_npu.simulator.run.gm_accesses import NOBODY, GmAccess, GmAccesses
+from tilelang_npu.simulator.run.gm_accesses import NO_BLOCK, GmAccess, GmAccesses
 from tilelang_npu.simulator.run.recorded_launch import BlockRun, RecordedLaunch
 from tilelang_npu.simulator.sanitizer.hazard import Hazard, Kind, Site
 from tilelang_npu.target import name_of
@@ -76,13 +76,13 @@ class _Check:
                 if not use.access.writes:
                     seen = self.uses.view(self.writer, use)
                     harmless = (seen == run.block) | ((seen == _SEVERAL) & (self.uses.view(own, use) == run.block))
-                    self._meet(run, use, seen, (seen != NOBODY) & ~harmless)
+                    self._meet(run, use, seen, (seen != NO_BLOCK) & ~harmless)
                     self._meet_adds(run, use)
         return list(self.found.values())
 
     def _write(self, run: BlockRun, use: GmAccess) -> None:
         seen = self.uses.view(self.writer, use)
-        others = (seen != NOBODY) & (seen != run.block)
+        others = (seen != NO_BLOCK) & (seen != run.block)
         if use.atomic:
             self._meet(run, use, seen, others)
             assert self.adder is not None
@@ -104,7 +104,7 @@ class _Check:
         """Reports an access that overlaps with an atomic update by another block."""
         if self.adder is not None:
             seen = self.uses.view(self.adder, use)
-            self._meet(run, use, seen, (seen != NOBODY) & (seen != run.block))
+            self._meet(run, use, seen, (seen != NO_BLOCK) & (seen != run.block))
 
     def _byte(self, use: GmAccess, at: Sequence[np.intp]) -> int:
         steps = (*use.shape.strides, self.uses.grain)

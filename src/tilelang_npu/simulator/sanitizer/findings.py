@@ -238,6 +238,6 @@ def _waiting(groups: Sequence[list[Hazard]], flag: Hazard) -> list[Hazard] | Non
             if inside:
                 found.append(((not _spans(race, flag.first.number), 0), group))
             elif across:  # the flag is set after the op that it is for; the nearest such op is the likeliest
-                behind = flag.first.number - race.first.number
-                found.append(((behind < 0, abs(behind)), group))
+                later = flag.first.number - race.first.number
+                found.append(((later < 0, abs(later)), group))
     return min(found, key=lambda one: one[0])[1] if found else None

@@ -252,10 +252,10 @@ class _Graph:
         places: dict[tuple[str, str], list[_Found]] = {}
         for found in wait.coming:
             places.setdefault((self._line(found.record), self._line(self.waits[found.agent].record)), []).append(found)
-        for (here, behind), same in list(places.items())[:2]:
+        for (here, place), same in list(places.items())[:2]:
             itself = "its own wait" if same[0].agent == wait.agent else "the wait"
             more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
-            said.append(f"{self._agent(same[0].agent)}{more} sets it at {here}, after {itself} at {behind}")
+            said.append(f"{self._agent(same[0].agent)}{more} sets it at {here}, after {itself} at {place}")
         if wait.absent and wait.sets and wait.done and not wait.arrived:
             last = self.steps[wait.done[-1]]
             said.append(f"the last set is at {self._line(self.cores[last.core].record(last.number))}")

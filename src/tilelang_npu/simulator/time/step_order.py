@@ -29,7 +29,7 @@ from tilelang_npu.target.chip_data import PIPES
 
 SCALAR = 0
 BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
-NOBODY: tuple[int, ...] = ()
+NO_PARTNERS: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
 """An event of a core: the pipe that sets it, the pipe that waits for it, and the number of the event."""
 Key = EventKey | int
@@ -224,10 +224,10 @@ class StepOrder:
             if pipe == ALL:
                 if core.held:
                     break
-                order.append(place, step, number, NOBODY)
+                order.append(place, step, number, NO_PARTNERS)
                 next_step += 1
                 continue
-            waiting, partners = len(queues[pipe]) > 0, NOBODY
+            waiting, partners = len(queues[pipe]) > 0, NO_PARTNERS
             if kind == SET:
                 event = pipe, step[2], step[3]
                 sets = outstanding.setdefault(event, [])
@@ -281,7 +281,7 @@ class StepOrder:
     def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
         """Appends a step to the order and returns True; returns False if the step is a wait whose set is still missing."""
         kind = step.kind
-        partners = NOBODY
+        partners = NO_PARTNERS
         if kind in (WAIT, CROSS_WAIT):
             tokens = core.tokens.get(step.event if kind == WAIT else step.number)
             if not tokens:

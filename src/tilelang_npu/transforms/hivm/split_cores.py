@@ -120,7 +120,7 @@ class LostOps:
         return list(self._needing_lost_values)
 
     def _find(self) -> dict[Operation, None]:
-        # a lost store makes a variable lost, and with it loads that stand before the store: until nothing changes
+        # a lost store makes a variable lost, and with it loads before the store: until nothing changes
         while True:
             known = len(self._variables) + len(self._with_lost_terminator)
             lost = self._walk()

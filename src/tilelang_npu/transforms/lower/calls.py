@@ -425,7 +425,7 @@ class LowerScratch(LoweringPattern):
         tile.scratch %tmp
         -> hivm.hir.custom "scratch" tmps(%tmp) {symbol = "scratch"}
 
-    The device function does nothing: it stands for the library's use of the bytes.
+    The device function does nothing: it marks the library's use of the bytes.
     """
 
     @op_type_rewrite_pattern

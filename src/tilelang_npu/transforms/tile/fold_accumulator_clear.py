@@ -224,7 +224,7 @@ def _reason_not_to_fold(fill: tile.FillOp, ranges: Ranges) -> Refusal:
     if access is not None:
         return why_clear_starts_no_gemm(access)
     if is_read_by_next_iteration(fill):
-        return Refusal("the operation that reads the accumulator stands before the clear in the loop's body",
+        return Refusal("the operation that reads the accumulator is before the clear in the loop's body",
                        "clear the accumulator at the start of the loop's body")
     reader = access_after_parents(fill)
     place = f" at {line_of(reader)}" if reader is not None else ""

@@ -28,8 +28,8 @@ from tilelang_npu.dialects.text.names import author_name
 
 
 def _sort(statements: list[Operation], early: set[SSAValue], channels: Channels) -> tuple[list[int], bool]:
-    """Returns the order of the statements: as they stand, except that writers of the ``early`` channels precede the readers;
-    and whether there is such an order.
+    """Returns the order of the statements: that of the source, except that writers of the ``early`` channels precede the
+    readers; and whether there is such an order.
 
     Where there is none, the last number of the list is the first statement that depends on itself.
     """

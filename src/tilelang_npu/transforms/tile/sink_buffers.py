@@ -126,9 +126,9 @@ def _is_dead_during(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges) -
     if around is not None and not around.is_ancestor(loop):
         return not loop.is_ancestor(around)
     while home is not None and (inner := _common_inner_block(users, home)) is not None:
-        beside, home = inner.parent_op(), inner
-        if isinstance(beside, scf.ForOp) and not beside.is_ancestor(loop):
-            return not loop.is_ancestor(beside) and _dies_in_block(inner, allocation.result, ranges)
+        owner, home = inner.parent_op(), inner
+        if isinstance(owner, scf.ForOp) and not owner.is_ancestor(loop):
+            return not loop.is_ancestor(owner) and _dies_in_block(inner, allocation.result, ranges)
     return False
 
 

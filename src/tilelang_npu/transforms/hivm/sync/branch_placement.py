@@ -2,7 +2,7 @@
 
 There are three kinds of moves:
 
-- A loop-carried event whose set and wait stand directly after and before the same branch moves into the branch, its set
+- A loop-carried event whose set and wait are directly after and before the same branch moves into the branch, its set
   directly after the access and its wait directly before it. Each time that the branch is taken, the event is waited for once
   and set once. The tokens, which are the sets before and the waits after the loop, stay around the enclosing loop.
 - A barrier, or an event within an iteration, whose accesses on one side are all in one branch moves to that branch's start or
@@ -108,7 +108,7 @@ def _remove_redundant(solved: SolvedBlocks, branch: BlockItems, outer_orders: Se
 
 def _candidate_moves(body: BlockItems, one: EventPair | PipeBarrier, constraints: Sequence[Constraint]
                      ) -> Iterator[tuple[BlockItems, EventPair | PipeBarrier]]:
-    """Yields what could stand in a branch in place of an event or barrier, which alone satisfies some constraints."""
+    """Yields what could replace, in a branch, an event or barrier, which alone satisfies some constraints."""
     if not constraints:
         return
     first, then = ({constraint.first for constraint in constraints},
@@ -191,7 +191,7 @@ def _items_with_work(block: BlockItems, pipe: Queue, counts: Callable[[MemoryAcc
 
 
 def set_inside_branches(body: BlockItems, solved: SolvedBlocks) -> None:
-    """Moves sets that stand directly after a branch into the branch, so that later work of the pipe in the branch does not
+    """Moves sets directly after a branch into the branch, so that later work of the pipe in the branch does not
     delay them.
 
     Only events whose set and wait are in the same iteration are moved. The event is then set directly after the awaited

@@ -2,7 +2,7 @@
 ids.
 
 An event within an iteration is outstanding from its set to its wait. A loop-carried event is outstanding from before the loop
-to after the loop around which its *tokens* (the sets before and the waits after a loop) stand. An event with several slots
+to after the loop around which its *tokens* (the sets before and the waits after a loop) are. An event with several slots
 needs as many consecutive ids. If the ids of a pair of pipes run out, events are relaxed one change at a time. Each time, the
 change with the least cost is made:
 
@@ -77,7 +77,7 @@ def author_event_pairs(body: BlockItems, uses: Mapping[EventName, list[EventOp]]
         body: the block.
         uses: the result of ``event_uses`` for the block's function.
     """
-    # items_before[op]: how many items of the block stand before a set or a wait
+    # items_before[op]: how many items of the block are before a set or a wait
     items_before: dict[Operation, int] = {}
     count = 0
     for op in body.block.ops:

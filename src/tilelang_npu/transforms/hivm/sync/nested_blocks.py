@@ -4,7 +4,7 @@ A constraint of an outer block may start or end at an access in a nested block, 
 
 - A loop-carried event of a loop's body is set once before the loop and waited for once after the loop (its *tokens*). So the
   first iteration waits for what the setting pipe did before the loop, and the wait after the loop waits for the last iteration.
-- If the tokens stand around a loop further out (the outer loop *holds* the tokens), the first iteration of each run of the
+- If the tokens are around a loop further out (the outer loop *holds* the tokens), the first iteration of each run of the
   inner loop waits for the last iteration of the previous run, and nothing waits directly after the inner loop.
 - An access in a branch that is not taken is not executed and needs no order. So each answer only has to hold if the item with
   the access runs.

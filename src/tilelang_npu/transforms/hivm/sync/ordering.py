@@ -2,7 +2,7 @@
 
 A **position** is ``count * n + index``: item ``index`` of iteration ``n`` of a block with ``count`` items. Pipes are in-order
 queues, so an event from pipe p to pipe q, set after item s and waited for before item w, orders all operations of p up to item
-s before all operations of q from item w on. Between two items, sets stand before waits: a set after item s comes after a wait
+s before all operations of q from item w on. Between two items, sets are before waits: a set after item s comes after a wait
 before item w exactly if s >= w.
 
 A **constraint** demands that operations of one pipe are done before operations of another pipe start. The search starts at the
@@ -381,7 +381,7 @@ class BlockOrder:
         """All barriers: the inserted ones and those of the author."""
         return [*self._inserted_barriers, *(one for one in self._at_edges if isinstance(one, PipeBarrier))]
 
-    # What stands at the edges of a branch
+    # The sets and waits at the edges of a branch
 
     def pipes_waiting_at_end(self, pipe: Queue, later: LaterWork) -> Iterator[Queue]:
         """Yields the pipes that wait at the end of a branch for an access in the branch.

@@ -14,7 +14,7 @@ through the same loops and branches, each of which contains as many sets of a fl
 (computed flag numbers, loops with different trip counts, branches on different conditions), no orders are derived.
 
 A round trip that starts when a branch is taken and ends when the branch is taken the next time orders nothing in the iterations
-in between: it is represented as an event of the branch, whose tokens (sets before and waits after a loop) stand around the
+in between: it is represented as an event of the branch, whose tokens (sets before and waits after a loop) are around the
 enclosing loop. A round trip may also begin in a block around a branch or loop of both cores and end inside the branch or loop,
 or vice versa.
 """

@@ -295,7 +295,7 @@ class _SolvedNestedItems:
 
 
 def _nested_dependence(constraint: Constraint) -> Dependence | None:
-    """Returns the dependence of a constraint, if waits in nested blocks may satisfy it; None if waits must stand in this block.
+    """Returns the dependence of a constraint, if waits in nested blocks may satisfy it; None if waits must be in this block.
     """
     reason = constraint.reason
     return reason if isinstance(reason, Dependence) and not reason.unconditional else None
