@@ -4,7 +4,7 @@ Four times as much for each instruction, and two slots for each tile and its mas
 and the ones before are stored, while V is at these. A tile belongs to one sentence, so that here the loop goes over
 tiles, and the last one of a sentence may be cut short: what is beyond it is not stored.
 
-Cures: no overlap
+Cures: small tiles
 """
 
 from ladder import SCALE, check
