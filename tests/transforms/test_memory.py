@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects import func, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from captured import KERNELS, captured
-from tilelang_npu.analysis.allocation_live_ranges import LiveRange, allocation_live_ranges
+from tilelang_npu.analysis.allocation_live_ranges import LiveRange
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
@@ -163,33 +162,6 @@ func.func @k(%X: memref<40960xf32, #hivm.address_space<gm>>) {
         PlanMemory().apply(make_context(), parse_module(text))
     assert [note.split(",")[0].strip() for note in caught.value.notes[1:]] == ["a 163 840 bytes", "b 65 536 bytes"]
     assert caught.value.help == "shrink the tiles to 85 % or less"
-
-
-def test_a_use_in_a_loop_lasts_the_loop() -> None:
-    text = """
-func.func @k() {
-  %c0 = arith.constant 0 : index
-  %c4 = arith.constant 4 : index
-  %c1 = arith.constant 1 : index
-  %a = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
-  hivm.hir.vrelu ins(%a : memref<64xf32, #hivm.address_space<ub>>) outs(%a : memref<64xf32, #hivm.address_space<ub>>)
-  scf.for %i = %c0 to %c4 step %c1 {
-    %b = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
-    hivm.hir.vrelu ins(%a : memref<64xf32, #hivm.address_space<ub>>) outs(%b : memref<64xf32, #hivm.address_space<ub>>)
-    %c = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
-    hivm.hir.vrelu ins(%b : memref<64xf32, #hivm.address_space<ub>>) outs(%c : memref<64xf32, #hivm.address_space<ub>>)
-  }
-  return
-}
-"""
-    module = parse_module(text)
-    function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
-    lives, order = allocation_live_ranges(function)
-    a, b, c = lives
-    loop = next(index for index, op in enumerate(order) if re.search("scf.for", op.name))
-    assert a.end > c.end - 1 > loop
-    assert b.start > loop
-    assert a.overlaps(c)
 
 
 @pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda script: script.stem)
