@@ -10,6 +10,16 @@ import pytest
 from tilelang_npu.plugins.registry import temporary
 
 HERE = Path(__file__).resolve().parent
+GOOD = '''
+import numpy as np
+from tilelang_npu.plugins import register_op
+
+@register_op(dtypes=("float32",), cost="exp")
+def softsign(x):
+    """Softsign."""
+    return x / (1 + np.abs(x))
+'''
+"""The text of a plug-in file that registers one operation."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Where plug-ins come from: files, packages, entry points; what a broken one says; what the kernel cache has of them."""
+"""Where plug-ins come from: files, packages, entry points; what a broken one says."""
 
 from __future__ import annotations
 
@@ -10,21 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from plugins.conftest import GOOD
 from tilelang_npu import plugin_loading, target
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import operations
-from tilelang_npu.plugins import identity, register_op
-from tilelang_npu.plugins.registry import generation, load_sources, plugin_key, registrations, sources
-
-GOOD = '''
-import numpy as np
-from tilelang_npu.plugins import register_op
-
-@register_op(dtypes=("float32",), cost="exp")
-def softsign(x):
-    """Softsign."""
-    return x / (1 + np.abs(x))
-'''
+from tilelang_npu.plugins.registry import generation, load_sources, registrations, sources
 
 
 @pytest.fixture
@@ -229,93 +219,6 @@ def test_a_process_that_compiles_nothing_loads_no_plug_in(fresh: Path, python: s
     done = subprocess.run([python, "-S", "-c", code], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": path})
     assert done.stderr.strip() == "[]"
-
-
-# -- the kernel cache --------------------------------------------------------------------------------------------------
-
-
-def key_of(file: Path, text: str) -> list[str]:
-    """The key of a plug-in file with a text."""
-    file.write_text(text)
-    plugin_loading.forget_files([])
-    plugin_loading.load_file(file)
-    return plugin_key()
-
-
-def test_the_key_has_the_text_of_a_plug_in(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    assert plugin_key() == []
-    first = key_of(file, GOOD)
-    assert key_of(file, GOOD) == first
-    assert key_of(file, GOOD.replace("1 +", "2 +")) != first
-    assert key_of(file, GOOD + "# a comment\n") != first
-    assert key_of(file, GOOD) == first
-
-
-def test_the_key_has_what_a_plug_in_imports(tmp_path: Path) -> None:
-    helper, file = tmp_path / "helper_of_mine.py", tmp_path / "mine.py"
-    helper.write_text("ONE = 1\n")
-    text = GOOD.replace("    return x / (1", "    from helper_of_mine import ONE\n    return x / (ONE")
-    first = key_of(file, text)
-    helper.write_text("ONE = 2\n")
-    identity._followed.cache_clear()  # as in another process
-    assert key_of(file, text) != first
-
-
-@pytest.mark.parametrize("statement", ["from package_of_mine.later import x", "from .later import x", "from . import later",
-                                       "import package_of_mine.later"])
-def test_the_key_has_the_package_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
-    package = tmp_path / "package_of_mine"
-    package.mkdir()
-    (package / "__init__.py").write_text(f"{GOOD}\n\ndef not_called():\n    {statement}\n")
-    (package / "later.py").write_text("x = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    keys = []
-    for text in ("x = 1\n", "x = 2\n"):
-        (package / "later.py").write_text(text)
-        plugin_loading.forget_files([])
-        identity._followed.cache_clear()  # as in another process
-        plugin_loading.load_file(package)
-        keys.append(plugin_key())
-    sys.modules.pop("package_of_mine")
-    assert keys[0] != keys[1]
-
-
-def test_the_key_has_values_that_a_function_holds() -> None:
-    def digest(step: object) -> str:
-        register_op(dtypes=("float32",), cost="exp", name="stepped", doc="A step.")(lambda x, step=step: x + step)
-        return plugin_key()[0]
-
-    def held(step: object) -> str:
-        register_op(dtypes=("float32",), cost="exp", name="stepped", doc="A step.")(lambda x: x + step)
-        return plugin_key()[0]
-
-    import numpy as np
-
-    for make in (digest, held):
-        assert make(1) == make(1)
-        assert len({make(value) for value in (1, 2, 1.0, "1", (1, 2), (1, 3), {"a": 1}, {1, 2}, np.float32(1), np.arange(2),
-                                              np.arange(3), len, abs)}) == 13
-        assert make(object()) != make(object())
-
-
-def test_the_key_has_the_fields_of_an_entry_and_not_the_order_of_sets() -> None:
-    def digest(**facts: object) -> str:
-        register_op(**{"dtypes": ("float32",), "cost": "exp", **facts})(softsign)  # type: ignore[arg-type]
-        return plugin_key()[0]
-
-    def softsign(x: object) -> object:
-        """Softsign."""
-        return x
-
-    assert digest() == digest()
-    assert len({digest(), digest(cost="abs"), digest(doc="Other."), digest(dtypes=("float16",)), digest(scalar=[0])}) == 5
-
-
-def test_imports_are_followed_in_any_place_of_a_file() -> None:
-    text = "import a\nfrom b import c\ndef f():\n    import d.e\n    from . import g\n    from ..h import i\n"
-    assert identity._imported(text, "p.q") == {"a", "b", "b.c", "d", "d.e", "p", "p.q", "p.q.g", "p.h", "p.h.i"}
-    assert identity._imported("not python (", "p") == set()
 
 
 # -- other processes ---------------------------------------------------------------------------------------------------
