@@ -14,7 +14,7 @@ from plugins.conftest import GOOD
 from tilelang_npu import plugin_loading, target
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import operations
-from tilelang_npu.plugins.registry import generation, load_sources, registrations, sources
+from tilelang_npu.plugins.registry import generation, registrations
 
 
 @pytest.fixture
@@ -219,24 +219,3 @@ def test_a_process_that_compiles_nothing_loads_no_plug_in(fresh: Path, python: s
     done = subprocess.run([python, "-S", "-c", code], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": path})
     assert done.stderr.strip() == "[]"
-
-
-# -- other processes ---------------------------------------------------------------------------------------------------
-
-
-def test_another_process_is_told_what_to_load(tmp_path: Path, sample: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(GOOD.replace("softsign", "softsign_too"))
-    plugin_loading.load_file(file)
-    plugin_loading.load_file(sample)
-    assert sources() == [("file", str(file)), ("file", str(sample / "__init__.py"))]
-    load_sources(sources())
-
-
-def test_what_a_script_registers_itself_is_in_no_other_process() -> None:
-    names = {"__name__": "__main__"}
-    exec(compile(GOOD, "<cell>", "exec"), names)
-    with pytest.raises(TileError) as caught:
-        sources()
-    assert caught.value.code == "T733"
-    assert "is registered by the script itself" in caught.value.message
