@@ -195,7 +195,7 @@ def reads_only_own_writes(block: Block, buffer: SSAValue) -> bool:
     """Whether each read of a buffer in a block is of a view that the block has surely written before the read.
 
     For each read there must be an earlier operation in the reader's own block, or in both branches of an ``scf.if`` there, that
-    writes the same view. An operation that both reads and writes the buffer makes the result False.
+    writes the same view. An operation that reads and writes the buffer by one operand makes the result False.
     """
     for op in walk(block):
         for use in effects_of(op):
