@@ -75,7 +75,8 @@ class _Kernel:
     ([_exp("v", "t"), _copy("t", "a"), _gemm("a", "b")], {"a"}),
     ([_gemm("a", "b"), _exp("acc", "t")], {"acc"}),
     ([_gemm("a", "b"), _copy("acc", "t"), _exp("t", "v")], {"t"}),  # the Cube core itself copies acc
-    ([_gemm("a", "b"), _copy("acc", "x")], set())])
+    ([_gemm("a", "b"), _copy("acc", "x")], set()),
+    ([_exp("v", "acc"), _gemm("a", "b")], set())])  # an accumulator is no value that the Cube core receives
 def test_buffers_are_channels_where_one_core_writes_and_the_other_reads(lines: list[str], found: set[str]) -> None:
     kernel = _Kernel(*lines)
     assert kernel.names(kernel.channels(tensors=False).found) == found

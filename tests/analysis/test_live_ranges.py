@@ -87,6 +87,8 @@ def test_live_ranges_are_one_unless_both_are_moved() -> None:
     found = successive_live_ranges(allocation, is_copied, Ranges())
     assert _numbers(allocation, statements, found) == [[4, 5, 6, 7]]  # the first one, which is left out, is 0 to 3
     assert successive_live_ranges(allocation, lambda _: False, Ranges()) == []
+    allocation, _ = _allocation(LOAD, STORE, CLEAR, WORK)
+    assert successive_live_ranges(allocation, is_copied, Ranges()) == []
 
 
 @pytest.mark.parametrize(("lines", "lives"), [
