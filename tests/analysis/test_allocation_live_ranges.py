@@ -119,6 +119,7 @@ def test_as_remote_covers_the_other_function_and_keeps_what_is_stored() -> None:
 
 F16, F32, I32 = (f"memref<64x{name}, #hivm.address_space<ub>>" for name in ("f16", "f32", "i32"))
 F16_2D, F32_2D = (f"memref<8x8x{name}, #hivm.address_space<ub>>" for name in ("f16", "f32"))
+BYTES = "memref<{}xi8, #hivm.address_space<ub>>".format
 LONG = "memref<128xf32, #hivm.address_space<ub>>"
 HALF = "memref<32xf32, strided<[1]>, #hivm.address_space<ub>>"
 SHIFTED = "memref<32xf32, strided<[1], offset: 16>, #hivm.address_space<ub>>"
@@ -137,6 +138,12 @@ PAIRS = {
     "the first part of a larger input": (False, LONG, F32, [
         f"%u = memref.subview %a[0] [64] [1] : {LONG} to memref<64xf32, strided<[1]>, #hivm.address_space<ub>>",
         f"hivm.hir.vrelu ins(%u : memref<64xf32, strided<[1]>, #hivm.address_space<ub>>) outs(%b : {F32})"]),
+    "the first bytes of a larger input": (True, BYTES(512), F32, [
+        f"%u = memref.view %a[%c0][] : {BYTES(512)} to {F32}", f"hivm.hir.vrelu ins(%u : {F32}) outs(%b : {F32})"]),
+    "other bytes of a larger input": (False, BYTES(512), F32, [
+        f"%u = memref.view %a[%c4][] : {BYTES(512)} to {F32}", f"hivm.hir.vrelu ins(%u : {F32}) outs(%b : {F32})"]),
+    "an input smaller than the result": (False, F32, BYTES(512), [
+        f"%v = memref.view %b[%c0][] : {BYTES(512)} to {F32}", f"hivm.hir.vrelu ins(%a : {F32}) outs(%v : {F32})"]),
     "a conversion to elements of the same size": (True, F32, I32, [
         f"hivm.hir.vcast ins(%a : {F32}) outs(%b : {I32}) round_mode = <rint>"]),
     "a conversion of a row to a narrower type": (True, F32, F16, [

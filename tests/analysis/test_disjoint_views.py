@@ -75,6 +75,10 @@ def test_backwards_the_later_view_ends_before_the_earlier_one() -> None:
     for size, disjoint in ((8, True), (9, False)):
         assert _disjoint(*lines, _view("u", "%r", size=(size, 64)), _view("v", "%r", size=(size, 64)), later=True) is disjoint
     assert not _disjoint(*lines, _view("u", "%r"), _view("v", "%s"), later=True)  # in opposite directions
+    ahead = [*lines, "%more = arith.constant 24 : index", "%a = arith.addi %r, %more : index",
+             _view("u", "%r"), _view("v", "%a")]
+    assert _disjoint(*ahead, later=False)
+    assert not _disjoint(*ahead, later=True)  # three iterations later, v starts where u did
 
 
 def test_the_columns_decide_where_the_rows_are_the_same() -> None:
@@ -171,10 +175,11 @@ def test_tiles_of_a_grid_are_disjoint_if_they_are_no_larger_than_its_cells(rows:
                                for number, (a, b) in enumerate(places) for c, d in places[number + 1:])
 
 
-@pytest.mark.parametrize(("divisor", "number"), [("%c2", "%t"), ("%c4", "%n")])
+@pytest.mark.parametrize(("divisor", "number"), [("%c2", "%t"), ("%c4", "%same"), ("%c4", "%n")])
 def test_tiles_whose_row_and_column_are_not_of_one_number_that_differs_may_overlap(divisor: str, number: str) -> None:
     """The divisors of the row and of the column differ, or the number is the same in all iterations."""
-    lines = [f"%q = arith.divui {number}, {divisor} : index", f"%m = arith.remui {number}, %c4 : index",
+    lines = ["%zero = arith.muli %t, %c0 : index", "%same = arith.addi %n, %zero : index",
+             f"%q = arith.divui {number}, {divisor} : index", f"%m = arith.remui {number}, %c4 : index",
              "%r = arith.muli %q, %c8 : index", "%c = arith.muli %m, %c8 : index",
              _view("u", "%r", "%c", (8, 8)), _view("v", "%r", "%c", (8, 8))]
     assert not _disjoint(*lines, later=True, trips=8)
