@@ -103,7 +103,7 @@ SECOND = "%second = arith.cmpi eq, %i, %c1 : index"
     ([_for("c8", _row("i"), _row("c0", read=True)), READ], True),
     ([_for("c8", _row("i", read=True), _row("i"))], True),
     ([_for("c8", _if("p", _row("i"), _row("i"))), READ], False),
-    ([_for("c8", _if("p", _row("i"))), READ], True),
+    ([_for("c8", _if("p", _row("i"))), READ], True), ([_for("c8", _if("p", _row("i"), OTHER)), READ], True),
     ([_for("c3", FIRST, _if("first", WRITE), UPDATE)], False),  # the first iteration clears the buffer
     ([_for("c3", SECOND, _if("second", WRITE), UPDATE)], True),
     ([_for("c3", UPDATE)], True),

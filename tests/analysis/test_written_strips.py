@@ -133,13 +133,13 @@ SHIFTED = "%t = arith.addi %i0, %c1 : index"
     ((8,), ("%i0", "0"), (1, 6), "", True), ((7,), ("%i0", "0"), (1, 6), "", False),
     ((6,), ("0", "%i0"), (8, 1), "", True),
     ((4,), ("%t", "0"), (2, 6), PAIRS, True), ((4,), ("%t", "0"), (1, 6), PAIRS, False),  # every second row
-    ((3,), ("%t", "0"), (2, 6), PAIRS, False),
+    ((3,), ("%t", "0"), (2, 6), PAIRS, False), ((3,), ("%t", "0"), (2, 6), TRIPLES, False),  # rows 6 and 7; rows 2 and 5
     ((2,), ("0", "%t"), (8, 3), TRIPLES, True), ((2,), ("0", "%t"), (8, 2), TRIPLES, False),
     ((2, 4), ("%t", "0"), (1, 6), BOTH, True), ((2, 3), ("%t", "0"), (1, 6), BOTH, False),  # row 3 is missing
     ((7,), ("%t", "0"), (1, 6), SHIFTED, False),  # row 0 is missing
     ((8, 6), ("%i0", "%i1"), (1, 1), "", True),
     ((8, 5), ("%i0", "%i1"), (1, 1), "", False),
-    ((6,), ("%i0", "%i0"), (1, 1), "", False),  # a diagonal
+    ((6,), ("%i0", "%i0"), (1, 1), "", False), ((4,), ("%t", "%i0"), (2, 3), PAIRS, False),  # diagonals
     ((8,), ("%i0", "0"), (1, 5), "", False),
     ((8,), ("%n", "0"), (1, 6), "", False),  # a row that is not known
 ])
@@ -165,6 +165,40 @@ def test_rows_that_a_loop_leaves_out_can_be_written_by_another_statement() -> No
     assert written.is_complete
 
 
+@pytest.mark.parametrize(("first", "is_known"), [(0, True), (2, False)])
+def test_a_region_of_a_region_starts_where_the_outer_one_does(first: int, is_known: bool) -> None:
+    """Rows 4 and 5, of rows 4 to 7, are known; rows 6 and 7 of them have a second offset, and count for nothing."""
+    buffer, (outer, upper, lower) = _regions([(4, 0, 4, 6), (0, 0, 4, 6), (6, 0, 2, 6)])
+    inner = tile.RegionOp(outer, [first, 0], [2, 6], [0, 1]).result
+    written = WrittenStrips(buffer, Ranges())
+    for view in (upper, inner, lower):
+        written.add(view)
+    assert written.is_complete is is_known
+
+
+def test_a_row_in_another_shape_is_a_strip_of_a_loop() -> None:
+    row = "memref<1x6xf32, strided<[6, 1], offset: ?>, " + UB + ">"
+    module = parse_module(f"""func.func @k() {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c8 = arith.constant 8 : index
+      %x = tile.alloc "x" : memref<8x6xf32, {UB}>
+      scf.for %i = %c0 to %c8 step %c1 {{
+        %r = tile.region %x[%i, 0] [1, 6] keep [0, 1] : memref<8x6xf32, {UB}> to {row}
+        %w = tile.view %r : {row} to memref<2x3xf32, strided<[3, 1], offset: ?>, {UB}>
+      }}
+      return
+    }}""")
+    (buffer,) = [op.result for op in module.walk() if isinstance(op, tile.AllocOp)]
+    (view,) = [op.result for op in module.walk() if isinstance(op, tile.ViewOp)]
+    (loop,) = [op for op in module.walk() if isinstance(op, scf.ForOp)]
+    written = WrittenStrips(buffer, Ranges())
+    written.add(view)
+    assert not written.is_complete
+    written.add(view, {loop.body.block.args[0]: 8})
+    assert written.is_complete
+
+
 HALF = "%t = arith.muli %v, %c4 : index"
 
 
@@ -172,7 +206,7 @@ HALF = "%t = arith.muli %v, %c4 : index"
     (L1, 2, 4, HALF, True),
     (UB, 2, 4, HALF, False),  # each Vector core has a UB of its own
     (L1, 1, 4, HALF, False),  # no core writes the second half
-    (L1, 2, 3, HALF, False),
+    (L1, 2, 3, HALF, False), (L1, 2, 3, "%t = arith.muli %v, %c3 : index", False),  # row 3; rows 6 and 7
     (L1, 2, 4, "%t = arith.muli %v, %c3 : index", False),  # rows 0 to 6
 ])
 def test_the_parts_of_all_vector_cores_together_are_one_write(space: str, cores: int, size: int, lines: str,
