@@ -228,3 +228,17 @@ def test_what_a_script_registers_itself_is_in_no_other_process(monkeypatch: pyte
         sources()
     assert caught.value.code == "T733"
     assert caught.value.message.startswith("the op 'softsign' is registered by the script itself")
+
+
+def test_what_is_restored_has_its_place_again(table: Table) -> None:
+    """The order decides the order of passes next to one stage, and is part of keys of the kernel cache."""
+    for name in "abc":
+        table.register(name, name)
+    before, key = registered(), plugin_key()
+    with temporary():
+        unregister("op", "a")
+        table.register("d", "d")
+    assert (registered(), plugin_key(), table.things) == (before, key, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="a wrong thing"):
+        table.register("b", "wrong")
+    assert (registered(), plugin_key(), table.things) == (before, key, ["a", "b", "c"])

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import takewhile
 from threading import RLock
 from types import FrameType
 from typing import NamedTuple
@@ -79,6 +80,7 @@ def add_registration(kind: str, name: str, home: str, thing: object, add: Callab
     """
     with _LOCK:
         before = _REGISTERED.get((kind, name))
+        earlier = dict(_REGISTERED)
         if before is not None:
             if before.home != home:
                 words = {"op": "operation"}.get(kind, kind)
@@ -90,17 +92,20 @@ def add_registration(kind: str, name: str, home: str, thing: object, add: Callab
         try:
             remove = add()
         except Exception:
-            if before is not None:
-                _put_back(before)
+            _restore(earlier)
             raise
         _REGISTERED[kind, name] = Registration(kind, name, home, thing, source_digest(home, thing), add, remove)
         _COUNT[0] += 1
 
 
-def _put_back(before: Registration) -> None:
-    """Makes a registration again that was removed."""
-    _REGISTERED[before.kind, before.name] = before._replace(remove=before.add())
-    _COUNT[0] += 1
+def _restore(earlier: Mapping[tuple[str, str], Registration]) -> None:
+    """Makes registrations those of an earlier time again, in the same order, on which pipelines and cache keys depend."""
+    kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(_REGISTERED.values(), earlier.values(), strict=False)))
+    for key in reversed(list(_REGISTERED)[kept:]):
+        unregister(*key)
+    for key, registration in list(earlier.items())[kept:]:
+        _REGISTERED[key] = registration._replace(remove=registration.add())
+        _COUNT[0] += 1
 
 
 def unregister(kind: str, name: str) -> None:
@@ -172,10 +177,5 @@ def temporary() -> Iterator[None]:
     try:
         yield
     finally:
-        for key, registration in list(_REGISTERED.items()):
-            if before.get(key) is not registration:
-                unregister(*key)
-        for key, registration in before.items():
-            if key not in _REGISTERED:
-                _put_back(registration)
+        _restore(before)
         plugin_loading.forget_files(files)
