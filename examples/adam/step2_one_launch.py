@@ -2,7 +2,7 @@
 
 Everything about a parameter is known when its four numbers are in UB. Each is loaded once and stored once.
 
-To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import B1, B2, C1, C2, EPS, RATE, check

@@ -3,7 +3,7 @@
 `z` stays in UB, in float32, until it is whole, and with LayerNorm until its row is scaled; it is not rounded on its way
 any more, either. What a tile becomes is said in a macro; `if norm:` in it is decided when the kernel is made.
 
-To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import EPS, KEEP, check

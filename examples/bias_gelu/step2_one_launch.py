@@ -4,7 +4,7 @@ The same lines in one kernel. The sum stays where it was made, in UB, and what i
 all: each element is read once and written once. All that follows is about keeping V busy. (What becomes of a tile is
 said in a macro, `T.macro`, which is written out where it is called.)
 
-To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import check

@@ -2,7 +2,7 @@
 
 Each element is cast, multiplied, and cast again where it has to be, before it leaves UB.
 
-To know: that the tensor between the launches is most of the bytes; the profile takes what a kernel moves as given.
+Cures: separate launches
 """
 
 from ladder import check

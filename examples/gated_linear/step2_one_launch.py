@@ -3,7 +3,7 @@
 A tile of each product, side by side in L0C: 128 x 128 sums twice are all of it. What is loaded of A serves both. The Vector
 cores take both tiles and store one while the Cube core is at the next pair.
 
-To know: that L0C may hold the sums of two products; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import check

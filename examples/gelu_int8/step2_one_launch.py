@@ -3,7 +3,7 @@
 The Vector cores finish a tile while the Cube core multiplies the next one: of the epilogue nothing is left but its last tile. A
 dozen operations for each element are little compared with the product, even where K is short.
 
-To know: that what one launch writes and the next one reads need not go through HBM; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import check

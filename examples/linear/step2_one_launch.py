@@ -4,7 +4,7 @@ One kernel for both: the Vector cores finish a tile while the Cube core multipli
 between them, and when one waits for the other, the compiler knows. What is in between stays in L2 for the moment that it
 takes.
 
-To know: that what one launch writes and the next one reads need not go through HBM; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import check

@@ -2,7 +2,7 @@
 
 The bias is added between the load and the stores of the second launch: what passed through GM is gone.
 
-To know: that the first launch has nothing that the second one waits for from other cores.
+Cures: separate launches
 """
 
 from ladder import check

@@ -4,7 +4,7 @@ A launch takes 0.5 us, 0.13 us for each core that it starts, and what its only c
 A sum is added to its place by every core (`T.atomic_add`), MTE3 does it in L2 on the way. There is no such store for a
 maximum: there all cores wait for each other (`T.sync_all`), and the first reads what the others left.
 
-To know: that the second launch is a sixth of what is left above the roof, and that MTE3 adds on its way to GM.
+Cures: separate launches
 """
 
 from ladder import check

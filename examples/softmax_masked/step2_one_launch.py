@@ -2,7 +2,7 @@
 
 The masked scores stay in UB, where the softmax wants them.
 
-To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import SCALE, check

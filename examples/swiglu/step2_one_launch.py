@@ -4,7 +4,7 @@ Both halves of a row are brought to UB, and what is between the two operations s
 been written once and read once in float32: two of five parts of all traffic in float32, four of seven in float16. What
 becomes of a tile is said in a macro (`T.macro`), which is written out where it is called.
 
-To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import check

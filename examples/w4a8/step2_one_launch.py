@@ -4,7 +4,7 @@ The Vector cores unpack the next tile of weights while the Cube core multiplies 
 the moment that it takes, and a launch less begins. `T.Pipelined` has both sides work on different tiles; what they hand over,
 and when one waits for the other, the compiler knows.
 
-To know: that the Vector cores of a block can work ahead of its Cube core; the profile sees each launch alone.
+Cures: separate launches
 """
 
 from ladder import PACK, check

@@ -268,6 +268,94 @@ def few_rows(rows: int, height: int) -> Any:
     return main
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def in_two_launches(rows: int) -> Any:
+    """The exponentials of X go to GM, and a second launch multiplies them by X."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        E = T.alloc_global((rows, 512), "float32")
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 48 // 16, num_stages=2):
+                T.copy(X[block * (rows // 48) + t * 16, 0], x)
+                T.vexp(x, x)
+                T.copy(x, E[block * (rows // 48) + t * 16, 0])
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            e = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 48 // 16, num_stages=2):
+                T.copy(X[block * (rows // 48) + t * 16, 0], x)
+                T.copy(E[block * (rows // 48) + t * 16, 0], e)
+                T.vmul(x, e, e)
+                T.copy(e, Y[block * (rows // 48) + t * 16, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def in_one_launch(rows: int) -> Any:
+    """What ``in_two_launches`` computes, with the exponentials in UB."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            e = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 48 // 16, num_stages=2):
+                T.copy(X[block * (rows // 48) + t * 16, 0], x)
+                T.vexp(x, e)
+                T.vmul(x, e, e)
+                T.copy(e, Y[block * (rows // 48) + t * 16, 0])
+
+    return main
+
+
+def cube_then_vector(m: int, *, returned: bool) -> Any:
+    """A product, and a second launch that takes its exponential; the product is returned, or a workspace."""
+
+    @tilelang.jit(out_idx=[2, 3] if returned else [3], workspace_idx=None if returned else [2], target="npuir")
+    def factory(m: int) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((m, 512), "float16"), B: T.Tensor((512, 256), "float16"), C: T.Tensor((m, 256), "float32"),
+                 Y: T.Tensor((m, 256), "float32")):
+            with T.Kernel(m // 128, is_npu=True) as (block, _):
+                a = T.alloc_shared((128, 256), "float16")
+                b = T.alloc_shared((256, 256), "float16")
+                c = T.alloc_fragment((128, 256), "float32")
+                for t in T.Pipelined(2, num_stages=2):
+                    T.copy(A[block * 128, t * 256], a)
+                    T.copy(B[t * 256, 0], b)
+                    T.gemm(a, b, c, initC=(t == 0))
+                T.copy(c, C[block * 128, 0])
+            with T.Kernel(m // 64, is_npu=True) as (block, _):
+                x = T.alloc_shared((64, 256), "float32")
+                T.copy(C[block * 64, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[block * 64, 0])
+
+        return main
+
+    return factory(m)
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def full_ub(rows: int, height: int) -> Any:
+    """Tiles of rows that are loaded into one buffer, one iteration after the other."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((height, 512), "float32")
+            y = T.alloc_shared((height, 512), "float32")
+            for t in T.Pipelined(rows // 48 // height, num_stages=1):
+                T.copy(X[block * (rows // 48) + t * height, 0], x)
+                T.vexp(x, y)
+                T.copy(y, Y[block * (rows // 48) + t * height, 0])
+
+    return main
+
+
 # The cause that is planted: the kernel, what is first (any of these words), what the kernel is like without it.
 PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "small bursts": (lambda: narrow_columns(1024, 384, 8), ("small bursts", "width="), lambda: narrow_columns(1024, 6144, 128)),
@@ -284,6 +372,7 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "too many hand-overs": (lambda: to_and_fro(3072, 16), ("hand-overs", "width="), lambda: to_and_fro(3072, 128)),
     "small tiles": (lambda: few_rows(12288, 2), ("small tiles", "height="), lambda: few_rows(12288, 32)),
     "one block": (lambda: alone(512), ("few blocks",), None),
+    "a tensor between launches": (lambda: in_two_launches(24576), ("separate launches",), lambda: in_one_launch(24576)),
 }
 
 
@@ -405,6 +494,56 @@ def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
 ], ids=["held", "two passes", "one tile a block"])
 def test_another_order_of_tiles_is_not_advised_where_none_helps(profile: Callable[[], Any]) -> None:
     assert "tile order" not in [one.cause for one in profile().advice]
+
+
+def test_launches_that_are_made_one_win_most_of_what_was_said() -> None:
+    """What is advised is done; X is loaded once there, and E neither stored nor loaded."""
+    two, one = in_two_launches(24576).profile(), in_one_launch(24576).profile()
+    first = two.advice[0]
+    assert (first.cause, first.how) == ("separate launches", "timed again")
+    assert first.text.startswith("E is written by an earlier launch and read by this one, 48.0 MB: compute all in one T.Kernel")
+    assert first.place is not None
+    assert first.place.source().strip().startswith("T.copy(E[")
+    assert one.time_us < two.time_us - 0.8 * (first.before - first.after)
+
+
+@pytest.mark.parametrize("returned", [False, True], ids=["workspace", "returned"])
+def test_launches_of_cube_and_vector_cores_would_work_at_the_same_time(returned: bool) -> None:
+    """No transfer is saved there, whether a caller sees the tensor between them or not: the two overlap."""
+    kernel = cube_then_vector(6144, returned=returned)
+    found = [one for one in kernel.profile().advice if one.cause == "separate launches"]
+    first, second = kernel.profile().launch.parts
+    assert len(found) == 1
+    assert found[0].text.endswith("where the tiles go from the Cube to the Vector core")
+    law = first.chip.launch
+    assert found[0].after == pytest.approx(
+        max(first.launch_us, second.launch_us) + law.mixed_us
+        + max(first.time_us - first.launch_us, second.time_us - second.launch_us))
+
+
+def test_launches_that_pass_nothing_are_not_to_be_one() -> None:
+    @tilelang.jit(out_idx=[1, 2], target="npuir")
+    def factory(rows: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32"), Z: T.Tensor((rows, 512), "float32")):
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((rows // 48, 512), "float32")
+                T.copy(X[block * (rows // 48), 0], x)
+                T.copy(x, Y[block * (rows // 48), 0])
+            with T.Kernel(48, is_npu=True) as (block, _):
+                x = T.alloc_shared((rows // 48, 512), "float32")
+                T.copy(X[block * (rows // 48), 0], x)
+                T.copy(x, Z[block * (rows // 48), 0])
+
+        return main
+
+    assert "separate launches" not in [one.cause for one in factory(768).profile().advice]
+
+
+def test_a_second_buffer_is_advised_only_where_it_fits() -> None:
+    """Two tiles of 40 rows are 160 kB of the 192 kB of UB: there is no room for a third one."""
+    assert "no overlap" in [one.cause for one in full_ub(1920 * 4, 16).profile().advice if one.how == "at most"]
+    assert "no overlap" not in [one.cause for one in full_ub(1920 * 4, 40).profile().advice if one.how == "at most"]
 
 
 def test_advice_is_in_the_text_and_in_json() -> None:

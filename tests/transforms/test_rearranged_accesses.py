@@ -70,7 +70,7 @@ def test_interleaved_rope_is_vector_work(rows: int, half: int, dtype: str) -> No
     np.testing.assert_array_equal(left, expected)
     if rows == 16:
         assert faster > 5
-        assert "x by deinterleave" in told and "y by interleave" in told
+        assert "x with deinterleave" in told and "y with interleave" in told
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -89,7 +89,7 @@ def test_rows_for_columns_are_vector_work(rows: int, columns: int, dtype: str) -
     a = drawn((rows, columns), dtype)
     left, faster, told = both(main, a, np.zeros((columns, rows), a.dtype))
     np.testing.assert_array_equal(left, a.T)
-    assert faster > 1.5 and "a by transpose" in told
+    assert faster > 1.5 and "a with transpose" in told
 
 
 def test_an_operand_whose_rows_are_columns() -> None:
@@ -161,7 +161,7 @@ def test_what_is_read_at_places_of_a_tile() -> None:
     x, at = drawn((16, 16), "float16"), np.random.default_rng(3).integers(0, 16, 32).astype(np.int32)
     left, faster, told = both(main, x, at, np.zeros((32, 32), np.float16))
     np.testing.assert_array_equal(left, x[np.arange(32) // 2][:, at])
-    assert faster > 3 and "x by gather" in told
+    assert faster > 3 and "x with gather" in told
 
 
 def test_an_index_beyond_the_tile_is_still_found() -> None:
@@ -217,7 +217,7 @@ def test_some_rows_at_a_time_where_all_have_no_room() -> None:
     kernel = compiled(main)
     kernel(a, left)
     np.testing.assert_array_equal(left, a.T)
-    assert "rows at a time: copies and fills; rearranged: a by transpose" in loops(kernel)
+    assert "rows at a time: copies and fills; rearranged first: a with transpose" in loops(kernel)
     assert kernel.profile(a, left).time_us < 20  # points one by one take 741
 
 

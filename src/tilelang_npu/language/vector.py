@@ -358,7 +358,7 @@ def _broadcast(builder: Builder, what: str, source: Addressable, target: Address
         raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
                         help="broadcast into another buffer")
     if not broadcasts(shape, target.extents):
-        raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
-                        help="both shapes must have the same number of axes, and the input size 1 along the axes that differ")
+        raise TileError(f"{what}: input {source.describe()} cannot be broadcast to {target.describe()}", code="T111",
+                        help="give both the same number of axes, and the input size 1 along each axis on which they differ")
     value = seen_as(builder, source, shape)
     builder.tile_op(tile.BroadcastOp(value, target.ssa(builder)), what)

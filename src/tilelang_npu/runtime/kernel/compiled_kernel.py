@@ -308,7 +308,7 @@ class CompiledKernel:
             numbers = watch.findings if watch is not None else ()
             recorded = replace(recorded, as_upstream=upstream)
             parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts, l2_state=environment.l2_state()))
-        launch = self.last_launch = joined(self.name, parts)
+        launch = self.last_launch = joined(self.name, parts, self.signature.workspaces)
         listeners.tell_launched(self, launch)
         self._check_written(launch, call)
         if (environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize) and not listeners.are_sanitized():
@@ -357,7 +357,7 @@ class CompiledKernel:
             recorded = program.trace(arguments, blocks=blocks, most_ops=most)
             recorded = replace(recorded, as_upstream=upstream)
             parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
-        return joined(self.name, parts)
+        return joined(self.name, parts, self.signature.workspaces)
 
     @property
     def _as_upstream(self) -> list[UpstreamLaunch | None]:

@@ -203,9 +203,10 @@ def _loops(remarks: Sequence[Remark]) -> Iterator[str]:
     for remark in remarks:
         if isinstance(points := remark.facts, Points):
             notes = f"; not aligned to a block of UB: {', '.join(points.unaligned)}" if points.unaligned else ""
-            notes += f"; rearranged: {', '.join(points.rearranged)}" if points.rearranged else ""
+            notes += f"; rearranged first: {', '.join(points.rearranged)}" if points.rearranged else ""
             rows = f", {points.rows} rows at a time" if points.rows > 1 else ", row by row" if points.rows else ""
-            how = f"point by point: {remark.text}" if remark.kind == REFUSED else f"vector{rows}: {remark.text}{notes}"
+            ops = ", ".join(points.ops) or "copies and fills"
+            how = f"point by point: {remark.text}" if remark.kind == REFUSED else f"vector{rows}: {ops}{notes}"
             yield f"{_line(remark.place)}  {_points(points)}  {how}"
 
 

@@ -115,7 +115,7 @@ class Checker:
                 parts = [*parts, done.launch]
         if failed:
             return None
-        launch = joined(kernel.name, parts)
+        launch = joined(kernel.name, parts, kernel.signature.workspaces)
         for result in kernel.unwritten_results(launch, call):
             error = result.error()
             done.errors += [error] if error is not None else []

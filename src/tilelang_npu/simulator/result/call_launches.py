@@ -31,10 +31,12 @@ class Launches:
     Attributes:
         name: the name of the kernel.
         parts: the launches, in order.
+        workspaces: the positions, among the user's arguments, of arrays that the call allocated and does not return.
     """
 
     name: str
     parts: tuple[Launch, ...]
+    workspaces: tuple[int, ...] = ()
 
     @property
     def time_us(self) -> float:
@@ -128,7 +130,8 @@ class Launches:
     def retimed(self, chip: Chip | None = None, *, l2_state: L2State | None = None) -> Launches:
         """Returns these launches, timed on another chip, or with another state of L2; the kernel does not run again. See
         ``Launch.retimed``."""
-        return Launches(self.name, tuple(part.retimed(chip, l2_state=l2_state) for part in self.parts))
+        return Launches(self.name, tuple(part.retimed(chip, l2_state=l2_state) for part in self.parts),
+                        self.workspaces)
 
     def profile(self) -> Profile:
         """Returns the profile of all launches together; see ``Launch.profile``."""
@@ -179,14 +182,15 @@ def mean_error(timed: Iterable[tuple[float, float | None]]) -> float | None:
     return error / total if total else None
 
 
-def joined(name: str, parts: Sequence[Launch]) -> AnyLaunch:
+def joined(name: str, parts: Sequence[Launch], workspaces: Iterable[int] = ()) -> AnyLaunch:
     """Returns the result of a call: the ``Launch`` if there is only one, otherwise a ``Launches`` object.
 
     Args:
         name: the name of the kernel.
         parts: the launches of the call, in order; at least one.
+        workspaces: the positions, among the user's arguments, of arrays that the call allocated and does not return.
     """
-    return parts[0] if len(parts) == 1 else Launches(name, tuple(parts))
+    return parts[0] if len(parts) == 1 else Launches(name, tuple(parts), tuple(workspaces))
 
 
 def written(parts: Sequence[Launch], argument: int) -> NDArray[np.bool_]:

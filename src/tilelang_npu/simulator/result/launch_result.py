@@ -175,6 +175,11 @@ class Launch:
         """This launch as the only element of a tuple; a call with several launches has several (``Launches.parts``)."""
         return (self,)
 
+    @property
+    def workspaces(self) -> tuple[int, ...]:
+        """No position: only a call with several launches (``Launches.workspaces``) passes tensors from launch to launch."""
+        return ()
+
     @_in_common
     def expansions(self) -> list[Expansion]:
         """The steps of the ops of each function of the kernel."""

@@ -9,15 +9,16 @@ as ``kernel.profile()`` does for other parameters.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from tilelang_npu.dialects.ir.remarks import remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.op_records import Barrier, Event, Mmad, OpRecord, accesses_to_gm, footprint, number_of
 from tilelang_npu.simulator.result import JsonObject
-from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes
+from tilelang_npu.simulator.result.profile.moved_bytes import argument_bytes, argument_names
 from tilelang_npu.simulator.result.profile.time_breakdown import LaunchBreakdown, without_rows
 from tilelang_npu.simulator.result.profile.time_parts import line_of
 from tilelang_npu.simulator.result.profile.what_if import (
@@ -25,12 +26,12 @@ from tilelang_npu.simulator.result.profile.what_if import (
     with_steps,
     without_flags,
     without_scalar_work,
-    without_waits,
 )
-from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, RUN, PipeStep, scaled_work
-from tilelang_npu.target.chip_data import PIPES, Pipe
+from tilelang_npu.simulator.time.pipe_steps import CROSS_SET, PIPE, RUN, WAIT, PipeStep, scaled_work
+from tilelang_npu.target.chip_data import PIPES, CoreKind, Pipe
 
 if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.call_launches import AnyLaunch
     from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.recorded_launch import BlockRun
 
@@ -48,6 +49,8 @@ ORDERS = (2, 4, 8)
 """The widths, in tiles, of the bands in which other orders of blocks are tried."""
 LARGER = 2.0
 """The maximum factor by which larger tiles are tried."""
+_LOAD_TO_STORE: dict[Pipe, int] = {"MTE2": 0, "MTE1": 1, "V": 2, "M": 2, "MTE3": 3, "FIX": 3}
+"""The pipes that a tile passes on its way from GM to GM, by their order."""
 LONE = 1.5
 """The minimum ratio between the work of two Vector cores of a block for which the work counts as not divided."""
 
@@ -102,6 +105,14 @@ def advice(launch: Launch, parts: LaunchBreakdown, total: float) -> Iterator[Adv
         for one in rule(launch, parts):
             if one.before - one.after > LEAST * total:  # a short launch among several can gain little
                 yield replace(one, before=total, after=total - (one.before - one.after))
+
+
+def advice_of_call(call: AnyLaunch) -> Iterator[Advice]:
+    """Yields the advice that concerns the launches of a call together."""
+    for place, later in enumerate(call.parts):
+        for one in _separate_launches(call.parts[:place], later, call.workspaces):
+            if one.before - one.after > LEAST * call.time_us:
+                yield replace(one, before=call.time_us, after=call.time_us - (one.before - one.after))
 
 
 def _told(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
@@ -370,6 +381,68 @@ def _one_vector_core(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]
                      f"{who} {100 * sum(busy) / sum(work):.0f} % of the Vector work: {what}", _worst(parts, ("compute",), "V"))
 
 
+def _separate_launches(before: Sequence[Launch], later: Launch, workspaces: Collection[int]) -> Iterator[Advice]:
+    """Advises one launch in place of several, if the last of them reads tensors that the others write.
+
+    In one launch, tiles of these tensors stay on chip: they are not loaded, and not stored either if no caller sees the tensor.
+    A tensor that several of the launches load is loaded once. If the launches run on different kinds of cores, tiles are handed
+    over in GM as before, but both kinds work at the same time.
+
+    Args:
+        before: the earlier launches of the call.
+        later: the launch that reads.
+        workspaces: the positions, among the user's arguments, of arrays that the call does not return.
+    """
+    users = later.recorded.bound.users
+    passed = [buffer for buffer in users if (buffer, False) in later.moved
+              and any((buffer, True) in launch.moved for launch in before)]
+    earlier = [launch for launch in before if any((buffer, True) in launch.moved for buffer in passed)]
+    if not earlier:
+        return
+    together = (*earlier, later)
+    stores = set().union(*(_cores_of_transfers(launch, passed, stores=True) for launch in earlier))
+    stay = bool(stores & _cores_of_transfers(later, passed, stores=False))
+    unseen = [users[position] for position in workspaces if stay and users[position] in passed]
+    times, loaded = [], set[tuple[CoreKind, int]]()
+    for launch in together:
+        own = {(core, buffer) for buffer in users for core in _cores_of_transfers(launch, [buffer], stores=False)}
+        again = [buffer for _, buffer in own & loaded]
+        loaded |= own
+        changed = with_steps(launch, partial(_without_transfers, [*again, *(passed if stay and launch is later else unseen)]))
+        times.append(changed.time_us - changed.launch_us)
+    after = max(launch.launch_us for launch in together) + (
+        sum(times) if stay else later.chip.launch.mixed_us + max(sum(times[:-1]), times[-1]))
+    total = sum(launch.time_us for launch in together)
+    if after < total * (1 - LEAST):
+        nbytes = {argument_names(later)[buffer]: later.moved[buffer, False].nbytes for buffer in passed}
+        many = f"{len(earlier)} earlier launches" if len(earlier) > 1 else "an earlier launch"
+        where = ("stay on chip" if stay else
+                 f"go from the {'Cube to the Vector' if 'AIC' in stores else 'Vector to the Cube'} core")
+        yield Advice("separate launches",
+                     f"{_sentence_start(list(nbytes))} written by {many} and read by this one, "
+                     f"{sum(nbytes.values()) / 2**20:.1f} MB: compute all in one T.Kernel, where the tiles {where}",
+                     _most_loaded(later, max(nbytes, key=lambda name: nbytes[name])), total, after,
+                     "timed again" if stay else "at most")
+
+
+def _cores_of_transfers(launch: Launch, buffers: Collection[int], *, stores: bool) -> set[CoreKind]:
+    """Returns the kinds of cores that store to some tensors, or that load from them.
+
+    Args:
+        launch: the launch.
+        buffers: the positions of the tensors among the parameters.
+        stores: whether stores are meant; otherwise loads.
+    """
+    return {record.core for record, _, _, _ in _transfers(launch) for access in record.accesses
+            if access.memory == "gm" and access.buffer in buffers and (access.writes if stores else access.reads)}
+
+
+def _without_transfers(buffers: Collection[int], record: OpRecord, step: PipeStep) -> PipeStep | None:
+    """Returns the step; None if it transfers data from or to one of some tensors, given by their parameters' positions."""
+    moves = any(access.memory == "gm" and access.buffer in buffers for access in record.accesses)
+    return None if step.cost.gm and moves else step
+
+
 # -- waits ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -439,21 +512,34 @@ def _hand_overs(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
 
 def _no_overlap(launch: Launch, parts: LaunchBreakdown) -> Iterator[Advice]:
     """Advises overlapping iterations, if a block repeatedly loads into the same buffer, so that each load must wait until the
-    previous tile is no longer needed."""
+    previous tile is no longer needed, and if the memory has room for a second tile."""
     if _flags(launch):
         return
-    tiles: dict[Location | None, set[int]] = defaultdict(set)
+    tiles: dict[Location | None, set[tuple[str, int, int]]] = defaultdict(set)
     again: Counter[Location | None] = Counter()
     for record, step, event, times in _transfers(launch):
         for access in record.accesses:
             if access.memory != "gm" and access.writes and not any(part.written for part in step.cost.gm):
-                tiles[line_of(record.location)].add(footprint(access, event).offset)
+                tile = footprint(access, event)
+                tiles[line_of(record.location)].add((access.memory, tile.offset, tile.nbytes))
                 again[line_of(record.location)] += times
-    repeated = [place for place, offsets in tiles.items() if len(offsets) == 1 and again[place] > launch.blocks]
+    functions = launch.recorded.program.functions
+    left = {memory: launch.chip.memory[memory].size - max(function.extents.get(memory, 0) for function in functions)
+            for memory in ("ub", "cbuf")}
+    repeated = [place for place, found in tiles.items() if again[place] > launch.blocks and len(found) == 1
+                and all(nbytes <= left.get(memory, 0) for memory, _, nbytes in found)]
     if not repeated:
         return
+
+    def ahead(record: OpRecord, step: PipeStep) -> PipeStep | None:
+        """Removes the waits of a pipe for one that takes its tiles: as if each iteration had tiles of its own."""
+        if step.kind != WAIT:
+            return step
+        waits, other = _LOAD_TO_STORE.get(PIPES[step.pipe]), _LOAD_TO_STORE.get(PIPES[step.other])
+        return None if waits is not None and other is not None and waits < other else step
+
     place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
-    yield from _told(launch, with_steps(launch, without_waits).time_us, "no overlap",
+    yield from _told(launch, with_steps(launch, ahead).time_us, "no overlap",
                      "each load waits until the previous tile is no longer needed: use T.Pipelined(num_stages=2), or two "
                      "alternating buffers",
                      place if place in repeated else repeated[0], "at most")

@@ -16,7 +16,7 @@ from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile import svg_charts
-from tilelang_npu.simulator.result.profile.advice import Advice, advice
+from tilelang_npu.simulator.result.profile.advice import Advice, advice, advice_of_call
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
 from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.profile_page import page
@@ -190,6 +190,7 @@ class Profile(Report):
         if self._advice is None:
             found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
                      for one in advice(part, parts, self.launch.time_us)]
+            found += advice_of_call(self.launch)
             self._advice = tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
         return self._advice
 

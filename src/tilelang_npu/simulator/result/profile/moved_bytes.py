@@ -125,17 +125,23 @@ def vector_work(launch: Launch) -> tuple[float, float]:
     return elements, cycles / launch.chip.aiv / launch.chip.clock
 
 
+def argument_names(launch: Launch) -> dict[int, str]:
+    """Returns the names of a launch's parameters, by position: the author's names of tensors, where ops access them."""
+    names = {parameter.index: parameter.name for parameter in launch.recorded.bound.parameters}
+    for function in launch.recorded.program.functions:
+        names |= {access.buffer: access.label for record in function.records for access in record.accesses
+                  if access.memory == "gm" and access.label}
+    return names
+
+
 def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
     """Returns the bytes that a launch reads from and writes to each tensor; reads and writes of one tensor are separate
     rows."""
-    bound, program = launch.recorded.bound, launch.recorded.program
-    names = {parameter.index: parameter.name for parameter in bound.parameters}
+    bound = launch.recorded.bound
     sizes = {parameter.index: array.nbytes
              for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
     own = {parameter.index for parameter in bound.parameters if parameter.role != "user"}
-    for function in program.functions:
-        names |= {access.buffer: access.label for record in function.records for access in record.accesses
-                  if access.memory == "gm" and access.label}
+    names = argument_names(launch)
     touched = _touched(launch)
     found = []
     for (buffer, written), part in sorted(launch.moved.items()):

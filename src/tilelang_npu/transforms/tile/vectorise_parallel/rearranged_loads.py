@@ -164,7 +164,7 @@ class RearrangedLoads(UnalignedAccesses):
         """
         self.cycles += cycles
         if how:  # otherwise it is a region of the same bytes, viewed with other axes
-            self.rearranged.append(f"{buffer_name(buffer)} by {how}")
+            self.rearranged.append(f"{buffer_name(buffer)} with {how}")
 
     def invalidate(self, root: SSAValue) -> None:
         """Removes the tiles with elements of a buffer from the cached ones, because the buffer is stored to."""
