@@ -18,7 +18,7 @@ NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
 
 # Every part may import these.
 BOTTOM = {"charts", "deferred", "diagnostic_codes", "display", "errors", "html_sheet", "plugin_loading", "progress", "sharing",
-          "linear", "source_dialects"}
+          "linear", "source_changes", "source_dialects"}
 # What each part may import beside itself, the bottom, and the version. The order of the lines is the order of the layers.
 ALLOWED = {
     "charts": set(),
@@ -34,6 +34,7 @@ ALLOWED = {
     "plugin_loading": set(),
     "progress": set(),
     "sharing": set(),
+    "source_changes": set(),
     "source_dialects": set(),
     "target": set(),
     "dispatch": set(),

@@ -114,7 +114,7 @@ def _led(measured: Measured, place: int) -> str:
         f"The profile has no advice on step {place}.")
     if said.leads_to(before, step):
         return f"{advised} {FOLLOWED}"
-    further = [one for one in said.profile.advice if one.cause == step.cures]
+    further = [one for one in said.profile.causes if one.cause == step.cures]
     what = f" It cures what is named further down: {step.cures}, {-further[0].gain:+.0%}." if further else ""
     known = f" What a person had to know: {step.known}" if step.known else ""
     return f"{advised} {OTHER}{what}{known}"

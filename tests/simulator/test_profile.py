@@ -314,7 +314,7 @@ def test_the_text_names_lines_and_reasons() -> None:
 
 def test_a_profile_is_pickled() -> None:
     one = profile("waves of two kinds")
-    assert "compiled" in {row.how for row in one.advice}
+    assert one.advice
     assert pickle.loads(pickle.dumps(one)).to_dict() == one.to_dict()
 
 

@@ -294,7 +294,7 @@ def test_half_of_the_vector_cores_are_told(rng: np.random.Generator) -> None:
     kernel = tilelang.compile(main, out_idx=[-1], target="ascendc", chip="Ascend964", pass_configs=AUTO)
     kernel(np.zeros((64, 64), np.float16), np.zeros((64, 128), np.float16))
     assert vector_cores(kernel) == 2
-    (said,) = [one.text for one in kernel.profile().advice if one.cause == "one Vector core"]
+    (said,) = [one.text for one in kernel.profile().causes if one.cause == "one Vector core"]
     assert "2 of the 4 Vector cores of a block have 100 % of the Vector work" in said
     assert "T.Kernel(..., threads=4)" in said
 

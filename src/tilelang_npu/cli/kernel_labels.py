@@ -98,7 +98,6 @@ def _made_with(kernel: JITKernel) -> Mapping[str, str]:
     """Returns the arguments of the kernel's factory, by name, as text."""
     if kernel.made_by is None:
         return {}
-    function, args, named = kernel.made_by
-    bound = inspect.signature(function).bind(*args, **named)
+    bound = inspect.signature(kernel.made_by.function).bind(*kernel.made_by.args, **kernel.made_by.kwargs)
     bound.apply_defaults()
     return {name: repr(value) for name, value in bound.arguments.items()}

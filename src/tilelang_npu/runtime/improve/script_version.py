@@ -146,7 +146,7 @@ def call_of(kernel: CompiledKernel, path: Path | None = None) -> tuple[str, tupl
     """
     if kernel.made_by is None:
         return None
-    function, args, kwargs = kernel.made_by
+    function, args, kwargs, _ = kernel.made_by
     code = getattr(function, "__code__", None)
     if code is None or "." in function.__qualname__ or (path is not None and Path(code.co_filename) != path):
         return None

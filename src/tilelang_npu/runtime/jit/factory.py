@@ -267,7 +267,7 @@ class Factory(Generic[P, R]):
             msg = f"the factory {self.__name__} returned {_described(func)}, not a @T.prim_func"
             raise TileError(msg, code="T708", location=where, help="write @T.prim_func above the kernel" if callable(func) else
                             "end the factory with `return` and the kernel's name")
-        return func, self.settings, MadeBy(function, args, kwargs)
+        return func, self.settings, MadeBy(function, args, kwargs, user_location())
 
     def __repr__(self) -> str:
         return f"<tilelang_npu.jit factory {self.__name__}>"

@@ -38,7 +38,9 @@ from tilelang_npu.runtime.reports.kernel_edits import (
     stages_edit,
     switched_on,
 )
+from tilelang_npu.runtime.reports.source_edits import remove_statements
 from tilelang_npu.runtime.settings.log import silenced
+from tilelang_npu.source_changes import SourceChange
 from tilelang_npu.transforms.infra.options import Options
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ class TriedEdit:
         cause: the reason why the kernel loses time without the edit, in a few words.
         gone: the remarks about optimisations that were refused in the kernel and are done in the edited kernel.
         wins: whether this is one of the best edits: it saves time, and the edited kernel computes the same results.
+        changes: the edit as changes of the author's file; empty for another argument of the factory whose place in the file is
+            not known, and for an edit that does not win.
     """
 
     text: str
@@ -82,15 +86,34 @@ class TriedEdit:
     cause: str = ""
     gone: tuple[Remark, ...] = ()
     wins: bool = True
+    changes: tuple[SourceChange, ...] = ()
 
     @property
     def gain(self) -> float:
         """The share of the kernel's time that the edit saves, from 0 to 1; negative if the edited kernel is slower."""
         return 1 - self.after / self.before
 
+    @property
+    def changed_lines(self) -> list[str]:
+        """The lines to remove, each after ``- ``, and the lines to write, each after ``+ ``."""
+        return [row for change in self.changes for row in str(change).splitlines()]
+
     def __str__(self) -> str:
-        where = f"line {self.place.line}: " if self.place is not None else ""
+        place = self.place or (self.changes[0] if self.changes else None)
+        where = f"line {place.line}: " if place is not None else ""
         return f"{where}{self.text}  {self.before:.1f} us become {self.after:.1f} ({-self.gain:+.0%})"
+
+
+class Trials(NamedTuple):
+    """The edits of a kernel that were tried.
+
+    Attributes:
+        edits: the edits, the fastest kernel first.
+        note: the reason if no edit wins; otherwise empty.
+    """
+
+    edits: tuple[TriedEdit, ...]
+    note: str
 
 
 class _TimedEdit(NamedTuple):
@@ -101,8 +124,8 @@ class _TimedEdit(NamedTuple):
     made: CompiledKernel
 
 
-def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MAX_TRIALS) -> list[TriedEdit]:
-    """Compiles and times edits of a kernel, and returns them, the fastest one first.
+def try_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MAX_TRIALS) -> Trials:
+    """Compiles and times edits of a kernel.
 
     Nothing is tried if the kernel cannot be timed without the arguments of a call, or takes too long to simulate.
 
@@ -114,7 +137,10 @@ def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _M
     kernel = source.kernel
     before = time_of(kernel)
     if before is None:
-        return []
+        launch = kernel.trace()
+        reason = (f"the kernel issues more than {_MAX_EVENTS} instructions" if launch is not None else
+                  "the time depends on the sizes or the elements of a call's arrays")
+        return Trials((), f"nothing was tried: {reason}")
     timed: list[_TimedEdit] = []
     tried: set[tuple[str, Location | None]] = set()
     for edit in _candidates(source, refused):
@@ -127,12 +153,15 @@ def best_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _M
             tried.add((edit.text, edit.place))
         if made is not None and after is not None:
             timed.append(_TimedEdit(after, edit, made))
-    winning = {id(one) for one in islice(_winning(kernel, before, timed), _MAX_WINNING)}
+    winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed), _MAX_WINNING)}
     found = []
     for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
         gone = resolved_refusals(refused, one.made) if refused else ()
-        found.append(TriedEdit(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning))
-    return found
+        found.append(TriedEdit(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning,
+                               winning.get(id(one), ())))
+    note = "" if winning else f"none of {len(tried)} edits that were tried saves {_LEAST_GAIN:.0%}" if tried else (
+        "nothing was tried: no edit applies to this kernel")
+    return Trials(tuple(found), note)
 
 
 def resolved_refusals(refused: Sequence[Remark], made: CompiledKernel) -> tuple[Remark, ...]:
@@ -178,8 +207,10 @@ def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
         return None, None
 
 
-def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]) -> Iterator[_TimedEdit]:
-    """Yields the best edits, the best one first: those that save time and do not change the kernel's results.
+def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]
+             ) -> Iterator[tuple[_TimedEdit, tuple[SourceChange, ...]]]:
+    """Yields the best edits, the best one first, each with its changes of the source: those that save time, do not change the
+    kernel's results, and can be written in the author's file or are another argument of the factory.
 
     Of several edits of one object of the source (``Edit.subject``), only the best is yielded.
 
@@ -189,15 +220,19 @@ def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit])
         timed: the edits with their times, the fastest first.
     """
     found: dict[str, _TimedEdit] = {}
+    changes: dict[str, tuple[SourceChange, ...]] = {}
     for one in timed:
-        best = found[one.edit.subject].after if one.edit.subject in found else before
+        subject = one.edit.subject
+        best = found[subject].after if subject in found else before
         if one.after < best * (1 - _LEAST_GAIN):
-            found[one.edit.subject] = one
+            written = tuple(one.edit.write())
+            if written or one.edit.is_argument:
+                found[subject], changes[subject] = one, written
     # The stages of a loop may be one of the factory's numbers: an edit of the same time is then the same edit.
     times_of_unsafe = {one.after for one in found.values() if not one.edit.safe}
     for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
         if (one.after not in times_of_unsafe if one.edit.safe else computes_the_same(kernel, one.made)):
-            yield one
+            yield one, changes[one.edit.subject]
 
 
 def _other_stages(source: EditableKernel) -> Iterator[Edit]:
@@ -228,7 +263,8 @@ def _without_barriers(source: EditableKernel) -> Iterator[Edit]:
     if lines and options.synchronise:
         place = location_of(barriers(source.traced.module)[0])
         yield Edit("barriers", f"no barriers (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})", place,
-                   partial(source.rewritten, erase_barriers), safe=False, cause="redundant barrier")
+                   partial(source.rewritten, erase_barriers), safe=False, cause="redundant barrier",
+                   write=partial(remove_statements, [location_of(op) for op in barriers(source.traced.module)]))
 
 
 def time_of(kernel: CompiledKernel) -> float | None:

@@ -23,7 +23,7 @@ from tilelang_npu.transforms.infra.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.lowering import Lowering
-    from tilelang_npu.runtime.reports.edit_trials import TriedEdit
+    from tilelang_npu.runtime.reports.edit_trials import Trials, TriedEdit
     from tilelang_npu.runtime.reports.kernel_edits import EditableKernel
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.result.profile.refusal_costs import RefusalCost
@@ -79,9 +79,18 @@ class Explanation(Report):
 
         Edits that save no time are included. Results are compared with the kernel's only for the edits in ``tried``.
         """
-        from tilelang_npu.runtime.reports.edit_trials import best_edits
+        return self._trials.edits
 
-        return tuple(best_edits(self.source, self.refused)) if self.source is not None else ()
+    @once
+    def trial_note(self) -> str:
+        """If ``tried`` is empty, the reason, such as that no edit saves time; otherwise empty."""
+        return self._trials.note
+
+    @once
+    def _trials(self) -> Trials:
+        from tilelang_npu.runtime.reports.edit_trials import Trials, try_edits
+
+        return try_edits(self.source, self.refused) if self.source is not None else Trials((), "nothing was tried")
 
     @once
     def costs(self) -> dict[Remark, RefusalCost]:
@@ -108,7 +117,8 @@ class Explanation(Report):
 
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
-        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": self.tried}
+        edits = [line for one in self.tried for line in (one, *(f"  {row}" for row in one.changed_lines))]
+        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": edits or (self.trial_note,)}
         first = {title: entries for title, entries in first.items() if any(entries)}
         for title, entries in {**first, **self.sections}.items():
             shown = entries if title != "refused" else self._with_costs(entries)

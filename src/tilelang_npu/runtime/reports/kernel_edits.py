@@ -30,7 +30,17 @@ from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.runtime.reports.source_edits import (
+    add_own_buffer,
+    add_persistent_loop,
+    change_number,
+    change_stages,
+    hoist_load,
+    remove_address,
+    remove_from_list,
+)
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
+from tilelang_npu.source_changes import SourceChange
 from tilelang_npu.transforms.infra.op_builder import OpBuilder, Value
 
 if TYPE_CHECKING:
@@ -54,6 +64,9 @@ class Edit(NamedTuple):
         make: compiles and returns the edited kernel; None if the edit changes nothing, or the kernel's parameters would differ.
         safe: whether the edit cannot change the kernel's results, so that they need not be compared.
         cause: the reason why the kernel loses time without the edit, in a few words.
+        write: returns the edit as changes of the author's file; none if it cannot be written there.
+        is_argument: whether the edit passes another argument to the factory. Such an edit can be made even if no line of the
+            author's file is known that has the argument.
     """
 
     subject: str
@@ -62,6 +75,8 @@ class Edit(NamedTuple):
     make: Callable[[], CompiledKernel | None]
     safe: bool = True
     cause: str = "no overlap"
+    write: Callable[[], Sequence[SourceChange]] = tuple
+    is_argument: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,8 +145,7 @@ class EditableKernel:
     def _arguments(self) -> dict[str, object]:
         if self.made_by is None:
             return {}
-        function, args, kwargs = self.made_by
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound = inspect.signature(self.made_by.function).bind(*self.made_by.args, **self.made_by.kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
@@ -154,7 +168,7 @@ def number_edits(source: EditableKernel) -> Iterator[Edit]:
 
 def _number_edit(source: EditableKernel, name: str, value: int, number: int) -> Edit:
     return Edit(name, f"{name}={number} in place of {value}", None, partial(source.with_numbers, {name: number}), safe=False,
-                cause="other numbers")
+                cause="other numbers", write=partial(change_number, source.made_by, name, value, number), is_argument=True)
 
 
 def loops(module: ModuleOp) -> list[scf.ForOp]:
@@ -177,7 +191,8 @@ def stages_edit(source: EditableKernel, position: int, stages: int) -> Edit:
 
     text = f"num_stages={stages} in place of {tile.stages_of(loop)}" if tile.NUM_STAGES in loop.attributes else (
         f"T.Pipelined with num_stages={stages} in place of T.serial")
-    return Edit(f"loop {position}", text, location_of(loop), partial(source.rewritten, set_stages))
+    return Edit(f"loop {position}", text, location_of(loop), partial(source.rewritten, set_stages),
+                write=partial(change_stages, location_of(loop), stages))
 
 
 def switched_on(source: EditableKernel, name: str) -> Edit:
@@ -186,7 +201,7 @@ def switched_on(source: EditableKernel, name: str) -> Edit:
     configs = {one: value for one, value in (source.settings.pass_configs or {}).items() if one not in (key, key.value)}
     settings = replace(source.settings, pass_configs={**configs, key: [other for other in kernel.without if other != name]})
     return Edit(name, f"{name} out of {key.value}", None, partial(type(kernel), kernel.prim_func, settings),
-                cause="switched off")
+                cause="switched off", write=partial(remove_from_list, source.settings.at, name))
 
 
 # -- edits that refusals have as data ------------------------------------------------------------------------------------------
@@ -213,17 +228,20 @@ def edits_of_refusals(source: EditableKernel, refused: Sequence[Remark]) -> Iter
         elif isinstance(change, OwnBuffer):
             at = f" from line {change.at.line} on" if change.at is not None else ""
             yield Edit(f"own {change.label}", f"a separate buffer for {change.label}{at}", change.place,
-                       partial(source.rewritten, partial(_add_own_buffer, change)), safe=False, cause="one buffer for several")
+                       partial(source.rewritten, partial(_add_own_buffer, change)), safe=False, cause="one buffer for several",
+                       write=partial(add_own_buffer, change))
         elif isinstance(change, Unpinned):
             yield Edit("address", "no fixed address for the buffer", change.place,
-                       partial(source.rewritten, partial(_remove_address, change)), safe=False, cause="fixed address")
+                       partial(source.rewritten, partial(_remove_address, change)), safe=False, cause="fixed address",
+                       write=partial(remove_address, change))
         elif isinstance(change, Rounds):
             yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of the grid", refusal.place,
                        partial(source.rewritten, partial(_add_persistent_loop, change)), safe=False,
-                       cause="more blocks than cores")
+                       cause="more blocks than cores", write=partial(add_persistent_loop, change))
         elif isinstance(change, InFront) and change.load is not None and change.loop is not None:
             yield Edit(f"load {change.load.line}", f"the load before the loop at line {change.loop.line}", change.load,
-                       partial(source.rewritten, partial(_hoist_load, change)), safe=False, cause="loaded again")
+                       partial(source.rewritten, partial(_hoist_load, change)), safe=False, cause="loaded again",
+                       write=partial(hoist_load, change))
 
 
 def _smaller_tiles(source: EditableKernel, change: Smaller, traces: Callable[[str, int], tuple[object, Traced] | None]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.reports.explanation import Explanation
     from tilelang_npu.simulator import AnyLaunch
-    from tilelang_npu.simulator.result.profile.advice import Advice
+    from tilelang_npu.simulator.result.profile.advice import Tried
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 _DECIDED_BY_DATA = {
@@ -40,10 +40,12 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
     """Returns the profile of a kernel's launch. Its advice includes the edits that ``kernel.explain()`` has tried."""
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-    def edits() -> list[Advice]:
-        from tilelang_npu.simulator.result.profile.advice import Advice
+    def edits() -> Tried:
+        from tilelang_npu.simulator.result.profile.advice import Advice, Tried
 
-        return [Advice(one.cause, one.text, one.place, one.before, one.after, "compiled") for one in kernel.explain().tried]
+        explanation = kernel.explain()
+        return Tried([Advice(one.cause, one.text, one.place, one.before, one.after, one.changes) for one in explanation.tried],
+                     explanation.trial_note)
 
     return Profile(launch, kernel.name, edits)
 

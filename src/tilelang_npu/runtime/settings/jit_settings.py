@@ -90,11 +90,13 @@ class MadeBy(NamedTuple):
         function: the factory function.
         args: the positional arguments of the call.
         kwargs: the named arguments of the call.
+        at: the line of the call; None if it is not known.
     """
 
     function: Callable[..., object]
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
+    at: Location | None = None
 
 
 def read_settings(caller: str, given: Mapping[str, Any], at: Location | None) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,9 @@ from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
 from tilelang_npu.simulator.result import JsonObject
 from tilelang_npu.simulator.result.profile import svg_charts
-from tilelang_npu.simulator.result.profile.advice import Advice, advice, advice_of_call
+from tilelang_npu.simulator.result.profile.advice import NOT_TRIED, Advice, Tried
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
+from tilelang_npu.simulator.result.profile.lost_time import LostTime, lost_time
 from tilelang_npu.simulator.result.profile.moved_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.profile_page import page
 from tilelang_npu.simulator.result.profile.profile_text import text
@@ -91,7 +92,7 @@ class Profile(Report):
     Args:
         launch: the launch, or the launches, of the call.
         kernel: the name of the kernel; None for the name of the launch.
-        try_edits: a function that compiles and times changed kernels and returns them as advice; by default it returns none.
+        try_edits: a function that compiles and times edited kernels; by default no edit is tried.
 
     Attributes:
         launch: the launch, or the launches, of the call.
@@ -99,15 +100,15 @@ class Profile(Report):
         chip: the name of the chip.
     """
 
-    def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Sequence[Advice]] = tuple) -> None:
+    def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Tried] | None = None) -> None:
         self.launch = launch
         self._try_edits = try_edits
-        self._advice: tuple[Advice, ...] | None = None
+        self._tried: Tried | None = None
         self.kernel = kernel or launch.name
         self.chip = launch.parts[0].chip.name
 
     def __getstate__(self) -> JsonObject:
-        return state_of(self) | {"_try_edits": tuple}  # compiling kernels is left to this process
+        return state_of(self) | {"_try_edits": None}  # compiling kernels is left to this process
 
     @property
     def cycles(self) -> float:
@@ -184,15 +185,23 @@ class Profile(Report):
         return tuple(sorted(what_if(self.launch), key=lambda one: (one.after, one.change)))
 
     @once
+    def causes(self) -> tuple[LostTime, ...]:
+        """The causes of lost time, each with the time of the call without the cause, the largest gain first."""
+        return tuple(sorted(lost_time(self.launch, self.parts), key=lambda one: (one.after, one.cause)))
+
+    @property
+    def tried(self) -> Tried:
+        """The edits of the kernel's source that were tried, and the reason if none of them makes the kernel faster."""
+        if self._tried is None:
+            self._tried = self._try_edits() if self._try_edits is not None else NOT_TRIED
+        return self._tried
+
+    @property
     def advice(self) -> tuple[Advice, ...]:
-        """Advice on how to make the kernel faster, the largest gain first: the causes of lost time, each with the time of the
-        call without the cause, and in ``kernel.profile()`` also changed kernels that were compiled and timed."""
-        if self._advice is None:
-            found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
-                     for one in advice(part, parts, self.launch.time_us)]
-            found += advice_of_call(self.launch)
-            self._advice = tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
-        return self._advice
+        """The edits of the kernel's source that make it faster, the largest gain first: each was compiled and timed, and gives
+        the same results. The first read takes seconds.
+        """
+        return tuple(self.tried.advice)
 
     def on(self, other: Chip | str) -> Profile:
         """Returns the profile of the same launch timed on another chip. The kernel is not compiled again, so the blocks, the
@@ -222,7 +231,8 @@ class Profile(Report):
             "arguments": [row.to_dict() for row in self.arguments],
             "roofline": self.roofline.to_dict(),
             "what_if": [one.to_dict() for one in self.what_if],
-            "advice": [one.to_dict() for one in self.advice],
+            "advice": [one.to_dict() for one in self.advice], "advice_note": self.tried.note,
+            "causes": [one.to_dict() for one in self.causes],
         }
 
     def save_json(self, file: str | Path) -> None:

@@ -82,6 +82,7 @@ def _profile(one: Profile, *, several: bool) -> str:
     head = f'<h2 class="k">{escape(one.kernel)}: {one.time_us:.2f} us, {one.launch.blocks} blocks</h2>' if several else ""
     sections = {
         "What to change, largest gain first": "".join(_advice(one)),
+        "Causes of lost time, with the time without each": "".join(_causes(one)),
         f"Critical path of {one.time_us:.2f} us": _path(one),
         "Timeline of a block": "".join(_timelines(one)),
         "Memory by time": "".join(_memories(one)),
@@ -96,10 +97,23 @@ def _profile(one: Profile, *, several: bool) -> str:
 
 def _advice(one: Profile) -> Iterator[str]:
     if not one.advice:
-        yield "<p>Nothing to report.</p>"
+        yield f"<p>{escape(one.tried.note)}</p>"
         return
     yield "<ol>"
     for row in one.advice:
+        head, *changes = str(row).splitlines()
+        about = f' data-p="{row.changes[0].line}"' if row.changes else ""
+        lines = "\n".join(line.strip(" ") if line.startswith("    ") else line for line in changes)
+        yield f"<li{about}>{escape(head)}<pre>{escape(lines)}</pre></li>"
+    yield "</ol>"
+
+
+def _causes(one: Profile) -> Iterator[str]:
+    if not one.causes:
+        yield "<p>None.</p>"
+        return
+    yield "<ol>"
+    for row in one.causes:
         about = f' data-p="{row.place.line}"' if row.place is not None else ""
         yield f"<li{about}>{escape(str(row))}</li>"
     yield "</ol>"

@@ -18,7 +18,8 @@ STALLS = 3
 def text(profile: Profile) -> str:
     """Returns all tables of a profile as text."""
     sections = {
-        "what to change, largest gain first": map(str, profile.advice),
+        "what to change, largest gain first": map(str, profile.advice or [profile.tried.note]),
+        "causes of lost time, with the time without each": map(str, profile.causes),
         f"critical path of {profile.time_us:.2f} us": _rows(profile.critical_path, profile.time_us),
         "pipes, on average over the cores": _pipes(profile),
         "lines, by their part of the critical path": _lines(profile),

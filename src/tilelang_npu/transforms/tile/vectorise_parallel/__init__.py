@@ -538,7 +538,8 @@ class VectoriseParallel(ModulePass):
 
         def record_vector_work(first: Operation | None, detours: list[Detours], rows: int = 0, lacking: int = 0) -> None:
             names = _vector_ops_between(first, loop)
-            record_done(module, self.name, where, f"vector operations {', '.join(names)}" if names else "vector copies and fills",
+            text = f"vector operations {', '.join(names)}" if names else "vector copies and fills"
+            record_done(module, self.name, where, text,
                         replace(points, ops=names, rows=rows, lacking=lacking,
                                 unaligned=tuple(dict.fromkeys(one for each in detours for one in each.unaligned)),
                                 rearranged=tuple(dict.fromkeys(one for each in detours for one in each.rearranged))))

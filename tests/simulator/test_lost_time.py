@@ -1,7 +1,8 @@
-"""Advice: in each of twelve kernels with one thing done badly, that is what stands first, and what it says to win is won."""
+"""Causes of lost time: in each of thirteen kernels with a fault, the fault comes first, and its removal saves that time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -356,6 +357,59 @@ def full_ub(rows: int, height: int) -> Any:
     return main
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def best_copy(length: int) -> Any:
+    """A copy that HBM bounds, whatever its number of stages."""
+
+    @T.prim_func
+    def main(X: T.Tensor((length,), "float32"), Y: T.Tensor((length,), "float32")):
+        with T.Kernel(48, is_npu=True) as (core, _):
+            x = T.alloc_shared((16384,), "float32")
+            for t in T.Pipelined(T.ceildiv(length // 16384 - core, 48), num_stages=2):
+                T.copy(X[(t * 48 + core) * 16384], x)
+                T.copy(x, Y[(t * 48 + core) * 16384])
+
+    return main
+
+
+def one_tile() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((8,), "float32"), Y: T.Tensor((8,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_core, _):
+            x = T.alloc_shared((8,), "float32")
+            T.copy(X, x)
+            T.copy(x, Y)
+
+    return tilelang.compile(main, target="npuir")
+
+
+def of_any_length() -> Any:
+    length = T.symbolic("length")
+
+    @T.prim_func
+    def main(X: T.Tensor((length,), "float32"), Y: T.Tensor((length,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_core, _):
+            x = T.alloc_shared((4096,), "float32")
+            T.copy(X[0:4096], x)
+            T.copy(x, Y[0:4096])
+
+    return tilelang.compile(main, target="npuir")
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def many_instructions(rounds: int) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((48, 8), "float32"), Y: T.Tensor((48, 8), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((1, 8), "float32")
+            T.copy(X[block, 0], x)
+            for _ in T.serial(4000 * rounds):
+                T.vexp(x, x)
+            T.copy(x, Y[block, 0])
+
+    return main
+
+
 # The cause that is planted: the kernel, what is first (any of these words), what the kernel is like without it.
 PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "small bursts": (lambda: narrow_columns(1024, 384, 8), ("small bursts", "width="), lambda: narrow_columns(1024, 6144, 128)),
@@ -376,11 +430,16 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
 }
 
 
+def told(profile: Any) -> list[Any]:
+    """The causes of lost time and the edits that were tried, the largest gain first."""
+    return sorted([*profile.causes, *profile.advice], key=lambda one: one.after)
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_was_planted_is_first(name: str) -> None:
     make, words, better = PLANTED[name]
     profile = make().profile()
-    found = (profile.on(SMALL_L2) if "order" in name else profile).advice
+    found = told(profile.on(SMALL_L2) if "order" in name else profile)
     assert found, "nothing is told"
     first = found[0]
     assert any(word in f"{first.cause}: {first.text}" for word in words), [str(one) for one in found]
@@ -388,7 +447,7 @@ def test_what_was_planted_is_first(name: str) -> None:
     assert [one.after for one in found] == sorted(one.after for one in found)
     if better is not None:
         better_profile = better().profile()
-        causes = [one.cause for one in (better_profile.on(SMALL_L2) if "order" in name else better_profile).advice
+        causes = [one.cause for one in told(better_profile.on(SMALL_L2) if "order" in name else better_profile)
                   if one.gain > 0.1]
         assert not set(causes) & {words[0]}, "what is not done badly is not told"
 
@@ -436,7 +495,7 @@ def by_hand(needed: bool) -> Any:
 @pytest.mark.parametrize("needed", [True, False])
 def test_a_barrier_that_keeps_something_apart_is_not_told(needed: bool) -> None:
     launch = by_hand(needed).profile().launch.retimed(l2_state="cold")  # so that a load takes longer than the store beside it
-    found = [one for one in launch.profile().advice if one.cause == "redundant barrier"]
+    found = [one for one in launch.profile().causes if one.cause == "redundant barrier"]
     if needed:
         assert not found
     else:
@@ -447,7 +506,7 @@ def test_a_barrier_that_keeps_something_apart_is_not_told(needed: bool) -> None:
 
 def test_tiles_twice_as_large_win_what_was_said() -> None:
     """What is advised is done: the kernel with twice the rows takes the time that was told, but for the ends of its loop."""
-    first = next(one for one in few_rows(12288, 4).profile().advice if one.cause == "small tiles")
+    first = next(one for one in few_rows(12288, 4).profile().causes if one.cause == "small tiles")
     assert first.how == "timed again"
     assert first.gain > 0.1
     assert few_rows(12288, 8).profile().time_us == pytest.approx(first.after, rel=0.05)
@@ -456,22 +515,22 @@ def test_tiles_twice_as_large_win_what_was_said() -> None:
 def test_a_tile_of_the_result_that_is_twice_as_large_wins_what_was_said() -> None:
     """What is advised is done: where all cores read the same columns of B at the same time, half as many requests for them."""
     narrow, wide = (one_block_a_core(3072, 4096, 1024, 24, width).profile() for width in (128, 256))
-    first = next(one for one in narrow.advice if one.cause == "narrow tile")
+    first = next(one for one in narrow.causes if one.cause == "narrow tile")
     assert first.gain > 0.2
     assert wide.time_us == pytest.approx(first.after, rel=0.02)
 
 
 def test_no_larger_tile_is_advised_where_none_fits() -> None:
     """Sums that take more than half of L0C are not to be twice as large, however often A and B are read."""
-    causes = [one.cause for one in flat_tiles(1024, 1024, 4096, 128).profile().advice]
+    causes = [one.cause for one in flat_tiles(1024, 1024, 4096, 128).profile().causes]
     assert "narrow tile" not in causes
-    assert "narrow tile" in [one.cause for one in flat_tiles(1024, 1024, 4096, 64).profile().advice]
+    assert "narrow tile" in [one.cause for one in flat_tiles(1024, 1024, 4096, 64).profile().causes]
 
 
 def test_rows_that_are_padded_win_what_was_said() -> None:
     """What is advised is done: the padded kernel takes the time that was told."""
     before = shifted_rows(12288, 267).profile()
-    first = before.advice[0]
+    first = before.causes[0]
     assert "pad the rows of the tensor to 1152 bytes" in first.text
     assert shifted_rows(12288, 1152 // 4).profile().time_us == pytest.approx(first.after, rel=0.02)
 
@@ -479,7 +538,7 @@ def test_rows_that_are_padded_win_what_was_said() -> None:
 def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
     """What is advised is done: in bands of twelve rows most of what is shared stays in L2."""
     row_by_row, bands = (one_block_a_core(3072, 4096, 1024, band).profile().on(SMALL_L2) for band in (1, 12))
-    first = row_by_row.advice[0]
+    first = row_by_row.causes[0]
     assert (first.cause, first.how) == ("tile order", "at most")
     assert first.text.startswith("B comes from HBM 16.0 times, 128 MB although 8 MB suffice")
     assert first.place is not None
@@ -493,13 +552,13 @@ def test_tiles_in_the_order_that_is_advised_win_most_of_what_was_said() -> None:
     lambda: scattered(4096, 4096, 1024).profile().on(SMALL_L2),  # a block has one tile: that is the order of blocks
 ], ids=["held", "two passes", "one tile a block"])
 def test_another_order_of_tiles_is_not_advised_where_none_helps(profile: Callable[[], Any]) -> None:
-    assert "tile order" not in [one.cause for one in profile().advice]
+    assert "tile order" not in [one.cause for one in profile().causes]
 
 
 def test_launches_that_are_made_one_win_most_of_what_was_said() -> None:
     """What is advised is done; X is loaded once there, and E neither stored nor loaded."""
     two, one = in_two_launches(24576).profile(), in_one_launch(24576).profile()
-    first = two.advice[0]
+    first = two.causes[0]
     assert (first.cause, first.how) == ("separate launches", "timed again")
     assert first.text.startswith("E is written by an earlier launch and read by this one, 48.0 MB: compute all in one T.Kernel")
     assert first.place is not None
@@ -511,7 +570,7 @@ def test_launches_that_are_made_one_win_most_of_what_was_said() -> None:
 def test_launches_of_cube_and_vector_cores_would_work_at_the_same_time(returned: bool) -> None:
     """No transfer is saved there, whether a caller sees the tensor between them or not: the two overlap."""
     kernel = cube_then_vector(6144, returned=returned)
-    found = [one for one in kernel.profile().advice if one.cause == "separate launches"]
+    found = [one for one in kernel.profile().causes if one.cause == "separate launches"]
     first, second = kernel.profile().launch.parts
     assert len(found) == 1
     assert found[0].text.endswith("where the tiles go from the Cube to the Vector core")
@@ -537,17 +596,43 @@ def test_launches_that_pass_nothing_are_not_to_be_one() -> None:
 
         return main
 
-    assert "separate launches" not in [one.cause for one in factory(768).profile().advice]
+    assert "separate launches" not in [one.cause for one in factory(768).profile().causes]
 
 
 def test_a_second_buffer_is_advised_only_where_it_fits() -> None:
     """Two tiles of 40 rows are 160 kB of the 192 kB of UB: there is no room for a third one."""
-    assert "no overlap" in [one.cause for one in full_ub(1920 * 4, 16).profile().advice if one.how == "at most"]
-    assert "no overlap" not in [one.cause for one in full_ub(1920 * 4, 40).profile().advice if one.how == "at most"]
+    assert "no overlap" in [one.cause for one in full_ub(1920 * 4, 16).profile().causes]
+    assert "no overlap" not in [one.cause for one in full_ub(1920 * 4, 40).profile().causes]
 
 
-def test_advice_is_in_the_text_and_in_json() -> None:
+def test_causes_are_in_the_text_and_in_json() -> None:
     one = in_turn(6144, 1).profile()
-    assert f"  {one.advice[0]}" in str(one).splitlines()[:5]
-    assert one.to_dict()["advice"][0]["cause"] == one.advice[0].cause
-    assert {"compiled", "at most"} <= {row["how"] for row in one.to_dict()["advice"]}
+    lines = str(one).splitlines()
+    assert f"  {one.causes[0]}" == lines[lines.index("causes of lost time, with the time without each") + 1]
+    assert one.to_dict()["causes"][0]["cause"] == one.causes[0].cause
+    assert {row["how"] for row in one.to_dict()["causes"]} <= {"timed again", "at most"}
+
+
+def test_edits_that_were_tried_are_in_the_text_and_in_json() -> None:
+    one = in_turn(6144, 1).profile()
+    first = one.advice[0]
+    lines = str(one).splitlines()
+    assert lines[2:4] == ["what to change, largest gain first", f"  {str(first).splitlines()[0]}"]
+    assert one.to_dict()["advice"][0]["changes"] == [change.to_dict() for change in first.changes]
+    assert first.changes[0].before != first.changes[0].after
+    assert (one.to_dict()["advice_note"], one.tried.note) == ("", "")
+
+
+@pytest.mark.parametrize(("profile", "note"), [
+    (lambda: in_turn(6144, 1).profile().launch.profile(), "nothing was tried: edits are tried by kernel.profile()"),
+    (lambda: best_copy(1 << 20).profile(), r"none of \d+ edits that were tried saves 1%"),
+    (lambda: one_tile().profile(), "nothing was tried: no edit applies to this kernel"),
+    (lambda: of_any_length().profile((4096,), (4096,)), "nothing was tried: the time depends on the sizes or the elements"),
+    (lambda: many_instructions(2).profile(), "nothing was tried: the kernel issues more than 300000 instructions"),
+], ids=["a launch", "no gain", "no edit", "sizes of a call", "long"])
+def test_why_there_is_no_advice(profile: Callable[[], Any], note: str) -> None:
+    one = profile()
+    assert one.advice == ()
+    assert re.match(note, one.tried.note)
+    assert f"  {one.tried.note}" in str(one).splitlines()
+    assert one.to_dict()["advice_note"] == one.tried.note
