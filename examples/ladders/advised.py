@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ladders import Step, Timed
@@ -33,29 +34,34 @@ class Said:
         stall = row.stalls[0]
         return f"{busy}; {_in_words(stall.reason)} {stall.us / self.profile.time_us:.0%}"
 
+    @cached_property
+    def advice(self) -> list[Any]:
+        """The causes of lost time and the edits that were tried, the largest gain first."""
+        return sorted([*self.profile.causes, *self.profile.advice], key=lambda one: (one.after, one.cause))
+
     @property
     def causes(self) -> str:
-        """What is advised, the largest gain first: causes, and what the call would take without each."""
-        return "; ".join(f"{one.cause} {-one.gain:+.0%}" for one in self.profile.advice) or "none"
+        """The causes of lost time and the edits that were tried, each with its gain, the largest first."""
+        return "; ".join(f"{one.cause} {-one.gain:+.0%}" for one in self.advice) or "none"
 
     @property
     def first(self) -> str:
-        """The first advice; empty where there is none."""
-        if not self.profile.advice:
+        """The first advice; empty if there is none."""
+        if not self.advice:
             return ""
-        one = self.profile.advice[0]
+        one = self.advice[0]
         where = f" (`{one.place.source().strip()}`)" if one.place is not None else ""
-        return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({one.how})"
+        return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({getattr(one, 'how', 'compiled')})"
 
     def leads_to(self, before: Step, after: Step) -> bool:
         """Whether the step after this one is the first advice: it removes that cause; where another number was advised, that
         number has moved there."""
-        if not self.profile.advice:
+        if not self.advice:
             return False
-        if self.profile.advice[0].cause != NUMBERS:
-            return bool(self.profile.advice[0].cause == after.cures)
-        found = re.match(r"(\w+)=(\d+) in place of (\d+)", self.profile.advice[0].text)
-        assert found is not None, self.profile.advice[0].text
+        if self.advice[0].cause != NUMBERS:
+            return bool(self.advice[0].cause == after.cures)
+        found = re.match(r"(\w+)=(\d+) in place of (\d+)", self.advice[0].text)
+        assert found is not None, self.advice[0].text
         number, new, old = found[1], int(found[2]), int(found[3])
         has = inspect.signature(after.factory()).parameters
         return number in has and (has[number].default > old if new > old else has[number].default < old)
