@@ -6,8 +6,8 @@ runs the scripts below ``FOLDER`` whose paths match a pattern (all without one),
 https://github.com/tile-ai/tilelang-ascend, by ``tilelang-npu run SCRIPT --profile --json``. Each advice of each kernel is
 applied alone to a copy of its script by ``tilelang_npu.source_changes.apply_changes``; the copy runs again, with the checks
 that it makes itself. An advice *applies* if the edited script ends as the original does, and *holds* if its kernel then wins
-at least 80 % of the promised gain. The command prints a row for each advice and both shares, and exits with 1 if either is below
-95 %.
+at least 80 % of the promised gain. The command prints a row for each advice and both shares, and exits with 1 if either is
+below 95 %.
 
 ``--json FILE`` keeps the rows; advice of scripts that are in the file is not tried again.
 """
