@@ -51,7 +51,8 @@ class Said:
             return ""
         one = self.advice[0]
         where = f" (`{one.place.source().strip()}`)" if one.place is not None else ""
-        return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({getattr(one, 'how', 'compiled')})"
+        how = getattr(one, "how", "compiled")
+        return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({how})"
 
     def leads_to(self, before: Step, after: Step) -> bool:
         """Whether the step after this one is the first advice: it removes that cause; where another number was advised, that

@@ -138,7 +138,7 @@ def test_summary(rng: np.random.Generator) -> None:
     assert "bound by" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == ["of", "AIC", "AIV", "memory", "next"]
     assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[5].replace(" KB", "")
-    assert re.fullmatch(r"  next      no pipe is always busy: .* saves up to \d+\.\d us, in which MTE2 is idle", lines[6])
+    assert re.fullmatch(r"  next      launch overhead is \d+% of the time: give the launch more work, or .*", lines[6])
     assert launch.memory == {"L1": 16384, "L0C": 16384, "L0A": 16384, "L0B": 16384, "UB": 16384}
 
 

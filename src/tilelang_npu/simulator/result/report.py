@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.op_records import Mmad, number_of
 from tilelang_npu.simulator.result import JsonObject
@@ -25,6 +27,10 @@ _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2",
 """The pipes of each kind of core in the order in which a summary lists them."""
 BUSY = 0.8
 """The minimum share of the time with work in flight for which a pipe counts as always busy."""
+MAX_EVENTS_OF_PATH = 10_000
+"""The maximum number of executed ops, summed over the kinds of blocks, of a launch whose critical path a summary computes."""
+MAX_SOURCE = 48
+"""The maximum number of characters of a source line in a summary."""
 
 
 def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequence[Expansion]) -> dict[str, int]:
@@ -166,25 +172,39 @@ def summary(launch: Launch, name: str) -> str:
                 parts.append(f"{name_of(memory)} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
     if parts:
         lines.append(f"  memory    {'   '.join(parts)}")
-    advice = _advice(launch)
-    if advice:
-        lines.append(f"  next      {advice}")
+    step = _next_step(launch)
+    if step:
+        lines.append(f"  next      {step}")
     return "\n".join(lines)
 
 
-def _advice(launch: Launch) -> str:
-    """Returns a line that names the largest loss of time; empty if there is none."""
-    pipe, share = max(((pipe, share) for row in launch.pipes.values() for pipe, share in row.items()),
-                      key=lambda item: item[1], default=("", 1.0))
+def _next_step(launch: Launch) -> str:
+    """Returns a line that says where most time is lost; empty if a pipe is always busy."""
+    share = max((share for row in launch.pipes.values() for share in row.values()), default=1.0)
     unused = launch.waves * launch.cores - launch.blocks
     if launch.waves > 1 and unused > launch.cores * launch.waves * 0.15:
         last = launch.blocks - (launch.waves - 1) * launch.cores
         return f"the last wave uses {last} of {launch.cores} cores: launch {launch.cores} blocks and loop inside them"
-    if share < BUSY:
-        idle = launch.chip.microseconds(launch.cycles) * (1 - share)
-        return (f"no pipe is always busy: overlapping loads, computation and stores saves up to {idle:.1f} us, in which "
-                f"{pipe} is idle")
-    return ""
+    if share >= BUSY:
+        return ""
+    if launch.launch_us > launch.time_us / 2:
+        return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute "
+                "it in the launch before or after it")
+    if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
+        return "kernel.profile() says which lines take the time, and tries edits"
+    from tilelang_npu.simulator.result.profile.time_breakdown import launch_breakdown
+
+    lines: Counter[Location] = Counter()
+    for reason, us in launch_breakdown(launch).path.items():
+        if reason.place is not None:
+            lines[reason.place] += us  # type: ignore[assignment]  # a Counter of float
+    if not lines:
+        return ""
+    (place, us), = lines.most_common(1)
+    source = place.source().strip()
+    shown = f" `{source if len(source) <= MAX_SOURCE else source[:MAX_SOURCE - 3] + '...'}`" if source else ""
+    return (f"line {place.line}{shown} is {us / launch.time_us:.0%} of the critical path, and no pipe is always busy: "
+            "kernel.profile() tries edits")
 
 
 def _kib(size: int) -> str:
