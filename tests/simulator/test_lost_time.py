@@ -623,6 +623,19 @@ def test_edits_that_were_tried_are_in_the_text_and_in_json() -> None:
     assert (one.to_dict()["advice_note"], one.tried.note) == ("", "")
 
 
+@pytest.mark.parametrize(("launch", "step"), [
+    (lambda: in_turn(6144, 1).trace(), r"line \d+ `T\.vln\(x, x\)` is \d+% of the critical path"),
+    (lambda: one_tile().trace(), r"launch overhead is \d\d% of the time: give the launch more work"),
+    (lambda: flat_tiles(25 * 64, 256, 4096, 64).trace(), r"the last wave uses 1 of 24 cores: launch 24 blocks"),
+    (lambda: many_instructions(1).trace(), ""),
+    (lambda: in_turn(48 * 16 * 3000, 1).trace(), r"kernel.profile\(\) says which lines take the time, and tries edits"),
+], ids=["line", "launch", "waves", "busy", "long"])
+def test_the_summary_says_where_time_is_lost(launch: Callable[[], Any], step: str) -> None:
+    found = [line for line in launch().summary().splitlines() if line.startswith("  next")]
+    assert len(found) == bool(step)
+    assert not step or re.match(f"  next      {step}", found[0]), found
+
+
 @pytest.mark.parametrize(("profile", "note"), [
     (lambda: in_turn(6144, 1).profile().launch.profile(), "nothing was tried: edits are tried by kernel.profile()"),
     (lambda: best_copy(1 << 20).profile(), r"none of \d+ edits that were tried saves 1%"),

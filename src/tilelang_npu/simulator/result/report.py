@@ -188,8 +188,8 @@ def _next_step(launch: Launch) -> str:
     if share >= BUSY:
         return ""
     if launch.launch_us > launch.time_us / 2:
-        return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute "
-                "it in the launch before or after it")
+        return (f"launch overhead is {launch.launch_us / launch.time_us:.0%} of the time: give the launch more work, or compute"
+                " it in the launch before or after it")
     if sum(len(stream) for run in launch.distinct_blocks for stream in run.streams) > MAX_EVENTS_OF_PATH:
         return "kernel.profile() says which lines take the time, and tries edits"
     from tilelang_npu.simulator.result.profile.time_breakdown import launch_breakdown
