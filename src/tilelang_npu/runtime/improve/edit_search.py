@@ -22,9 +22,10 @@ from tilelang_npu.runtime.improve.subjects.divisions import divisions
 from tilelang_npu.runtime.improve.subjects.fusions import fusions
 from tilelang_npu.runtime.improve.subjects.loop_stages import loops
 from tilelang_npu.runtime.improve.subjects.source_numbers import SourceNumber, numbers
-from tilelang_npu.runtime.improve.subjects.subject import NotApplicable, ScriptTree, Subject, SubjectFacts, ValueStep
+from tilelang_npu.runtime.improve.subjects.subject import NotApplicable, ScriptTree, Subject, SubjectFacts
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, failure, time_draft
 from tilelang_npu.runtime.kernel.executors import compute_each
+from tilelang_npu.runtime.reports.number_values import ValueStep
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:

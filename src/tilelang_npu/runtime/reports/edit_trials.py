@@ -55,7 +55,7 @@ _MAX_WINNING = 3
 """The number of winning edits."""
 _LEAST_GAIN = 0.01
 """The share of its time that a kernel must save for an edit to win."""
-_MAX_TRIALS = 16
+_MAX_TRIALS = 24
 """The number of edits of one kernel that are tried."""
 _MAX_EVENTS = 300_000
 """The number of instructions, in all blocks, above which a kernel takes too long to be timed for each edit."""

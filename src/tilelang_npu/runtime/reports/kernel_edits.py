@@ -30,6 +30,7 @@ from tilelang_npu.dialects.ir.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.runtime.reports.number_values import values_to_try
 from tilelang_npu.runtime.reports.source_edits import (
     add_own_buffer,
     add_persistent_loop,
@@ -156,14 +157,24 @@ def parameters_for_callers(parameters: Sequence[Parameter], kernel: CompiledKern
 
 
 def number_edits(source: EditableKernel) -> Iterator[Edit]:
-    """Yields for each positive integer argument of the factory the edits that double and halve it.
+    """Yields the edits of the factory's positive integer arguments.
 
-    A number up to 4 is increased and decreased by one instead.
+    First, all numbers are doubled and halved; a number up to 4 is increased and decreased by one instead. Then come the numbers
+    of cores, and shares of the extents of the kernel's parameters (``number_values.py``).
     """
+    kernel = source.kernel
+    cores = (kernel.chip.aic, kernel.chip.aiv)
+    sizes = [size for parameter in kernel.params for size in parameter.shape or () if isinstance(size, int) and size > 1]
+    grids = {size for launch in source.traced.launches for size in _grid_sizes(launch) or ()}
+    later = []
     for name, value in source.numbers().items():
-        others = (value + 1, value - 1) if value <= _MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
-        for number in filter(None, others):
+        large = (value + 1, value - 1) if value <= _MAX_COUNT else (2 * value, *([value // 2] if value % 2 == 0 else []))
+        for number in filter(None, large):
             yield _number_edit(source, name, value, number)
+        others = values_to_try(value, cores, dict.fromkeys(sizes), in_grid=value in grids)
+        later += [(name, value, step.value) for step in others if step.value not in large]
+    for name, value, number in later:
+        yield _number_edit(source, name, value, number)
 
 
 def _number_edit(source: EditableKernel, name: str, value: int, number: int) -> Edit:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, ValueStep, all_of, called
+from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, all_of, called
+from tilelang_npu.runtime.reports.number_values import ValueStep
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from functools import reduce
 
 import libcst as cst
 
-from tilelang_npu.runtime.improve.subjects.subject import NotApplicable, Replacement, ScriptTree, ValueStep, all_of, called
+from tilelang_npu.runtime.improve.subjects.subject import NotApplicable, Replacement, ScriptTree, all_of, called
+from tilelang_npu.runtime.reports.number_values import ValueStep
 
 Statements = Sequence[cst.BaseStatement]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, ValueStep, all_of, called
+from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, all_of, called
+from tilelang_npu.runtime.reports.number_values import ValueStep
 
 _FIRST_STAGES = 2
 """The ``num_stages`` that is tried first."""

@@ -12,20 +12,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, ValueStep, all_of, called
+from tilelang_npu.runtime.improve.subjects.subject import Replacement, ScriptTree, SubjectFacts, all_of, called
+from tilelang_npu.runtime.reports.number_values import ValueStep, values_to_try
 
-_FACTORS = ((2, 1), (1, 2), (4, 1), (3, 2), (1, 4), (8, 1), (3, 1), (3, 4))
-"""Factors by which a number is changed, as numerator and denominator, the most useful first."""
-_MAX_NUMBER = 8192
-"""The largest number that is proposed."""
 _LEAST_LITERAL = 16
 """Literals in the kernel's statements below this one are indices and counts rather than sizes of tiles."""
-_MAX_COUNT = 4
-"""Numbers up to this one are also changed by one."""
 _MAX_STAGES = 4
 """The largest number of stages of a loop that is proposed."""
-_DIVISORS = 3
-"""How many of the divisors of an extent that are near a number are proposed."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +49,7 @@ class SourceNumber:
         if self.counts_stages:
             yield from (ValueStep(value, fine=value > current + 1) for value in range(1, _MAX_STAGES + 1) if value != current)
             return
-        large = [2 * current, current // 2] if current % 2 == 0 else [2 * current, current - 1]
-        if self.in_grid:
-            large += self.facts.cores
-        fine = [current * up // down for up, down in _FACTORS if current * up % down == 0]
-        if current <= _MAX_COUNT:
-            fine += [current + 1, current - 1]
-        for extent in self.facts.extents:
-            fine += [extent // count for count in self.facts.cores
-                     if extent % count == 0 and current // 8 <= extent // count <= 8 * current]
-            divisors = [one for one in range(max(current // 4, 1), min(4 * current, extent) + 1) if extent % one == 0]
-            fine += sorted(divisors, key=lambda one: abs(one - current))[:_DIVISORS]
-        for value in dict.fromkeys([*large, *fine]):
-            if 0 < value <= _MAX_NUMBER and value != current:
-                yield ValueStep(value, fine=value not in large)
+        yield from values_to_try(current, self.facts.cores, self.facts.extents, in_grid=self.in_grid)
 
     def replacements(self, value: int) -> Mapping[int, Replacement]:
         """Returns the replacements of the literals."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
+
+from tilelang_npu.runtime.reports.number_values import ValueStep
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Replacement = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]"]
@@ -17,18 +19,6 @@ node and its parts can have been edited already."""
 
 class NotApplicable(Exception):
     """An edit does not fit the statements that other edits have made."""
-
-
-class ValueStep(NamedTuple):
-    """A value to try for a subject.
-
-    Attributes:
-        value: the value.
-        fine: whether the step is small, so that it is tried after the large steps.
-    """
-
-    value: int
-    fine: bool = False
 
 
 class Subject(Protocol):
