@@ -2,8 +2,7 @@
 
 A tile is added up in UB, where no other core waits, and one number of it is stored.
 
-To know: that a sum need not leave the core as often as it can: the profile sees that MTE3 sends many times 4 bytes, and
-that all wait for it, but not that the numbers could be added up before.
+Cures: atomic updates
 """
 
 from ladder import check

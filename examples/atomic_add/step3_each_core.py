@@ -3,7 +3,7 @@
 Each core has sums of its own, as many as a tile has elements, and adds them up once at its end: 48 additions in all. Tiles
 are twice as long, as the room is there.
 
-To know: that additions may be put off to the end, for which the sums of a core take a tile of UB.
+Cures: atomic updates
 """
 
 from ladder import check

@@ -34,7 +34,7 @@ def test_values(current: int, cores: tuple[int, ...], extents: tuple[int, ...], 
 
 
 def test_a_number_that_divides_the_work_by_the_cores_is_tried() -> None:
-    """With 72 rows a block there are 43 blocks for 48 cores; 64 rows are 48 equal blocks, which neither 144 nor 36 rows give."""
+    """With 72 rows a block there are 43 blocks for 48 cores; 64 rows give 48 equal blocks; 144 and 36 rows do not."""
     @tilelang.jit(out_idx=[-1], target="npuir")
     def rows_of_a_block(height: int = 72) -> Any:
         @T.prim_func

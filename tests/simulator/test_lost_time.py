@@ -1,4 +1,4 @@
-"""Causes of lost time: in each of thirteen kernels with a fault, the fault comes first, and its removal saves that time."""
+"""Causes of lost time: in each of sixteen kernels with a fault, the fault comes first, and its removal saves that time."""
 
 from __future__ import annotations
 
@@ -410,6 +410,72 @@ def many_instructions(rounds: int) -> Any:
     return main
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def summed_to_one(rows: int, lots: int) -> Any:
+    """All rows are added to one row of GM: each tile, where ``lots`` is 1, or the sum of some tiles."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((8, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (core, _):
+            x = T.alloc_shared((8, 512), "float32")
+            total = T.alloc_shared((8, 512), "float32")
+            for lot in T.serial(rows // 48 // 8 // lots):
+                T.clear(total)
+                for t in T.Pipelined(lots, num_stages=2):
+                    T.copy(X[core * (rows // 48) + (lot * lots + t) * 8, 0], x)
+                    T.vadd(total, x, total)
+                T.atomic_add(Y, total)
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def cast_in_each_turn(rows: int, once: bool) -> Any:
+    """A scale that is cast from float16 to float32 for each row that it multiplies, or once."""
+
+    @T.prim_func
+    def main(S: T.Tensor((16, 512), "float16"), X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (core, _):
+            narrow = T.alloc_shared((16, 512), "float16")
+            wide = T.alloc_shared((16, 512), "float32")
+            x = T.alloc_shared((16, 512), "float32")
+            T.copy(S, narrow)
+            T.copy(X[core * 16, 0], x)
+            if once:
+                T.copy(narrow, wide)
+                for _ in T.serial(rows // 48):
+                    T.vmul(x, wide, x)
+            else:
+                for _ in T.serial(rows // 48):
+                    T.copy(narrow, wide)
+                    T.vmul(x, wide, x)
+            T.copy(x, Y[core * 16, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def reversed_rows(regular: bool) -> Any:
+    """Rows shifted by one element, by a gather or by a copy."""
+
+    @T.prim_func
+    def main(X: T.Tensor((768, 256), "float32"), I: T.Tensor((16, 128), "int32"), Y: T.Tensor((768, 128), "float32")):
+        with T.Kernel(48, is_npu=True) as (core, _):
+            x = T.alloc_shared((16, 256), "float32")
+            at = T.alloc_shared((16, 128), "int32")
+            y = T.alloc_shared((16, 128), "float32")
+            T.copy(X[core * 16, 0], x)
+            T.copy(I, at)
+            for _ in T.serial(8):
+                if regular:
+                    T.copy(x[:, 8:136], y)
+                else:
+                    T.gather(x, y, at)
+            T.copy(y, Y[core * 16, 0])
+
+    return main
+
+
 # The cause that is planted: the kernel, what is first (any of these words), what the kernel is like without it.
 PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "small bursts": (lambda: narrow_columns(1024, 384, 8), ("small bursts", "width="), lambda: narrow_columns(1024, 6144, 128)),
@@ -426,6 +492,10 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "too many hand-overs": (lambda: to_and_fro(3072, 16), ("hand-overs", "width="), lambda: to_and_fro(3072, 128)),
     "small tiles": (lambda: few_rows(12288, 2), ("small tiles", "height="), lambda: few_rows(12288, 32)),
     "one block": (lambda: alone(512), ("few blocks",), None),
+    "atomic updates": (lambda: summed_to_one(48 * 8 * 32, 1), ("atomic updates",), lambda: summed_to_one(48 * 8 * 32, 32)),
+    "conversions": (lambda: cast_in_each_turn(48 * 64, once=False), ("conversions",),
+                    lambda: cast_in_each_turn(48 * 64, once=True)),
+    "gathers": (lambda: reversed_rows(regular=False), ("gathers",), lambda: reversed_rows(regular=True)),
     "a tensor between launches": (lambda: in_two_launches(24576), ("separate launches",), lambda: in_one_launch(24576)),
 }
 

@@ -54,6 +54,14 @@ _LOAD_TO_STORE: dict[Pipe, int] = {"MTE2": 0, "MTE1": 1, "V": 2, "M": 2, "MTE3":
 """The pipes that a tile passes on its way from GM to GM, by their order."""
 LONE = 1.5
 """The minimum ratio between the work of two Vector cores of a block for which the work counts as not divided."""
+DOMINATES = 0.25
+"""The minimum share of the work of the Vector cores of an instruction that is named as a cause."""
+_REPLACED = {
+    "vgather": ("gathers", "if the indices are regular, copy shifted or strided tiles; compute indices that are the same in "
+                           "each iteration once before the loop"),
+    "vcast": ("conversions", "convert a whole tile once, or keep intermediate tiles in the element type of the operations"),
+}
+"""By the mnemonic of an instruction that often can be replaced: the name of the cause, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,8 @@ def lost_time(call: AnyLaunch, breakdowns: Sequence[LaunchBreakdown]) -> Iterato
     """
     for place, (launch, parts) in enumerate(zip(call.parts, breakdowns, strict=True)):
         found = [one for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers,
-                                  _one_vector_core, _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles)
+                                  _one_vector_core, _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles,
+                                  _atomic_updates, _costly_instructions)
                  for one in rule(launch, parts)]
         for one in (*found, *_separate_launches(call.parts[:place], launch, call.workspaces)):
             saved = one.before - one.after
@@ -248,6 +257,47 @@ def _small_tiles(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
     yield from _told(launch, launch.retimed(larger_instructions(larger, launch.chip)).time_us, "small tiles",
                      f"the memories have room for tiles {larger:.1f} times as large: larger tiles need fewer "
                      "instructions, copies and waits", _worst(parts, ("compute", "transfer", "latency")))
+
+
+def _atomic_updates(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
+    """Advises adding up on chip, if a block updates GM atomically many times."""
+    count = nbytes = 0
+    lines: Counter[Location | None] = Counter()
+    for record, step, _, times in _transfers(launch):
+        if any(access.adds for access in record.accesses if access.memory == "gm"):
+            count, nbytes = count + times, nbytes + step.cost.nbytes * times
+            lines[line_of(record.location)] += times
+    if count < SEVERAL * launch.blocks:
+        return
+
+    def without_updates(record: OpRecord, step: PipeStep) -> PipeStep | None:
+        """Removes the atomic updates of GM."""
+        updates = any(access.adds for access in record.accesses if access.memory == "gm")
+        return None if step.cost.gm and updates else step
+
+    yield from _told(launch, with_steps(launch, without_updates).time_us, "atomic updates",
+                     f"{count // launch.blocks} atomic updates of {nbytes // count} bytes on average in each block, and L2 "
+                     "executes those of one line one after the other: add up in UB, and update GM once in each block",
+                     lines.most_common(1)[0][0], "at most")
+
+
+def _costly_instructions(launch: Launch, parts: LaunchBreakdown) -> Iterator[LostTime]:
+    """Names the instructions that can often be replaced by cheaper ones, if they take much of the time."""
+    for name, (cause, remedy) in _REPLACED.items():
+
+        def without(record: OpRecord, step: PipeStep, name: str = name) -> PipeStep | None:
+            """Removes the work of the instructions on the Vector pipe."""
+            return None if step.kind == RUN and step.pipe == PIPE["V"] and record.mnemonic == name else step
+
+        busy: Counter[Location | None] = Counter()
+        for (_, reason), us in parts.work.items():
+            if reason.pipe == "V" and reason.op == name:
+                busy[reason.place] += us  # type: ignore[assignment]  # a Counter of float
+        total = sum(us for (_, reason), us in parts.work.items() if reason.pipe == "V")
+        if busy and sum(busy.values()) > DOMINATES * total:
+            yield from _told(launch, with_steps(launch, without).time_us, cause,
+                             f"{name} takes {sum(busy.values()) / total:.0%} of the work of the Vector cores: {remedy}",
+                             busy.most_common(1)[0][0], "at most")
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------
