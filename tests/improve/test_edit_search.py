@@ -100,7 +100,7 @@ def test_an_interrupt_keeps_the_versions_that_have_a_time(monkeypatch: pytest.Mo
     search.begin()
     timed: list[float | None] = []
 
-    def interrupted(draft: Draft, seconds: float) -> Timing:
+    def interrupted(draft: Draft, seconds: float, arguments: object = None) -> Timing:
         if len(timed) == 2:
             raise KeyboardInterrupt
         made = time_draft(draft, seconds)

@@ -20,6 +20,7 @@ from tilelang_npu.runtime.improve import edit_search
 from tilelang_npu.runtime.improve.improvement import Improver
 from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
 from tilelang_npu.runtime.kernel.draft import Draft, Timing, time_draft
+from tilelang_npu.runtime.kernel.executors import open_executor
 
 
 def test_a_plain_loop_becomes_fast_and_computes_the_same() -> None:
@@ -123,15 +124,75 @@ def test_a_second_search_makes_nothing_slower() -> None:
     assert again.before == once.after and 0.9 * once.after <= again.after <= once.after
 
 
-def test_times_that_data_decide_are_refused() -> None:
-    with pytest.raises(TileError, match="the time of chosen depends on the elements of its arguments") as caught:
+def test_times_that_data_decide_are_refused_without_arguments() -> None:
+    with pytest.raises(TileError, match="the time of chosen depends on the sizes or the elements of a call's arg") as caught:
         Improver(program(DATA_DEPENDENT, "chosen", n=8)).run(1)
     assert caught.value.code == "T421" and caught.value.help == (
-        "name another kernel, or edit by the advice of kernel.profile(...)")
+        "call the kernel in the script, or pass arguments: kernel.improve(...)")
+
+
+RAGGED = '''
+    @tilelang.jit(target="npuir")
+    def ragged(rows, columns, tile=1):
+        @T.prim_func
+        def ragged(L: T.Tensor((24,), "int32"), X: T.Tensor((rows, columns), "float32"),
+                   Y: T.Tensor((rows, columns), "float32")):
+            with T.Kernel(24, is_npu=True) as (block, _):
+                x = T.alloc_shared((tile, columns), "float32")
+                for t in T.serial(T.ceildiv(L[block], tile)):
+                    T.copy(X[block * (rows // 24) + t * tile, 0], x)
+                    T.vexp(x, x)
+                    T.copy(x, Y[block * (rows // 24) + t * tile, 0])
+
+        return ragged
+'''
+
+
+@pytest.mark.parametrize("executor", [None, "threads:2"])
+def test_times_that_data_decide_are_those_of_the_call(executor: str | None) -> None:
+    """Each block has as many rows as the data say; the arrays of the call stay as they are."""
+    lengths = (np.arange(24, dtype=np.int32) % 5 + 1) * 8
+    x, y = np.random.default_rng(0).standard_normal((24 * 40, 128)).astype(np.float32), np.zeros((24 * 40, 128), np.float32)
+    given = [lengths, x, y]
+    before = [one.copy() for one in given]
+    with open_executor(executor) as workers:
+        found = Improver(program(RAGGED, "ragged", rows=24 * 40, columns=128), given, executor=workers).run(60, trials=30)
+    assert all(np.array_equal(one, other) for one, other in zip(given, before, strict=True))
+    assert found.verdict is Verdict.EQUAL
+    assert found.after < 0.5 * found.before
+    kernel = program(found.improved, "ragged", rows=24 * 40, columns=128).kernel()
+    kernel(*given)
+    assert kernel.last_launch.time_us == pytest.approx(found.after)
+    wanted = x.reshape(24, 40, 128).copy()
+    for block, length in enumerate(lengths):
+        np.testing.assert_allclose(given[2].reshape(24, 40, 128)[block, :length], np.exp(wanted[block, :length]), rtol=1e-5)
+
+
+def test_sizes_of_a_call_give_its_time() -> None:
+    text = '''
+        @tilelang.jit(target="npuir")
+        def doubled(tile=8):
+            n = T.symbolic("n")
+
+            @T.prim_func
+            def doubled(X: T.Tensor((n, 64), "float32"), Y: T.Tensor((n, 64), "float32")):
+                with T.Kernel(8, is_npu=True) as (block, _):
+                    x = T.alloc_shared((tile, 64), "float32")
+                    for t in T.serial(T.ceildiv(T.ceildiv(n, 8), tile)):
+                        T.copy(X[block * T.ceildiv(n, 8) + t * tile, 0], x)
+                        T.vadd(x, x, x)
+                        T.copy(x, Y[block * T.ceildiv(n, 8) + t * tile, 0])
+
+            return doubled
+    '''
+    given = [np.ones((2048, 64), np.float32), np.zeros((2048, 64), np.float32)]
+    found = Improver(program(text, "doubled"), given).run(60, trials=20)
+    assert found.after < 0.7 * found.before
 
 
 def test_a_kernel_that_takes_too_long_to_be_timed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edit_search, "time_draft", lambda _draft, seconds: Timing(reason="TimeoutError: longer than 30 s"))
+    late = Timing(reason="TimeoutError: longer than 30 s")
+    monkeypatch.setattr(edit_search, "time_draft", lambda _draft, seconds, arguments: late)
     with pytest.raises(TileError, match="scaled cannot be timed, so versions cannot be compared: TimeoutError: longer"):
         Improver(program(ROWS, "scaled", rows=96, columns=8)).run(1)
 
@@ -182,7 +243,7 @@ def test_edits_that_are_wrong_together_are_excluded_together() -> None:
 def test_ctrl_c_keeps_the_best_version_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[str] = []
 
-    def interrupted(draft: Draft, seconds: float) -> Timing:
+    def interrupted(draft: Draft, seconds: float, arguments: object = None) -> Timing:
         if len(timed) == 12:
             timed.append("")
             signal.raise_signal(signal.SIGINT)

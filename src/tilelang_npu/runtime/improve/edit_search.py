@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.arguments.tensors import Argument
 from tilelang_npu.runtime.improve.subjects.block_counts import launches
 from tilelang_npu.runtime.improve.subjects.divisions import divisions
 from tilelang_npu.runtime.improve.subjects.fusions import fusions
@@ -84,6 +85,7 @@ class EditSearch:
     Attributes:
         program: the script as it is.
         workspaces: the positions of the kernel's parameters that callers do not pass.
+        arguments: the arguments of a call whose time is modelled; None for arrays of the declared shapes.
         executor: the executor that compiles and times drafts; None to use this thread.
         seconds: the time limit of one version.
         reassociate: whether edits are made that change roundings by intention.
@@ -95,6 +97,7 @@ class EditSearch:
 
     program: ScriptVersion
     workspaces: Sequence[int] = ()
+    arguments: Sequence[Argument] | None = None
     executor: Executor | None = None
     seconds: float = 30.0
     reassociate: bool = False
@@ -276,7 +279,8 @@ class EditSearch:
                 yield index, self.outcomes[draft.key]
             else:
                 new.setdefault(draft.key, []).append(index)
-        work = functools.partial(time_draft, seconds=max(1.0, min(self.seconds, until - time.monotonic())))
+        work = functools.partial(time_draft, seconds=max(1.0, min(self.seconds, until - time.monotonic())),
+                                 arguments=self.arguments)
         asked = [drafts[indices[0]] for indices in new.values()]
         for place, result in compute_each(self.executor, work, asked):
             outcome = failure(result) if isinstance(result, BaseException) else result

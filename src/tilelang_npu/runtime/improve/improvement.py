@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tilelang_npu.display import Report
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
+from tilelang_npu.runtime.arguments.tensors import Argument, as_array, is_tensor
 from tilelang_npu.runtime.improve.edit_search import Choice, EditSearch, TriedVersion
 from tilelang_npu.runtime.improve.verification import ResultComparison, Verdict
+from tilelang_npu.runtime.kernel.draft import launch_of_call
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.improve.script_version import ScriptVersion
@@ -139,8 +141,11 @@ class Improver:
                  reassociate: bool = False) -> None:
         self._program, self._reassociate = program, reassociate
         self._kernel: CompiledKernel = program.kernel()
-        self._search = EditSearch(program, self._kernel.workspace_idx, executor, reassociate=reassociate)
-        self._given = arguments
+        self._given = None if arguments is None else [as_array(one) if is_tensor(one) else cast("Argument", one)
+                                                      for one in arguments]
+        # Without arguments, one trace gives the time of all calls; otherwise the time is that of the given call.
+        self._arguments = self._given if self._kernel.trace() is None else None
+        self._search = EditSearch(program, self._kernel.workspace_idx, self._arguments, executor, reassociate=reassociate)
         self._check: ResultComparison | None = None
         self._verdicts: dict[tuple[tuple[str, int], ...], tuple[Verdict, str]] = {}
         self._notes: list[str] = []
@@ -155,8 +160,8 @@ class Improver:
             trials: the number of versions; None for no limit. With a limit and enough time, the same edits are found each time.
 
         Raises:
-            TileError: T421 the kernel's time depends on the elements of arrays, or cannot be modelled; T810 arguments cannot be
-                generated.
+            TileError: T421 the kernel's time depends on the arguments of a call, and there are none, or it cannot be modelled;
+                T810 arguments cannot be generated.
         """
         begun = time.monotonic()
         until = begun + budget
@@ -166,9 +171,9 @@ class Improver:
             raise TileError(f"{self._kernel.name} cannot be timed, so versions cannot be compared: {first}",
                             code="T421", help="name another kernel, or give the factory smaller sizes")
         if first.us is None:
-            raise TileError(f"the time of {self._kernel.name} depends on the elements of its arguments, or on sizes that only a"
-                            " call knows, so versions cannot be compared without running them", code="T421",
-                            help="name another kernel, or edit by the advice of kernel.profile(...)")
+            raise TileError(f"the time of {self._kernel.name} depends on the sizes or the elements of a call's arguments, and"
+                            " none are known", code="T421",
+                            help="call the kernel in the script, or pass arguments: kernel.improve(...)")
         checking = 0.0
         try:
             with shown(f"improving {self._kernel.name}"):
@@ -194,9 +199,10 @@ class Improver:
         text = search.text(choice)
         after = before if not choice else search.time_of(choice, time.monotonic() + search.seconds) or best.expected
         improved = replace(self._program, text=text).kernel() if choice else self._kernel
+        roof = [_roof_share(one, self._arguments) for one in (self._kernel, improved)]
         return Improvement(
-            self._kernel.name, self._kernel.chip.name, self._program.path, before, after, _roof_share(self._kernel),
-            _roof_share(improved), tuple(self._changes(choice, before)), verdict, self._program.text, text,
+            self._kernel.name, self._kernel.chip.name, self._program.path, before, after, roof[0], roof[1],
+            tuple(self._changes(choice, before)), verdict, self._program.text, text,
             tuple(self._alternatives(choice, after)), tuple(self._notes), search.tried, time.monotonic() - begun)
 
     def _is_right(self, choice: Choice) -> bool:
@@ -280,11 +286,11 @@ def _key(choice: Choice) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(choice.items()))
 
 
-def _roof_share(kernel: CompiledKernel) -> float:
+def _roof_share(kernel: CompiledKernel, arguments: Sequence[Argument] | None) -> float:
     """Returns the share of a launch's time that the memory or the units need at their peak rate."""
     from tilelang_npu.simulator.result.profile.roofline import roofline
 
-    launch = kernel.trace()
+    launch = launch_of_call(kernel, arguments)
     assert launch is not None
     roof = roofline(launch.parts)
     return max(roof.at_peak, roof.memory_bytes / roof.memory_rate if roof.memory_bytes else 0.0) / roof.seconds

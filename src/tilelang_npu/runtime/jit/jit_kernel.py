@@ -261,7 +261,8 @@ class JITKernel(CompiledKernel):
         the best one are compared with those of the kernel, and its run is searched for hazards. No file is written.
 
         Args:
-            args: the arguments of a call, for which results are compared; without them, arguments are generated.
+            args: the arguments of a call, for which results are compared; without them, arguments are generated. If the time
+                depends on a call's sizes or on the elements of arrays, versions are timed for this call.
             budget: the seconds that the search takes.
             trials: the number of versions after which the search ends; None for no limit.
             executor: where versions are compiled: a ``concurrent.futures`` executor, or a name such as ``"processes:2"``; None
@@ -272,7 +273,7 @@ class JITKernel(CompiledKernel):
             The report. ``improved`` is the source with the edits, ``patch`` the edits as a diff, ``changes`` each edit.
 
         Raises:
-            TileError: T421 the time depends on the elements of arrays; T734, T810 the factory's source is not known; T735
+            TileError: T421 the time depends on a call's arguments, and none are given; T734, T810 the factory's source is not known; T735
                 LibCST is not installed.
         """
         from tilelang_npu.runtime.improve import needed_package

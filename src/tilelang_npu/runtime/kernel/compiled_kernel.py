@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -318,6 +318,24 @@ class CompiledKernel:
         self._warn_of_stale_results(launch, call)
         if self._store is not None:
             self._store(self)
+
+    def run_unheard(self, args: Sequence[object]) -> AnyLaunch:
+        """Runs a call and returns its launch. No listener hears of the run, and nothing is checked or kept.
+
+        Args:
+            args: the arguments, as for a call.
+        """
+        from tilelang_npu.simulator import Launch
+        from tilelang_npu.simulator.result.call_launches import joined
+
+        call = self.signature.bind(args)
+        parts: list[Launch] = []
+        for program, blocks, upstream in zip(self.programs, self.blocks(call), self._as_upstream, strict=True):
+            for part in parts:
+                part.keep(program.changed)
+            recorded = replace(program.run(self.machine_arguments(call), blocks=blocks), as_upstream=upstream)
+            parts.append(Launch(recorded, made=call.made, before=parts, l2_state=environment.l2_state()))
+        return joined(self.name, parts, self.signature.workspaces)
 
     def trace(self, *args: object, **named: object) -> AnyLaunch | None:
         """Simulates a call without computing values, which is much faster than a run. No array is written.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from tilelang_npu.dialects.text import print_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.cache import entries
+from tilelang_npu.runtime.checks.rounding_spread import copied
 from tilelang_npu.runtime.settings.log import silenced
 from tilelang_npu.runtime.settings.pass_config_keys import PassConfigKey
 from tilelang_npu.runtime.settings.switches import disabled_optimisations, resolve
@@ -27,8 +28,10 @@ from tilelang_npu.transforms.infra.garbage_collection import paused_garbage_coll
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Traced
+    from tilelang_npu.runtime.arguments.tensors import Argument
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
     from tilelang_npu.runtime.settings.jit_settings import Settings
+    from tilelang_npu.simulator import AnyLaunch
 
 
 @dataclass(frozen=True)
@@ -106,22 +109,40 @@ class Draft:
         return CompiledKernel(self.func, self.settings, traced=self.traced, trial=True)
 
 
-def time_draft(draft: Draft, seconds: float) -> Timing:
-    """Compiles a draft and models the time of a run without computing values.
+def time_draft(draft: Draft, seconds: float, arguments: Sequence[Argument] | None = None) -> Timing:
+    """Compiles a draft and models the time of a run, without computing values where the time does not depend on them.
 
     Args:
         draft: the traced kernel.
         seconds: the time limit for both, see :func:`time_limit`; if it is exceeded, the configuration counts as failed.
+        arguments: the arguments of a call whose time is modelled. They are not changed. None for arrays of the declared shapes.
 
     Returns:
         The outcome; any exception becomes the reason of a failure.
     """
     try:
         with silenced(), time_limit(seconds), paused_garbage_collection():
-            launch = draft.compile().trace()
+            launch = launch_of_call(draft.compile(), arguments)
     except Exception as error:  # noqa: BLE001  (any error means that this configuration fails)
         return failure(error)
     return Timing(None if launch is None else launch.time_us)
+
+
+def launch_of_call(kernel: CompiledKernel, arguments: Sequence[Argument] | None) -> AnyLaunch | None:
+    """Returns the launch of a call with its modelled times; no listener hears of it, and no argument is changed.
+
+    Values are computed only if the control flow or addresses of the kernel depend on them.
+
+    Args:
+        kernel: the kernel.
+        arguments: the arguments of the call; None for arrays of the declared shapes.
+
+    Returns:
+        The launch; None without arguments, if the time depends on a call's sizes or on the elements of arrays.
+    """
+    if arguments is None:
+        return kernel.trace()
+    return kernel.trace(*arguments) or kernel.run_unheard(copied(arguments))
 
 
 def failure(error: BaseException) -> Timing:
