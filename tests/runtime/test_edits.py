@@ -141,3 +141,28 @@ def test_more_parts_than_the_matrix_has_columns_can_be_tried() -> None:
     assert kernel.explain().tried == ()
     whole, more = kernel.estimate(), factory(parts=4).estimate()
     assert more.time_us > whole.time_us
+
+
+def test_explain_and_profile_share_what_they_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits are tried once for a kernel and a state of L2; a pickled kernel tries them again."""
+    from tilelang_npu.runtime.reports import edit_trials
+
+    made: list[Any] = []
+    compile_one = edit_trials.make_and_time
+
+    def counted(edit: Any) -> Any:
+        made.append(edit.text)
+        return compile_one(edit)
+
+    monkeypatch.setattr(edit_trials, "make_and_time", counted)
+    kernel = summed(1)
+    kernel._process.reports.clear()  # the factory's kernel is that of earlier tests
+    advice = kernel.profile().advice
+    count = len(made)
+    assert count > 0
+    assert [one.text for one in kernel.explain().tried] == [one.text for one in advice]
+    assert str(kernel.explain()) == str(kernel.explain())
+    assert len(made) == count
+    monkeypatch.setenv("TILELANG_NPU_L2", "cold")
+    assert kernel.explain().tried
+    assert len(made) == 2 * count

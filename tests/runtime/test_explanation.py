@@ -75,7 +75,7 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert out.startswith("softmax on Ascend910B2\n\ntime\n  ")
     assert out.splitlines()[5] == "edits that win most, tried"
-    assert out.splitlines()[6].startswith("  line 15: tile=3 in place of 2 ")
+    assert out.splitlines()[6].startswith("  line 15: tile=16 in place of 2 ")
     assert "\n\nbuffers\n" in out and "hivm.hir" not in out
 
 

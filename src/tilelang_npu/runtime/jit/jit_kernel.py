@@ -273,8 +273,8 @@ class JITKernel(CompiledKernel):
             The report. ``improved`` is the source with the edits, ``patch`` the edits as a diff, ``changes`` each edit.
 
         Raises:
-            TileError: T421 the time depends on a call's arguments, and none are given; T734, T810 the factory's source is not known; T735
-                LibCST is not installed.
+            TileError: T421 the time depends on a call's arguments, and none are given; T734, T810 the factory's source is not
+                known; T735 LibCST is not installed.
         """
         from tilelang_npu.runtime.improve import needed_package
 

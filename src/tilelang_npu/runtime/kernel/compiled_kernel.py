@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from typing_extensions import Self
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.recorded_launch import UpstreamLaunch
 
 
+ReportT = TypeVar("ReportT")
+
+
 class _ProcessState:
     """The state of a kernel that belongs to this process, and that a pickle leaves out.
 
@@ -54,6 +57,8 @@ class _ProcessState:
         warned_of_stale: whether a result of uninitialised memory was reported.
         searched_for_stale: the sizes of the calls that were searched for such results.
         lock: guards the other attributes.
+        reports: results that reports share, by their keys.
+        report_lock: held while such a result is computed.
     """
 
     def __init__(self) -> None:
@@ -62,6 +67,8 @@ class _ProcessState:
         self.warned_of_stale = False
         self.searched_for_stale: set[object] = set()
         self.lock = threading.RLock()
+        self.reports: dict[object, Any] = {}
+        self.report_lock = threading.RLock()
 
 
 class CompiledKernel:
@@ -318,6 +325,20 @@ class CompiledKernel:
         self._warn_of_stale_results(launch, call)
         if self._store is not None:
             self._store(self)
+
+    def once_in_process(self, name: str, compute: Callable[[], ReportT]) -> ReportT:
+        """Returns a result that several reports of the kernel need, computed once in this process for each state of L2.
+
+        Args:
+            name: the name of the result.
+            compute: computes the result.
+        """
+        process, key = self._process, (name, environment.l2_state())
+        with process.report_lock:
+            if key not in process.reports:
+                process.reports[key] = compute()
+            found: ReportT = process.reports[key]
+            return found
 
     def run_unheard(self, args: Sequence[object]) -> AnyLaunch:
         """Runs a call and returns its launch. No listener hears of the run, and nothing is checked or kept.

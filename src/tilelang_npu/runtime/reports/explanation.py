@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -90,7 +91,9 @@ class Explanation(Report):
     def _trials(self) -> Trials:
         from tilelang_npu.runtime.reports.edit_trials import Trials, try_edits
 
-        return try_edits(self.source, self.refused) if self.source is not None else Trials((), "nothing was tried")
+        if self.source is None:
+            return Trials((), "nothing was tried")
+        return self.source.kernel.once_in_process("tried edits", partial(try_edits, self.source, self.refused))
 
     @once
     def costs(self) -> dict[Remark, RefusalCost]:
