@@ -105,8 +105,45 @@ def test_nobody_hears_of_what_is_tried(gemm: Any) -> None:
     assert kernel.last_launch is None
 
 
-def test_nothing_is_tried_where_sizes_come_with_the_call() -> None:
-    assert summed(1, rows=T.dynamic("rows")).explain().tried == ()
+def test_without_a_call_nothing_is_tried_where_sizes_come_with_it() -> None:
+    page = summed(1, rows=T.dynamic("rows")).explain()
+    assert page.tried == ()
+    assert page.trial_note == ("nothing was tried: the time depends on the sizes or the elements of a call's arrays, and the "
+                               "kernel was not called")
+    assert f"edits that win most, tried\n  {page.trial_note}" in str(page)
+
+
+def test_sizes_of_the_last_call_are_those_of_the_edits() -> None:
+    kernel = summed(1, rows=T.dynamic("rows"))
+    kernel(np.zeros((512, 512), np.float32))
+    best = kernel.explain().tried[0]
+    assert (best.text, best.before) == ("num_stages=3 in place of 1", kernel.last_launch.time_us)
+    assert best.after == summed(3, rows=T.dynamic("rows")).trace(np.zeros((512, 512), np.float32)).time_us
+    assert kernel.profile((1024, 512)).advice[0].before == kernel.trace(np.zeros((1024, 512), np.float32)).time_us
+
+
+@pytest.mark.filterwarnings("ignore:rows 32")  # blocks write as many rows as the data say
+def test_elements_of_the_last_call_decide_what_edits_win() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def ragged(tile: int = 1) -> Any:
+        @T.prim_func
+        def main(L: T.Tensor((24,), "int32"), X: T.Tensor((960, 128), "float32"), Y: T.Tensor((960, 128), "float32")):
+            with T.Kernel(24, is_npu=True) as (block, _):
+                x = T.alloc_shared((tile, 128), "float32")
+                for t in T.serial(T.ceildiv(L[block], tile)):
+                    T.copy(X[block * 40 + t * tile, 0], x)
+                    T.vexp(x, x)
+                    T.copy(x, Y[block * 40 + t * tile, 0])
+
+        return main
+
+    kernel = ragged()
+    lengths = np.full(24, 32, np.int32)
+    kernel(lengths, np.ones((960, 128), np.float32))
+    best = kernel.explain().tried[0]
+    assert best.gain > 0.3
+    assert lengths.tolist() == [32] * 24
+    assert kernel.explain().tried[0] == best
 
 
 def test_a_pickled_kernel_knows_its_loops(gemm: Any) -> None:
@@ -150,9 +187,9 @@ def test_explain_and_profile_share_what_they_tried(monkeypatch: pytest.MonkeyPat
     made: list[Any] = []
     compile_one = edit_trials.make_and_time
 
-    def counted(edit: Any) -> Any:
+    def counted(edit: Any, arguments: Any) -> Any:
         made.append(edit.text)
-        return compile_one(edit)
+        return compile_one(edit, arguments)
 
     monkeypatch.setattr(edit_trials, "make_and_time", counted)
     kernel = summed(1)

@@ -28,6 +28,8 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Remark, module_remar
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime.checks.rounding_spread import copied
+from tilelang_npu.runtime.kernel.draft import launch_of_call
 from tilelang_npu.runtime.reports.generated_inputs import generated_inputs
 from tilelang_npu.runtime.reports.kernel_edits import (
     Edit,
@@ -44,7 +46,9 @@ from tilelang_npu.source_changes import SourceChange
 from tilelang_npu.transforms.infra.options import Options
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.arguments.tensors import Argument
     from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.simulator import AnyLaunch
 
 _RESOLVED_WITHOUT_REMARK = ("banks", "hoist-loads", "keep-apart", "sink-buffers")
 """Optimisations that need not be done if they are no longer refused: then no banks conflict, no load is repeated, no buffers
@@ -124,22 +128,27 @@ class _TimedEdit(NamedTuple):
     made: CompiledKernel
 
 
-def try_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MAX_TRIALS) -> Trials:
+def try_edits(source: EditableKernel, refused: Sequence[Remark], arguments: Sequence[Argument] | None = None,
+              most: int = _MAX_TRIALS) -> Trials:
     """Compiles and times edits of a kernel.
 
-    Nothing is tried if the kernel cannot be timed without the arguments of a call, or takes too long to simulate.
+    Nothing is tried if the time depends on the arguments of a call, and there are none, or if the kernel issues too many
+    instructions.
 
     Args:
         source: the kernel.
         refused: the remarks about optimisations that were not done in the kernel.
+        arguments: the arguments of a call, for which edited kernels are timed and their results compared; None for arrays of
+            the declared shapes with generated elements.
         most: the largest number of edits to try.
     """
     kernel = source.kernel
-    before = time_of(kernel)
+    launch = launch_of_call(kernel, arguments)
+    before = _time_of_short(launch)
     if before is None:
-        launch = kernel.trace()
-        reason = (f"the kernel issues more than {_MAX_EVENTS} instructions" if launch is not None else
-                  "the time depends on the sizes or the elements of a call's arrays")
+        reason = (f"the kernel issues more than {_MAX_EVENTS} instructions; tilelang-npu improve tries edits of long kernels"
+                  if launch is not None else
+                  "the time depends on the sizes or the elements of a call's arrays, and the kernel was not called")
         return Trials((), f"nothing was tried: {reason}")
     timed: list[_TimedEdit] = []
     tried: set[tuple[str, Location | None]] = set()
@@ -148,12 +157,12 @@ def try_edits(source: EditableKernel, refused: Sequence[Remark], most: int = _MA
             break
         if (edit.text, edit.place) in tried:
             continue
-        made, after = make_and_time(edit)
+        made, after = make_and_time(edit, arguments)
         if made is not None:
             tried.add((edit.text, edit.place))
         if made is not None and after is not None:
             timed.append(_TimedEdit(after, edit, made))
-    winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed), _MAX_WINNING)}
+    winning = {id(one): changes for one, changes in islice(_winning(kernel, before, timed, arguments), _MAX_WINNING)}
     found = []
     for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
         gone = resolved_refusals(refused, one.made) if refused else ()
@@ -192,8 +201,12 @@ def _candidates(source: EditableKernel, refused: Sequence[Remark]) -> Iterator[E
     yield from number_edits(source)
 
 
-def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
+def make_and_time(edit: Edit, arguments: Sequence[Argument] | None = None) -> tuple[CompiledKernel | None, float | None]:
     """Compiles an edited kernel and models its time.
+
+    Args:
+        edit: the edit.
+        arguments: the arguments of the call that is timed; None for arrays of the declared shapes.
 
     Returns:
         The kernel, or None if the edit does not apply or the kernel cannot be compiled; and the modelled microseconds of a run,
@@ -202,12 +215,12 @@ def make_and_time(edit: Edit) -> tuple[CompiledKernel | None, float | None]:
     try:
         with silenced():
             made = edit.make()
-            return made, time_of(made) if made is not None else None
+            return made, time_of(made, arguments) if made is not None else None
     except TileError:  # for example, the edited kernel does not fit into UB
         return None, None
 
 
-def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]
+def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit], arguments: Sequence[Argument] | None
              ) -> Iterator[tuple[_TimedEdit, tuple[SourceChange, ...]]]:
     """Yields the best edits, the best one first, each with its changes of the source: those that save time, do not change the
     kernel's results, and can be written in the author's file or are another argument of the factory.
@@ -217,7 +230,8 @@ def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]
     Args:
         kernel: the kernel.
         before: the modelled microseconds of the kernel.
-        timed: the edits with their times, the fastest first.
+        timed: the edits with their times.
+        arguments: the arguments of a call for which results are compared; None to generate them.
     """
     found: dict[str, _TimedEdit] = {}
     changes: dict[str, tuple[SourceChange, ...]] = {}
@@ -231,7 +245,7 @@ def _winning(kernel: CompiledKernel, before: float, timed: Sequence[_TimedEdit]
     # The stages of a loop may be one of the factory's numbers: an edit of the same time is then the same edit.
     times_of_unsafe = {one.after for one in found.values() if not one.edit.safe}
     for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
-        if (one.after not in times_of_unsafe if one.edit.safe else computes_the_same(kernel, one.made)):
+        if (one.after not in times_of_unsafe if one.edit.safe else computes_the_same(kernel, one.made, arguments)):
             yield one, changes[one.edit.subject]
 
 
@@ -267,27 +281,42 @@ def _without_barriers(source: EditableKernel) -> Iterator[Edit]:
                    write=partial(remove_statements, [location_of(op) for op in barriers(source.traced.module)]))
 
 
-def time_of(kernel: CompiledKernel) -> float | None:
-    """Returns the modelled microseconds of a kernel with arrays of the declared shapes.
+def time_of(kernel: CompiledKernel, arguments: Sequence[Argument] | None = None) -> float | None:
+    """Returns the modelled microseconds of a kernel.
 
-    None if the time depends on a call's sizes or on the elements of arrays, or if the kernel issues more than 300 000
-    instructions.
+    Args:
+        kernel: the kernel.
+        arguments: the arguments of the call that is timed; None for arrays of the declared shapes.
+
+    Returns:
+        The microseconds; None if the time depends on a call's arguments and there are none, or if the kernel issues more than
+        300 000 instructions.
     """
-    launch = kernel.trace()
+    return _time_of_short(launch_of_call(kernel, arguments))
+
+
+def _time_of_short(launch: AnyLaunch | None) -> float | None:
+    """Returns the modelled microseconds of a launch; None if there is none, or if it issues more than 300 000 instructions."""
     if launch is None:
         return None
     events = sum(len(stream) for part in launch.parts for run in part.recorded.blocks for stream in run.streams)
     return launch.time_us if events <= _MAX_EVENTS else None
 
 
-def computes_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
-    """Whether two kernels with the same parameters return results that are equal up to rounding for the same generated inputs.
+def computes_the_same(one: CompiledKernel, other: CompiledKernel, arguments: Sequence[Argument] | None = None) -> bool:
+    """Whether two kernels with the same parameters return results that are equal up to rounding for the same inputs.
 
     False also if a run fails, or inputs cannot be generated.
+
+    Args:
+        one, other: the kernels.
+        arguments: the arguments of a call. Elements that decide what the kernel does are taken from them; otherwise arrays of
+            their shapes are generated. None for arrays of the declared shapes.
     """
     try:
-        arrays = generated_inputs(one)
-        results = [results_of(kernel, [array.copy() for array in arrays]) for kernel in (one, other)]
+        data_free = all(program.data_free for program in one.programs)
+        given = generated_inputs(one, arguments) if arguments is None or data_free else arguments
+        results = [results_of(kernel, copied(given)) for kernel in (one, other)]
     except TileError:
         return False
     return all(np.allclose(np.asarray(first, np.float64), np.asarray(second, np.float64), rtol=2e-2, atol=2e-2, equal_nan=True)

@@ -15,6 +15,7 @@ from tilelang_npu.dialects.ir.remarks import DONE, REFUSED, Points, Remark, Scop
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
+from tilelang_npu.runtime.reports.generated_inputs import arguments_of
 from tilelang_npu.runtime.reports.memory_report import memory_report
 from tilelang_npu.runtime.reports.sync_report import wait_remarks
 from tilelang_npu.sharing import once, state_of
@@ -93,7 +94,11 @@ class Explanation(Report):
 
         if self.source is None:
             return Trials((), "nothing was tried")
-        return self.source.kernel.once_in_process("tried edits", partial(try_edits, self.source, self.refused))
+        kernel = self.source.kernel
+        if kernel.trace() is not None:
+            return kernel.once_in_process("tried edits", partial(try_edits, self.source, self.refused))
+        launch = self.find_launch()
+        return try_edits(self.source, self.refused, None if launch is None else arguments_of(kernel, launch))
 
     @once
     def costs(self) -> dict[Remark, RefusalCost]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
@@ -43,7 +44,7 @@ def profile_of(kernel: ExplainedKernel, launch: AnyLaunch) -> Profile:
     def edits() -> Tried:
         from tilelang_npu.simulator.result.profile.advice import Advice, Tried
 
-        explanation = kernel.explain()
+        explanation = replace(kernel.explain(), find_launch=lambda: launch)
         return Tried([Advice(one.cause, one.text, one.place, one.before, one.after, one.changes) for one in explanation.tried],
                      explanation.trial_note)
 
