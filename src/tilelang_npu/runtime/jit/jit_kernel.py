@@ -302,6 +302,12 @@ class JITKernel(CompiledKernel):
         source = EditableKernel(self, self._lowering.traced, self._settings, self.made_by)
         return explain(source, self._lowering, lambda: self.last_launch or self.trace())
 
+    def _repr_html_(self) -> str:
+        """Returns a card with the signature, the modelled time and the memories, which notebooks show."""
+        from tilelang_npu.runtime.reports.kernel_card import card
+
+        return card(self)
+
     def memory_report(self) -> MemoryReport:
         """Returns a report of each buffer's address in its on-chip memory, and of the source lines of its live range."""
         from tilelang_npu.runtime.reports.memory_report import memory_report

@@ -411,6 +411,17 @@ class CompiledKernel:
         """Returns the arguments of the compiled function: the values of a call, then the values of the symbolic dimensions."""
         return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
 
+    def least_ops(self) -> float:
+        """Returns an estimate of the number of ops that a call issues, from constant trip counts and numbers of blocks.
+
+        It is infinite if the number of blocks depends on the call.
+        """
+        total = 0.0
+        for program, sizes in zip(self.programs, self._lowering.grids, strict=True):
+            constant = [size for size in sizes if isinstance(size, int)]
+            total += program.least_ops * (math.prod(constant) if len(constant) == len(sizes) else math.inf)
+        return total
+
     def blocks(self, call: BoundCall) -> tuple[int, ...]:
         """Returns for each ``T.Kernel`` the number of blocks that a call launches.
 

@@ -350,7 +350,7 @@ class Program:
         The last plan is stored, and returned again for the next launch if its sizes are equal.
         """
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
-        long = blocks * self._least_ops >= batched_execution.LEAST_OPS
+        long = blocks * self.least_ops >= batched_execution.LEAST_OPS
         if blocks < batched_execution.LEAST_BLOCKS or (sum(sizes) < batched_execution.LEAST_BYTES and not long):
             return None
         aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memory_ranges(bound.arrays) if len(memory.delta) > 1)
@@ -387,7 +387,7 @@ class Program:
         return plan_batches(self, self.batched, runs, [placeholder.numbers for placeholder in placeholders], bound)
 
     @_fact
-    def _least_ops(self) -> int:
+    def least_ops(self) -> int:
         """An estimate of the number of ops that a block issues, from constant trip counts."""
         from tilelang_npu.simulator.run.compile_functions import ops_at_least
 
