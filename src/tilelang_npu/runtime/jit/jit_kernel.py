@@ -306,7 +306,7 @@ class JITKernel(CompiledKernel):
         """Returns a card with the signature, the modelled time and the memories, which notebooks show."""
         from tilelang_npu.runtime.reports.kernel_card import card
 
-        return card(self)
+        return card(self, self.memory_report(), self.get_kernel_source())
 
     def memory_report(self) -> MemoryReport:
         """Returns a report of each buffer's address in its on-chip memory, and of the source lines of its live range."""

@@ -9,7 +9,8 @@ from tilelang_npu.display import Mlir
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
-    from tilelang_npu.runtime.jit.jit_kernel import JITKernel
+    from tilelang_npu.runtime.kernel.compiled_kernel import CompiledKernel
+    from tilelang_npu.runtime.reports.memory_report import MemoryReport
     from tilelang_npu.simulator import AnyLaunch
 
 MAX_OPS = 200_000
@@ -24,11 +25,16 @@ _REPORTS = (("profile()", "where the time goes, and edits that were tried"), ("e
 """Methods of a kernel with what they return."""
 
 
-def card(kernel: JITKernel) -> str:
+def card(kernel: CompiledKernel, memory: MemoryReport, text: str) -> str:
     """Returns the card of a kernel as HTML, which a notebook shows.
 
     The time is that of the last call in this thread. If there was none, the time is modelled unless that takes long or the time
     depends on a call's arguments.
+
+    Args:
+        kernel: the kernel.
+        memory: its memory report.
+        text: its HIVM text.
     """
     rows = [f"<b>{escape(kernel.name)}</b> for {escape(kernel.chip.name)}",
             f"<code>{escape(signature_text(kernel))}</code>"]
@@ -42,14 +48,14 @@ def card(kernel: JITKernel) -> str:
         rows.append(f"{escape(time_text(launch.time_us, launch.error))} modelled, {launch.blocks} "
                     f"block{'s' * (launch.blocks != 1)}; bound by {escape('; '.join(bounds))}")
     rows += [f"{escape(one.name)} of {one.core} {_BAR.format(share=100 * one.used / one.room)} "
-             f"{_kib(one.used)} of {one.room // 1024} KB" for one in kernel.memory_report().memories]
-    rows.append(f"<details><summary>HIVM</summary>{Mlir(kernel.get_kernel_source())._repr_html_()}</details>")
+             f"{_kib(one.used)} of {one.room // 1024} KB" for one in memory.memories]
+    rows.append(f"<details><summary>HIVM</summary>{Mlir(text)._repr_html_()}</details>")
     asked = "".join(f"<div><code>.{escape(call)}</code> {escape(about)}</div>" for call, about in _REPORTS)
     rows.append(f"<details><summary>reports</summary>{asked}</details>")
     return _CARD.format("".join(f"<div>{row}</div>" for row in rows))
 
 
-def signature_text(kernel: JITKernel) -> str:
+def signature_text(kernel: CompiledKernel) -> str:
     """Returns the parameters that a caller passes and the results, such as ``(A: float16[256, 64], n: int32) -> C: ...``."""
     signature = kernel.signature
     passed = ", ".join(_typed(kernel.params[position]) for position in signature.inputs)
@@ -63,7 +69,7 @@ def _typed(parameter: Parameter) -> str:
     return f"{parameter.name}: {parameter.dtype}[{', '.join(map(str, parameter.shape))}]"
 
 
-def _launch(kernel: JITKernel) -> AnyLaunch | None:
+def _launch(kernel: CompiledKernel) -> AnyLaunch | None:
     """Returns the last launch of a kernel, or a trace if it is short; None if neither exists."""
     if kernel.last_launch is not None:
         return kernel.last_launch
