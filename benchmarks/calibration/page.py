@@ -1,4 +1,4 @@
-"""What calibrate.py writes: the errors as data for the package, and docs/accuracy.md."""
+"""The page that calibrate.py writes, docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ with the model's error for kernels of its class: `gemm: 27.9 us +- 18 % on Ascen
 
 ## The error
 
-The kernels of published measurements (`benchmarks/calibration/measured.json`, each with its source and the tiling that the source
-states) are written in this language and modelled. Some constants of the model are fitted to these measurements; for the error of
-a row, they are fitted again without the row's source.
+The kernels of published measurements (`benchmarks/calibration/measured.json`, each with its source and the tiling that the
+source states) are written in this language and modelled. Some constants of the model are fitted to these measurements; for
+the error of a row, they are fitted again without the row's source.
 
-The error of a launch is computed from similar measured kernels: those of the same class and size; if these are fewer than 8 or from
-fewer than 4 sources, those with the same kinds of cores and size; otherwise those with the same kinds of cores. It is a
-conformal prediction interval (split conformal prediction with groups), which contains 80 % of further kernels that are similar to the
-measured ones. The 0.82 quantile is used: with it, the intervals contain 80 % of the kernels of a source that is
-left out. `+- ? %` is printed if too few kernels were measured on such cores.
+The error of a launch is computed from similar measured kernels: those of the same class and size; if these are fewer than 8
+or from fewer than 4 sources, those with the same kinds of cores and size; otherwise those with the same kinds of cores. It is
+a conformal prediction interval (split conformal prediction with groups), which contains 80 % of further kernels that are
+similar to the measured ones. The 0.82 quantile is used: with it, the intervals contain 80 % of the kernels of a source that
+is left out. `+- ? %` is printed if too few kernels were measured on such cores.
 
 The class is derived from the recorded ops of the launch, and is available as `launch.kind`:
 
@@ -57,10 +57,11 @@ error of several launches together is the mean of their errors, weighted by thei
 
 ## Two versions of a kernel
 
-The table shows how often the model predicts which of two measured versions of a kernel is faster. The versions are pairs of rows that
-compute the same result from the same data on the same chip, with different tiles, numbers of blocks or slots (`problem` in
-`measured.json`). The difference is the relative time that the faster version saves. Two versions with equal modelled times count as
-half right.
+The table shows how often the model predicts which of two measured versions of a kernel is faster. The versions are pairs of
+rows that compute the same result from the same data on the same chip, with different tiles, numbers of blocks or slots
+(`problem` in
+`measured.json`). The difference is the relative time that the faster version saves. Two versions with equal modelled times
+count as half right.
 
 """
 _BEFORE_ROWS = """
@@ -99,10 +100,10 @@ time.
 
 ## A launch as data
 
-`kernel.last_launch.to_dict()` is a dictionary that can be written as JSON. `tilelang-npu run FILE --json OUT` writes one for every
-kernel of a script: `{"version": 1, "script", "exit_code", "kernels": [...]}`, each kernel with `name`, `label` (the name, with
-the sizes if several kernels have this name), `runs` (the number of runs), `total_us` (modelled time of all runs), `error` (of `total_us`),
-`findings` (of the sanitizer, as text), `last_launch`, and with `--profile` its `profile`.
+`kernel.last_launch.to_dict()` is a dictionary that can be written as JSON. `tilelang-npu run FILE --json OUT` writes one for
+every kernel of a script: `{"version": 1, "script", "exit_code", "kernels": [...]}`, each kernel with `name`, `label` (the name,
+with the sizes if several kernels have this name), `runs` (the number of runs), `total_us` (modelled time of all runs), `error`
+(of `total_us`), `findings` (of the sanitizer, as text), `last_launch`, and with `--profile` its `profile`.
 
 | key | |
 |---|---|
@@ -112,7 +113,7 @@ the sizes if several kernels have this name), `runs` (the number of runs), `tota
 | `blocks`, `cores`, `waves` | the number of blocks, of cores, and of waves of blocks |
 | `time_us`, `error`, `split_us` | the time, its relative error (null if unknown), its parts |
 | `cycles` | from the start of the first block to the end of the last |
-| `bound_by` | the busiest pipe, and the memory that it waits for; `latency` if no pipe is busy for long; `dispatch` for short blocks |
+| `bound_by` | the busiest pipe, and the memory that it waits for; `latency` if no pipe is busy long; `dispatch`: short blocks |
 | `pipes` | for each kind of core, the busy fraction of `cycles` of each pipe |
 | `memory` | bytes used of each memory on chip |
 | `operations` | multiplications by element type, two operations for each multiply-add: `done`, and `useful` without padding |
@@ -174,7 +175,7 @@ def covered(found: Sequence[MeasuredKernel]) -> dict[str, bool]:
 
 
 def _groups(found: Sequence[MeasuredKernel]) -> Iterator[tuple[str, list[MeasuredKernel]]]:
-    """The rows by class, by kinds of cores and size, and all."""
+    """Yields the groups of rows: by class, by kinds of cores and size, by size, and all."""
     for kind in SIDES:
         yield f"`{kind}`", [row for row in found if row.kind == kind]
     for side in dict.fromkeys(SIDES.values()):
